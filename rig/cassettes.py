@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnlog.cassette import play, record
-from turnlog.cassette.recording import History
+from turnlog.cassette.recording import RecordedSession
 from turnlog.logs import SessionHistory
 
 CHANGING = (
@@ -25,7 +25,7 @@ def check_cassette(history: SessionHistory, start: Callable[[str], None]) -> lis
     """What is not as recorded when `start(url)` runs the agent again in a home of its own."""
     places = {place.message_id: place for place in history.memberships}
     placed = [(message, places[message.id]) for message in history.messages]
-    made = record([History(history.session, placed, history.events)])
+    made = record([RecordedSession(history.session, placed, history.events)])
     with play(made.cassette, ignore=CHANGING, aside="A short talk") as player:
         start(player.url)
         return [*player.failures, *player.unplayed()]

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from support.browser_history import HARSH_ID, LONG_ID, VARIED_ID, VAULT
 from support.browser_visit import Visit, scroll_outline
-from turnlog.server.settings import STATIC_FOLDER
+from turnlog.server import STATIC_FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

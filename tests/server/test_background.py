@@ -14,9 +14,8 @@ import pytest
 
 from turnlog.errors import StoreBusyError
 from turnlog.server import worker
-from turnlog.server.background import Background, Progress
-from turnlog.server.reports import Ended, Failed, Moved, Report
-from turnlog.server.worker import keep_reading
+from turnlog.server.background import Background, PassProgress
+from turnlog.server.worker import PassEnded, PassFailed, PassMoved, Report, keep_reading
 from turnlog.sync.syncer import SourceProblem, SyncSummary
 from turnlog.sync.watcher import Watcher, WatchResult
 
@@ -83,11 +82,11 @@ def test_a_pass_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
         return SyncSummary(changed=3)
 
     passes = Passes(read)
-    assert passes.run(monkeypatch)[:3] == ["Began", "Moved", "Moved"]
-    moves = [report for report in passes.reports if isinstance(report, Moved)]
+    assert passes.run(monkeypatch)[:3] == ["PassBegan", "PassMoved", "PassMoved"]
+    moves = [report for report in passes.reports if isinstance(report, PassMoved)]
     assert [move.phase for move in moves[:2]] == ["find", "read"]
     assert len(moves) < 10
-    assert passes.reports[-1] == Ended(problems=[])
+    assert passes.reports[-1] == PassEnded(problems=[])
 
 
 def test_a_pass_that_fails_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,10 +97,10 @@ def test_a_pass_that_fails_is_reported_and_tried_again(monkeypatch: pytest.Monke
         return SyncSummary(problems=[SourceProblem(f"/logs/{number}", "no permission") for number in range(1000)])
 
     passes = Passes(fail, find_problems)
-    assert passes.run(monkeypatch) == ["Began", "Failed", "Began", "Ended"]
-    assert passes.reports[1] == Failed(reason="somebody else is writing")
+    assert passes.run(monkeypatch) == ["PassBegan", "PassFailed", "PassBegan", "PassEnded"]
+    assert passes.reports[1] == PassFailed(reason="somebody else is writing")
     ended = passes.reports[3]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, PassEnded)
     assert ended.problems[0].path == "/logs/0"
     assert len(ended.problems) == worker.PROBLEM_LIMIT
 
@@ -119,14 +118,14 @@ def test_looking_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch
 def test_what_changes_is_read_without_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = Passes(lambda tell: SyncSummary())
     passes.changes = [WatchResult(frozenset({Path("/logs/a")})), WatchResult(frozenset({Path("/logs/b")}))]
-    assert passes.run(monkeypatch) == ["Began", "Ended"]
+    assert passes.run(monkeypatch) == ["PassBegan", "PassEnded"]
     assert passes.read_paths == [Path("/logs/a"), Path("/logs/b")]
 
 
 def test_lost_events_lead_to_a_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = Passes(lambda tell: SyncSummary(), lambda tell: SyncSummary())
     passes.changes = [WatchResult(needs_pass=True)]
-    assert passes.run(monkeypatch) == ["Began", "Ended", "Began", "Ended"]
+    assert passes.run(monkeypatch) == ["PassBegan", "PassEnded", "PassBegan", "PassEnded"]
     assert passes.rests == [60]
 
 
@@ -137,7 +136,7 @@ def test_where_not_all_is_watched_passes_are_frequent_and_it_is_said(monkeypatch
     passes.run(monkeypatch)
     assert passes.rests == [worker.UNWATCHED_SECONDS]
     ended = passes.reports[-1]
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, PassEnded)
     assert [(problem.path, problem.reason) for problem in ended.problems] == [("/logs/old", worker.NOT_WATCHED)]
 
 
@@ -149,11 +148,11 @@ def test_a_pass_ends_in_the_middle_when_it_is_told_to(monkeypatch: pytest.Monkey
         raise AssertionError("it went on")
 
     passes = Passes(be_stopped)
-    assert passes.run(monkeypatch) == ["Began", "Moved"]
+    assert passes.run(monkeypatch) == ["PassBegan", "PassMoved"]
 
 
 def test_progress_follows_the_reports() -> None:
-    progress = Progress()
+    progress = PassProgress()
     assert progress.current().state == "off"
     progress.begin()
     progress.advance("read", 5, 10)
@@ -178,7 +177,7 @@ def wait_for(holds: Callable[[], bool]) -> None:
 
 
 def test_the_process_reads_and_ends(tmp_path: Path) -> None:
-    progress = Progress()
+    progress = PassProgress()
     background = Background(tmp_path / "turnlog.db", progress, seconds=0.05)
     background.stop()
     background.start()
@@ -190,7 +189,7 @@ def test_the_process_reads_and_ends(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_noticed(tmp_path: Path) -> None:
-    progress = Progress()
+    progress = PassProgress()
     background = Background(tmp_path / "turnlog.db", progress, seconds=30)
     background.start()
     wait_for(lambda: progress.current().passes >= 1)
@@ -208,7 +207,7 @@ def children() -> list[int]:
 
 def test_a_store_that_is_none_fails_and_says_which(tmp_path: Path) -> None:
     (tmp_path / "turnlog.db").write_bytes(b"this is no database" * 100)
-    progress = Progress()
+    progress = PassProgress()
     background = Background(tmp_path / "turnlog.db", progress, seconds=0.05)
     background.start()
     wait_for(lambda: progress.current().state == "failed")

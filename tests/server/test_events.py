@@ -19,7 +19,7 @@ from support.server_history import FORK, MAIN, SUBAGENT, answer, prompt, write_h
 from turnlog.agents.changes import Link
 from turnlog.model import RecordEvent, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
-from turnlog.server.live import frames, hub
+from turnlog.server import live
 from turnlog.store.sqlite.forget import forget_for_good
 
 pytestmark = pytest.mark.timeout(60)
@@ -33,7 +33,7 @@ class Served:
     def __init__(self, folder: Path, address: str, app: FastAPI) -> None:
         self.folder = folder
         self.address = address
-        self.hub: hub.Hub = app.state.context.hub
+        self.hub: live.Hub = app.state.context.hub
         self.store = app.state.context.store
         self.main = Log(folder / "home", "main")
 
@@ -221,13 +221,13 @@ def test_what_other_processes_write_is_seen_without_being_told(served: Served) -
 
 def test_many_readers_share_one_frame(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bytes] = []
-    make = hub.session_frame
+    make = live.session_frame
 
     def count(*arguments: Any) -> bytes:
         made.append(make(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(hub, "session_frame", count)
+    monkeypatch.setattr(live, "session_frame", count)
     with events(served.address, STREAM) as one, events(served.address, STREAM) as two:
         next(one)
         next(two)
@@ -237,7 +237,7 @@ def test_many_readers_share_one_frame(served: Served, monkeypatch: pytest.Monkey
 
 
 def test_too_much_at_once_must_be_read_anew(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "SIZE_LIMIT", 5000)
+    monkeypatch.setattr(live, "EVENT_SIZE_LIMIT", 5000)
     with events(served.address, STREAM) as stream:
         next(stream)
         served.main.message(prompt("n1", "x" * 5000, 30), turn=4)
@@ -246,7 +246,7 @@ def test_too_much_at_once_must_be_read_anew(served: Served, monkeypatch: pytest.
 
 
 def test_many_sessions_at_once_must_be_read_anew(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "SESSION_LIMIT", 1)
+    monkeypatch.setattr(live, "SESSION_LIMIT", 1)
     with events(served.address, "/api/events") as stream:
         next(stream)
         Log(served.folder / "home", "quiet").message(prompt("q9", "elsewhere", 40), turn=1)

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from support.server_history import FORK, MAIN
 from turnlog.model.codec import decode_message
 from turnlog.server import create_app
-from turnlog.server.encoding import takes
+from turnlog.server.context import takes
 from turnlog.store import open_store
 
 WINDOW = f"/api/sessions/{MAIN}/window"

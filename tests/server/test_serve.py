@@ -24,8 +24,8 @@ from support.event_streams import events
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
 from turnlog.hooks.server_socket import connect
+from turnlog.server import DEFAULT_PORT
 from turnlog.server.run import SHUTDOWN_SECONDS, bind, own_socket, page_address
-from turnlog.server.settings import DEFAULT_PORT
 
 pytestmark = pytest.mark.timeout(60)
 

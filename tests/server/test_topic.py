@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from turnlog.server.live import topic as module
-from turnlog.server.live.topic import LaggedError, Topic
+from turnlog.server import live
+from turnlog.server.live import LaggedError, Topic
 
 
 def test_every_reader_gets_what_came_after_it_joined() -> None:
@@ -39,7 +39,7 @@ def test_a_reader_waits_for_another_thread() -> None:
 
 @pytest.mark.parametrize("limit", ["FRAME_LIMIT", "SIZE_LIMIT"])
 def test_a_slow_reader_loses_its_place_and_goes_on_at_the_end(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(module, limit, 10)
+    monkeypatch.setattr(live, limit, 10)
 
     async def run() -> None:
         topic = Topic(0)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { HistoryEvent, SessionChange, WindowPage } from "@/api/types";
+import type { HistoryEvent, SessionUpdate, WindowPage } from "@/api/types";
 import { addedAtEnd } from "@/session/timeline/tail";
 import {
   applyChange,
@@ -101,7 +101,7 @@ describe("the end of a session that grows", () => {
 });
 
 describe("a change that a stream tells of", () => {
-  function change(fields: Partial<SessionChange>): SessionChange {
+  function change(fields: Partial<SessionUpdate>): SessionUpdate {
     return {
       sequence: 1,
       session: session(),

@@ -7,16 +7,36 @@ browser. Pydantic describes what comes in, msgspec writes what goes out; neither
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.server.app import create_app
     from turnlog.server.run import serve
-    from turnlog.server.settings import Settings
 
 __all__ = ["Settings", "create_app", "serve"]
 
-_MODULES = {"Settings": "settings", "create_app": "app", "serve": "run"}
+DEFAULT_PORT = 8765
+
+STATIC_FOLDER = Path(__file__).parent / "static"
+
+
+class Settings(NamedTuple):
+    """How an application behaves."""
+
+    host: str = "127.0.0.1"
+    """The address it is bound to; it decides which Host headers are right."""
+    token: str | None = None
+    """What every request must present; None and the empty one ask for nothing (loopback only)."""
+    sample: bool = False
+    """Whether the store is the bundled sample."""
+    prompts: bool = False
+    """Whether the page may let an agent go on with a session (loopback only, with a token)."""
+    static_folder: Path = STATIC_FOLDER
+    """The built web app."""
+
+
+_MODULES = {"create_app": "app", "serve": "run"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Where the background's reading of logs stands, as `/api/status` tells it."""
+"""The process that reads logs beside the server, and how far it is, as `/api/status` shows it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from turnlog.server.reports import Began, Ended, Failed, Moved, Report, Saved
 from turnlog.server.responses import SyncProblem, SyncProgress
+from turnlog.server.worker import PassBegan, PassEnded, PassFailed, PassMoved, Report, StoreSaved
 
 
-class Progress:
+class PassProgress:
     """The newest `SyncProgress`; written by one thread, read by all."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Background:
     def __init__(
         self,
         store_path: Path,
-        progress: Progress,
+        progress: PassProgress,
         seconds: float = PASS_SECONDS,
         on_saved: Callable[[], None] = lambda: None,
     ) -> None:
@@ -112,13 +112,13 @@ class Background:
 
     def _take(self, report: Report) -> None:
         match report:
-            case Began():
+            case PassBegan():
                 self._progress.begin()
-            case Moved(phase=phase, done=done, total=total):
+            case PassMoved(phase=phase, done=done, total=total):
                 self._progress.advance(phase, done, total)
-            case Saved():
+            case StoreSaved():
                 self._on_saved()
-            case Ended(problems=problems):
-                self._progress.end([SyncProblem(path=problem.path, reason=problem.reason) for problem in problems])
-            case Failed(reason=reason):
+            case PassEnded(problems=problems):
+                self._progress.end(problems)
+            case PassFailed(reason=reason):
                 self._progress.fail(reason)

@@ -1,38 +1,45 @@
-"""What every route works with: the store, how fresh it is, and how response bodies are written."""
+"""What every route works with: the store, how fresh it is, and how response bodies are written.
+
+A window is made of frames that were compressed when they were stored. A client that takes zstd gets them one behind
+the other; for everybody else they are unpacked, and packed again with gzip where that is taken.
+"""
 
 from __future__ import annotations
 
+import re
 import secrets
 import sqlite3
 import threading
+import zlib
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from turnlog import __version__
 from turnlog.errors import StoreError
-from turnlog.server.background import Progress
-from turnlog.server.encoding import json_response
+from turnlog.server import Settings
+from turnlog.server.background import PassProgress
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
-from turnlog.server.live.hub import Hub
+from turnlog.server.live import Hub
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import SyncProgress
-from turnlog.server.settings import Settings
 from turnlog.store.base import Store
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.usage_report import to_json_number
 from turnlog.store.values import StoreCounts
+from turnlog.store.window import Window
 
 
 class Context:
     """One application's store and settings, shared by its requests."""
 
     def __init__(
-        self, store: Store, searcher: Searcher, settings: Settings, progress: Progress, store_path: Path
+        self, store: Store, searcher: Searcher, settings: Settings, progress: PassProgress, store_path: Path
     ) -> None:
         """Keep them; store and searcher are closed with `close`."""
         self.store = store
@@ -101,3 +108,63 @@ async def _context(request: Request) -> Context:
 
 
 ContextOf = Annotated[Context, Depends(_context)]
+
+
+def window_response(window: Window, headers: Headers, etag: str) -> Response:
+    """A window in the coding that the client takes best."""
+    if takes(headers, "zstd"):
+        return _response(window.to_zstd(), "zstd", etag)
+    return json_response(window.to_json(), headers, etag)
+
+
+def json_response(body: bytes, headers: Headers, etag: str | None = None) -> Response:
+    """JSON, with gzip where it is large and the client takes it."""
+    if len(body) >= SMALLEST_PACKED and takes(headers, "gzip"):
+        return _response(gzip(body), "gzip", etag)
+    return _response(body, None, etag)
+
+
+def not_modified(headers: Headers, etag: str) -> Response | None:
+    """304 for a client that has this state already (`If-None-Match`), None for any other."""
+    known = headers.get("if-none-match", "")
+    if known == "*" or etag in (item.strip() for item in known.split(",")):
+        return Response(status_code=304, headers=_caching(etag))
+    return None
+
+
+def takes(headers: Headers, coding: str) -> bool:
+    """Whether the request's `Accept-Encoding` allows a coding (RFC 9110, 12.5.3)."""
+    qualities: dict[str, float] = {}
+    for item in headers.get("accept-encoding", "").lower().split(","):
+        name, _, parameter = item.partition(";")
+        quality = _QUALITY.fullmatch(parameter)
+        qualities[name.strip()] = float(quality[1]) if quality else 1.0
+    return qualities.get(coding, qualities.get("*", 0.0)) > 0
+
+
+def gzip(body: bytes, level: int = 1) -> bytes:
+    """The body as one gzip member, the same for the same bytes."""
+    packer = zlib.compressobj(level, wbits=_GZIP)
+    return packer.compress(body) + packer.flush()
+
+
+def _response(body: bytes, coding: str | None, etag: str | None) -> Response:
+    response = Response(body, headers=_caching(etag), media_type="application/json")
+    if coding is not None:
+        response.headers["Content-Encoding"] = coding
+    return response
+
+
+def _caching(etag: str | None) -> dict[str, str]:
+    """Kept by this browser only, and asked about every time."""
+    headers = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+    return headers if etag is None else {**headers, "ETag": etag}
+
+
+SMALLEST_PACKED = 1024
+"""Bytes below which packing an answer is not worth the work."""
+
+_QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*", re.IGNORECASE)
+
+_GZIP = zlib.MAX_WBITS | 16
+"""zlib's word for its largest window inside a gzip envelope."""

@@ -42,8 +42,8 @@ class SessionItems:
         requests = () if self._prompts is None else self._prompts.state(session_id).permission_requests
         if not requests:
             return state
-        first = requests[0]
-        return SessionState("waiting", "approval", detail=first.tool_name, since=first.requested_at, doing=state.doing)
+        request, since = requests[0]
+        return SessionState("waiting", "approval", detail=request.tool_name, since=since, doing=state.doing)
 
 
 def prompt_command(session: Session) -> list[str] | None:

@@ -21,8 +21,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from turnlog.server import Settings
 from turnlog.server.errors import error_response
-from turnlog.server.settings import Settings
 
 TOKEN_BYTES = 32
 

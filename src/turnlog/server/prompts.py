@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -33,8 +33,8 @@ from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes import AgentCommand, AgentRuntime
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Session
-from turnlog.model.base import RawJson
 from turnlog.model.stream import ApprovalRequest, Pause, RunStart, StreamError, StreamEvent, ToolInputAvailable
+from turnlog.server.responses import PermissionRequest
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +48,10 @@ _MAX_PROBLEM_BYTES = 2_000
 """How much of the last output of a failed batch agent is shown."""
 
 
-class PermissionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call for which the agent requests permission."""
+class OpenRequest(NamedTuple):
+    """A permission request that nobody has answered yet."""
 
-    id: str
-    tool_call_id: str
-    tool_name: str | None = None
-    input: RawJson = UNSET
-    reason: str | None = None
-    """Why the agent wants to make the call, in its words."""
+    request: PermissionRequest
     requested_at: datetime
 
 
@@ -66,7 +61,7 @@ class PromptState(msgspec.Struct, frozen=True):
     is_running: bool = False
     problem: str | None = None
     """Why it failed."""
-    permission_requests: tuple[PermissionRequest, ...] = ()
+    permission_requests: tuple[OpenRequest, ...] = ()
     """The open permission requests of the agent, oldest first."""
 
 
@@ -241,7 +236,7 @@ class InteractiveRun:
         self._session_id = session_id
         self._on_request = on_request
         self._lock = threading.Lock()
-        self._requests: dict[str, PermissionRequest] = {}
+        self._requests: dict[str, OpenRequest] = {}
         self._calls: dict[str, ToolInputAvailable] = {}
         self._responses: asyncio.Queue[_Response | None] = asyncio.Queue()
         self._problem: str | None = None
@@ -251,7 +246,7 @@ class InteractiveRun:
         self._ended: Future[None] = asyncio.run_coroutine_threadsafe(self._run(prompt), loop)
 
     @property
-    def permission_requests(self) -> tuple[PermissionRequest, ...]:
+    def permission_requests(self) -> tuple[OpenRequest, ...]:
         """The open requests, oldest first."""
         with self._lock:
             return tuple(self._requests.values())
@@ -261,7 +256,7 @@ class InteractiveRun:
         with self._lock:
             request = self._requests.pop(request_id, None)
         if request is not None:
-            self._put(_Response(request, allow, reason))
+            self._put(_Response(request.request, allow, reason))
         return request is not None
 
     def wait(self) -> str | None:
@@ -314,7 +309,7 @@ class InteractiveRun:
             case ApprovalRequest():
                 request = self._permission_request(event)
                 with self._lock:
-                    self._requests[request.id] = request
+                    self._requests[request.id] = OpenRequest(request, datetime.now(UTC))
                 self._on_request()
             case Pause():
                 self._is_paused = True
@@ -325,13 +320,12 @@ class InteractiveRun:
 
     def _permission_request(self, event: ApprovalRequest) -> PermissionRequest:
         call = self._calls.get(event.tool_call_id)
-        facts: dict[str, Any] = {} if call is None else {"tool_name": call.tool_name, "input": call.input}
         return PermissionRequest(
             id=event.approval_id,
             tool_call_id=event.tool_call_id,
+            tool_name=None if call is None else call.tool_name,
+            input=None if call is None or call.input is UNSET else call.input,
             reason=event.reason,
-            requested_at=datetime.now(UTC),
-            **facts,
         )
 
 

@@ -525,14 +525,14 @@ class ChangePlace(ResponseBody, frozen=True, kw_only=True):
     sequence: int
 
 
-class SessionsChange(ResponseBody, frozen=True, kw_only=True):
+class SessionsUpdate(ResponseBody, frozen=True, kw_only=True):
     """Sessions that are new or of which anything has changed."""
 
     sequence: int
     items: list[SessionItem]
 
 
-class SessionChange(ResponseBody, frozen=True, kw_only=True):
+class SessionUpdate(ResponseBody, frozen=True, kw_only=True):
     """What changed in a session: made of stored bodies, so this class only describes it."""
 
     sequence: int

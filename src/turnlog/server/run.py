@@ -16,12 +16,12 @@ import uvicorn
 
 from turnlog.errors import TurnlogError
 from turnlog.hooks.server_socket import ServerSocket
+from turnlog.server import DEFAULT_PORT, Settings
 from turnlog.server.app import create_app
-from turnlog.server.background import Background, Progress
+from turnlog.server.background import Background, PassProgress
 from turnlog.server.connections import Connection
-from turnlog.server.live.hub import Hub
+from turnlog.server.live import Hub
 from turnlog.server.network import is_loopback, new_token
-from turnlog.server.settings import DEFAULT_PORT, Settings
 
 SHUTDOWN_SECONDS = 3
 """How long answers under way may take once the server is told to stop."""
@@ -66,7 +66,7 @@ def serve(
         raise TurnlogError("prompts are taken on this machine only: leave out --host, or --prompts")
     if not token:
         token = new_token() if prompts or not is_loopback(host) else None
-    progress = Progress()
+    progress = PassProgress()
     app = create_app(store_path, Settings(host=host, token=token, sample=sample, prompts=prompts), progress)
     hub: Hub = app.state.context.hub
     background = Background(store_path, progress, on_saved=hub.wake) if sync else None

@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Set
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import msgspec
 
 from turnlog.errors import TurnlogError
-from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report, Saved
+from turnlog.server.responses import SyncProblem
 from turnlog.store.connection import Checkpointer
 from turnlog.store.search.base import search_path
 from turnlog.sync.syncer import Syncer
@@ -41,6 +41,44 @@ REPORT_SECONDS = 0.1
 
 PROBLEM_LIMIT = 100
 """Files that could not be read, in one report."""
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
+    """A line."""
+
+
+class PassBegan(_Report, frozen=True, kw_only=True, tag="began"):
+    """A pass begins."""
+
+
+class PassMoved(_Report, frozen=True, kw_only=True, tag="moved"):
+    """The pass is in this phase, and so far in it."""
+
+    phase: str
+    done: int
+    total: int
+
+
+class StoreSaved(_Report, frozen=True, kw_only=True, tag="saved"):
+    """The store has something new, up to this number of the change sequence."""
+
+    sequence: int
+
+
+class PassEnded(_Report, frozen=True, kw_only=True, tag="ended"):
+    """The pass is over."""
+
+    problems: list[SyncProblem]
+
+
+class PassFailed(_Report, frozen=True, kw_only=True, tag="failed"):
+    """The pass could not be finished."""
+
+    reason: str
+
+
+Report: TypeAlias = PassBegan | PassMoved | StoreSaved | PassEnded | PassFailed
+"""One line of standard output."""
 
 
 class _StoppedError(Exception):
@@ -75,11 +113,11 @@ def keep_reading(
     with Checkpointer([store_path, search_path(store_path)]) as checkpointer:
 
         def tell_saved(_sessions: Set[str], last_change: int) -> None:
-            report(Saved(sequence=last_change))
+            report(StoreSaved(sequence=last_change))
             checkpointer.note()
 
         while not stopped.is_set():
-            report(Began())
+            report(PassBegan())
             rest = seconds
             try:
                 with Syncer(store_path, on_saved=tell_saved, own_checkpoints=False) as syncer:
@@ -88,7 +126,7 @@ def keep_reading(
             except _StoppedError:
                 return
             except (TurnlogError, OSError) as error:
-                report(Failed(reason=str(error)))
+                report(PassFailed(reason=str(error)))
                 watcher.wait(min(rest, UNWATCHED_SECONDS))
 
 
@@ -98,9 +136,9 @@ def _make_pass(
     """Look at everything; return how long the next pass may wait."""
     watcher.cover()
     summary = syncer.scan(on_progress=teller)
-    problems = [Problem(path=problem.path, reason=problem.reason) for problem in summary.problems]
-    problems += [Problem(path=folder, reason=NOT_WATCHED) for folder in watcher.unwatched_folders]
-    report(Ended(problems=problems[:PROBLEM_LIMIT]))
+    problems = [SyncProblem(path=problem.path, reason=problem.reason) for problem in summary.problems]
+    problems += [SyncProblem(path=folder, reason=NOT_WATCHED) for folder in watcher.unwatched_folders]
+    report(PassEnded(problems=problems[:PROBLEM_LIMIT]))
     syncer.warm_up()
     if not watcher.is_complete:
         seconds = min(seconds, UNWATCHED_SECONDS)
@@ -134,7 +172,7 @@ class _Teller:
         now = time.monotonic()
         if phase != self._phase or now - self._told >= REPORT_SECONDS:
             self._phase, self._told = phase, now
-            self._report(Moved(phase=phase, done=done, total=total))
+            self._report(PassMoved(phase=phase, done=done, total=total))
 
 
 def _wait_for_end(descriptor: int, end: Callable[[], None]) -> None:

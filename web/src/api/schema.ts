@@ -675,18 +675,6 @@ export interface SearchResponse {
   pending: number;
 }
 
-/** What changed in a session: made of stored bodies, so this class only describes it. */
-export interface SessionChange {
-  sequence: number;
-  session: SessionItem;
-  items: Message[];
-  rows: MessageRow[];
-  events: (ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent)[];
-  gone_messages: string[];
-  gone_events: [number, string][];
-  children: SessionItem[];
-}
-
 /** What a session holds, by its memberships (copies in forks included). */
 export interface SessionCounts {
   messages?: number;
@@ -767,8 +755,20 @@ export interface SessionState {
   doing: UnfinishedCall | null;
 }
 
+/** What changed in a session: made of stored bodies, so this class only describes it. */
+export interface SessionUpdate {
+  sequence: number;
+  session: SessionItem;
+  items: Message[];
+  rows: MessageRow[];
+  events: (ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent)[];
+  gone_messages: string[];
+  gone_events: [number, string][];
+  children: SessionItem[];
+}
+
 /** Sessions that are new or of which anything has changed. */
-export interface SessionsChange {
+export interface SessionsUpdate {
   sequence: number;
   items: SessionItem[];
 }

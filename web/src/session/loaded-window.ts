@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useReducer, useRef } from "react";
 import { getJson, type Parameters } from "@/api/client";
 import { sessionPath } from "@/api/paths";
-import type { SessionChange, WindowPage } from "@/api/types";
+import type { SessionUpdate, WindowPage } from "@/api/types";
 import { type Place, START } from "./place";
 import {
   applyChange,
@@ -37,7 +37,7 @@ type Action =
   | { type: "opened"; place: Place; page: WindowPage }
   | { type: "before" | "after"; page: WindowPage }
   | { type: "renewed"; after: number; page: WindowPage }
-  | { type: "changed"; change: SessionChange }
+  | { type: "changed"; change: SessionUpdate }
   | { type: "trimmed" }
   | { type: "failed"; error: Error };
 
@@ -94,7 +94,7 @@ export function useLoadedWindow(sessionId: string) {
   // One request at a time: a jump takes the place of whatever is under way.
   const running = useRef<AbortController | null>(null);
   // A page may be older than a change that is shown already: changes since the request are applied again.
-  const meanwhile = useRef<SessionChange[]>([]);
+  const meanwhile = useRef<SessionUpdate[]>([]);
   const renewal = useRef({ due: false, start: () => {} });
 
   const load = useCallback(
@@ -158,7 +158,7 @@ export function useLoadedWindow(sessionId: string) {
     renewal.current.start = renew;
   }, [renew]);
 
-  const apply = useCallback((change: SessionChange) => {
+  const apply = useCallback((change: SessionUpdate) => {
     if (running.current) meanwhile.current.push(change);
     dispatch({ type: "changed", change });
   }, []);

@@ -1,6 +1,6 @@
 /** What is loaded of a session: one unbroken stretch of messages and events that grows at both ends. */
 
-import type { HistoryEvent, Message, MessageRow, SessionChange, WindowPage } from "@/api/types";
+import type { HistoryEvent, Message, MessageRow, SessionUpdate, WindowPage } from "@/api/types";
 
 export interface PlacedMessage {
   message: Message;
@@ -68,7 +68,7 @@ export function renewTail(window: SessionWindow, after: number, page: WindowPage
 }
 
 /** The window with what has changed in the session, as far as that is in the part which is loaded. */
-export function applyChange(window: SessionWindow, change: SessionChange): SessionWindow {
+export function applyChange(window: SessionWindow, change: SessionUpdate): SessionWindow {
   const bodies = new Map(change.items.map((message) => [message.id, message]));
   const placed = new Map(window.messages.map((known) => [known.message.id, known]));
   for (const id of change.gone_messages) placed.delete(id);

@@ -4,7 +4,7 @@ import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/r
 import { useEffect, useMemo } from "react";
 import { useEventStream } from "@/api/event-stream";
 import { EVENTS } from "@/api/paths";
-import type { SessionItem, SessionPage, SessionsChange } from "@/api/types";
+import type { SessionItem, SessionPage, SessionsUpdate } from "@/api/types";
 
 /** Milliseconds for which changes are gathered before anything is loaded again: an import changes all the time. */
 const PAUSE = 400;
@@ -17,7 +17,7 @@ export function useLive(wanted: boolean): void {
   const queries = useQueryClient();
   const again = useMemo(() => new Again(queries), [queries]);
   useEffect(() => () => again.stop(), [again]);
-  useEventStream<SessionsChange>(EVENTS, "sessions", wanted, {
+  useEventStream<SessionsUpdate>(EVENTS, "sessions", wanted, {
     onChange: ({ items }) => {
       showAtOnce(queries, items);
       again.ask();

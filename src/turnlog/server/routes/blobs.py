@@ -13,8 +13,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.errors import NotFoundError
-from turnlog.server.context import ContextOf
-from turnlog.server.encoding import not_modified
+from turnlog.server.context import ContextOf, not_modified
 from turnlog.server.openapi import BYTES
 from turnlog.server.routes.messages import BytesQuery
 

@@ -20,11 +20,9 @@ from turnlog.errors import NotFoundError
 from turnlog.hooks.send import LIMIT
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import InvalidParameterError
-from turnlog.server.live.frames import KEEP_ALIVE, word
-from turnlog.server.live.hub import Hub
-from turnlog.server.live.topic import LaggedError
+from turnlog.server.live import KEEP_ALIVE, Hub, LaggedError, word
 from turnlog.server.openapi import accepts_with, streams
-from turnlog.server.responses import ChangePlace, HookResponse, SessionChange, SessionsChange
+from turnlog.server.responses import ChangePlace, HookResponse, SessionsUpdate, SessionUpdate
 from turnlog.server.routes.messages import EventsQuery
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -39,13 +37,13 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 router = APIRouter(default_response_class=Response)
 
 
-@router.get("/events", tags=["events"], responses=streams(SessionsChange, ChangePlace))
+@router.get("/events", tags=["events"], responses=streams(SessionsUpdate, ChangePlace))
 async def get_all_events(request: Request, context: ContextOf, query: Annotated[EventsQuery, Query()]) -> Response:
     """The summaries of sessions that are new or have changed."""
     return _stream(context.hub, None, _last_event(request, query))
 
 
-@router.get("/sessions/{session_id}/events", tags=["events"], responses=streams(SessionChange, ChangePlace))
+@router.get("/sessions/{session_id}/events", tags=["events"], responses=streams(SessionUpdate, ChangePlace))
 async def get_session_events(
     request: Request, context: ContextOf, session_id: str, query: Annotated[EventsQuery, Query()]
 ) -> Response:

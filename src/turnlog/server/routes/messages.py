@@ -19,11 +19,9 @@ from turnlog.chat.tail import Tail, open_tail
 from turnlog.model import BlobRef, HistoryEvent
 from turnlog.model.codec import encode
 from turnlog.replay import replay, timed
-from turnlog.server.context import ContextOf, write
-from turnlog.server.encoding import json_response, not_modified, window_response
+from turnlog.server.context import ContextOf, json_response, not_modified, window_response, write
 from turnlog.server.errors import judging
-from turnlog.server.live.hub import Hub
-from turnlog.server.live.topic import LaggedError
+from turnlog.server.live import Hub, LaggedError
 from turnlog.server.openapi import CHUNKS, responds_with
 from turnlog.server.responses import (
     EventRecords,

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
-from msgspec import UNSET
 from pydantic import Field
 from starlette.responses import Response
 
 from turnlog.errors import ConflictError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
-from turnlog.server import prompts as running_prompts
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.items import prompt_command
 from turnlog.server.openapi import responds_with
 from turnlog.server.prompts import Prompts, PromptState, can_ask
-from turnlog.server.responses import PermissionRequest, PromptResponse, RunPage, RunResponse
+from turnlog.server.responses import PromptResponse, RunPage, RunResponse
 from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters
 from turnlog.server.routes.sessions import PromptAnswerBody, PromptBody, takes_json
 from turnlog.store.base import RunFilter, RunStatus
@@ -128,16 +126,6 @@ def _state(request: Request, context: Context, session: Session, *, can_go_on: b
         can_ask=can_ask(session.agent),
         running=state.is_running,
         problem=state.problem,
-        permission_requests=[_request(request) for request in state.permission_requests],
+        permission_requests=[each.request for each in state.permission_requests],
     )
     return write(request, body)
-
-
-def _request(request: running_prompts.PermissionRequest) -> PermissionRequest:
-    return PermissionRequest(
-        id=request.id,
-        tool_call_id=request.tool_call_id,
-        tool_name=request.tool_name,
-        input=None if request.input is UNSET else request.input,
-        reason=request.reason,
-    )

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from turnlog.errors import ConversionError, NotFoundError
 from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
-from turnlog.server.context import ContextOf, write
-from turnlog.server.encoding import not_modified
+from turnlog.server.context import ContextOf, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import OutlineResponse, SessionItem, SessionPage, SessionResponse

@@ -5,7 +5,7 @@ import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import { getJson } from "@/api/client";
 import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
-import type { Items, OutlineEntry, SearchHit, SessionChange, SessionResponse } from "@/api/types";
+import type { Items, OutlineEntry, SearchHit, SessionResponse, SessionUpdate } from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { describeFailure, isMissing, Problem } from "@/design/problem";
 import { DisclosureProvider } from "@/session/disclosure";
@@ -183,9 +183,9 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
 }
 
 /** Applies live changes: new messages are added at the end, changed ones replace the old. */
-function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamReader<SessionChange>): boolean {
+function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamReader<SessionUpdate>): boolean {
   const queries = useQueryClient();
-  const onChange = (change: SessionChange) => {
+  const onChange = (change: SessionUpdate) => {
     reader.onChange(change);
     queries.setQueryData<SessionResponse>(
       ["session", id],
@@ -205,7 +205,7 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
     queries.invalidateQueries({ queryKey: ["outline", id] });
   };
   const onGone = () => queries.invalidateQueries({ queryKey: ["session", id] });
-  return useEventStream<SessionChange>(`${sessionPath(id)}/events`, "session", window !== null, {
+  return useEventStream<SessionUpdate>(`${sessionPath(id)}/events`, "session", window !== null, {
     onChange,
     onResync,
     onGone,

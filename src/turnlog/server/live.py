@@ -1,0 +1,381 @@
+"""Changes as they happen: what changed in the store, as events for browsers, each made once however many listen.
+
+A `Hub` knows who watches what. Its one thread reads what changed and publishes it to every topic. What writes in this
+process wakes it; what other processes write is seen a moment later. It looks at nothing while nobody watches. Every
+topic goes from commit to commit, so that its frames and those of `replay` meet without a gap and without a double.
+
+A `Topic` is a bounded list of finished frames, which its readers share; a reader is a place in the list. A reader that
+is too slow loses its place instead of making the list longer, and is told so. Readers live on an event loop; frames
+come from another thread.
+
+A frame is the bytes of one server-sent event, made of stored bodies without decoding them. Its data are one line of
+JSON; its id is the number of the change sequence up to which it tells what changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import defaultdict, deque
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from turnlog.errors import NotFoundError, StoreError
+from turnlog.model import Session
+from turnlog.server.items import SessionItems
+from turnlog.server.responses import ChangePlace, SessionsUpdate
+from turnlog.store.base import Store
+from turnlog.store.values import LONGEST_MEMORY, ChangeEntry
+
+POLL_SECONDS = 0.5
+"""Time between two looks for what other processes wrote, while anybody watches."""
+
+SESSION_LIMIT = 50
+"""Sessions in one event; when more have changed at once, what shows them must read them anew."""
+
+EVENT_SIZE_LIMIT = 2 << 20
+"""Bytes of JSON in one event; what is larger must be read anew."""
+
+FRAME_LIMIT = 1000
+
+SIZE_LIMIT = 4 << 20
+"""Bytes of frames that are kept for readers that are behind."""
+
+KEEP_ALIVE = b": \n\n"
+"""A comment: it says that the connection lives, and nothing else."""
+
+_log = logging.getLogger(__name__)
+
+
+class Hub:
+    """Topics of one store: a session's by its id, and by None that of all sessions. Readers are on event loops."""
+
+    def __init__(self, store: Store, items: SessionItems) -> None:
+        """Start nothing before somebody watches."""
+        self._store = store
+        self._items = items
+        self._lock = threading.Lock()
+        self._touched: set[str] = set()
+        self._topics: dict[str | None, Topic] = {}
+        self._bell = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    @property
+    def topics(self) -> frozenset[str | None]:
+        """What anybody watches."""
+        with self._lock:
+            return frozenset(self._topics)
+
+    def wake(self) -> None:
+        """Something was written. On any thread."""
+        self._bell.set()
+
+    def touch(self, session_id: str) -> None:
+        """What lists show of a session has changed, though nothing was written. On any thread."""
+        with self._lock:
+            self._touched.add(session_id)
+        self._bell.set()
+
+    def close(self) -> None:
+        """End every topic, and the thread. May be called again."""
+        with self._lock:
+            self._is_closed = True
+            topics, thread = list(self._topics.values()), self._thread
+        for topic in topics:
+            topic.end()
+        self._bell.set()
+        if thread is not None:
+            thread.join()
+
+    @contextmanager
+    def watch(self, session_id: str | None) -> Generator[TopicReader]:
+        """A reader of what changes from now on. Call it on the event loop that reads."""
+        with self._lock:
+            topic = self._topics.get(session_id)
+            if topic is None:
+                topic = self._topics[session_id] = Topic(self._store.last_change())
+            reader = topic.join()
+            if self._is_closed:
+                topic.end()
+            elif self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="turnlog-live", daemon=True)
+                self._thread.start()
+        self._bell.set()
+        try:
+            yield reader
+        finally:
+            with self._lock:
+                reader.leave()
+                if not topic.has_readers and self._topics.get(session_id) is topic:
+                    del self._topics[session_id]
+
+    def replay(self, session_id: str | None, after: int, until: int) -> bytes:
+        """The frames that tell what changed after one commit and up to another; empty when nothing did."""
+        if after < 0 or not 0 <= until - after <= LONGEST_MEMORY:
+            return word("resync", until)
+        changes = [change for change in _changes(self._store, after) if change.sequence <= until]
+        return self._frames({session_id: after}, changes, until).get(session_id, b"")
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            self._bell.wait(POLL_SECONDS if self._topics else None)
+            self._bell.clear()
+            with self._lock:
+                topics, touched = dict(self._topics), self._touched
+                self._touched = set()
+            try:
+                self._tell(topics)
+                self._tell_touched(topics.get(None), touched)
+            except StoreError as error:
+                # Busy or away: topics stay where they are, and the next look tries again.
+                with self._lock:
+                    self._touched |= touched
+                _log.warning("cannot tell what changed: %s", error)
+
+    def _tell(self, topics: Mapping[str | None, Topic]) -> None:
+        """Publish what changed since each topic's place."""
+        places = {session_id: topic.sequence for session_id, topic in topics.items()}
+        changes = list(_changes(self._store, min(places.values()))) if places else []
+        if not changes:
+            return
+        until = changes[-1].sequence
+        frames = self._frames(places, changes, until)
+        for session_id, topic in topics.items():
+            topic.publish(frames.get(session_id), until)
+
+    def _tell_touched(self, topic: Topic | None, session_ids: Collection[str]) -> None:
+        """Publish these sessions anew to who watches all."""
+        if topic is not None and session_ids:
+            topic.publish(sessions_frame(self._store, self._items, session_ids, topic.sequence), topic.sequence)
+
+    def _frames(
+        self, places: Mapping[str | None, int], changes: Sequence[ChangeEntry], until: int
+    ) -> dict[str | None, bytes]:
+        """For each topic of which something has changed since its place, the frame that tells it."""
+        frames: dict[str | None, bytes] = {}
+        changed = {change.session_id for change in changes if change.session_id is not None}
+        children = _children(self._store, changed) if set(places) - {None} else {}
+        lost = any(change.session_id is None for change in changes)
+        for session_id, after in places.items():
+            news = [change for change in changes if change.sequence > after]
+            if session_id is None:
+                if news:
+                    frames[None] = changes_frame(self._store, self._items, news, until)
+            elif lost or session_id in changed or session_id in children:
+                subagents = children.get(session_id, ())
+                frames[session_id] = session_frame(self._store, self._items, session_id, after, until, subagents)
+        return frames
+
+
+def _changes(store: Store, after: int) -> Iterable[ChangeEntry]:
+    """Every entry of the change sequence after a number. What is committed meanwhile may be among them, or not."""
+    while entries := store.changes(after):
+        yield from entries
+        after = entries[-1].sequence
+
+
+def _children(store: Store, session_ids: Iterable[str]) -> dict[str, list[str]]:
+    """Parent -> those of these sessions that are its subagents."""
+    children: dict[str, list[str]] = defaultdict(list)
+    for child, parent in store.parents(session_ids).items():
+        children[parent].append(child)
+    return children
+
+
+class Topic:
+    """Frames in the order in which they came."""
+
+    def __init__(self, sequence: int) -> None:
+        """Start behind this number of the change sequence."""
+        self.sequence = sequence
+        """Up to where the frames tell what changed. Only the publisher moves it."""
+        self._lock = threading.Lock()
+        self._frames: deque[bytes] = deque()
+        self._size = 0
+        self._dropped = 0
+        self._is_over = False
+        self._readers: set[TopicReader] = set()
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._readers)
+
+    def publish(self, frame: bytes | None, sequence: int) -> None:
+        """Append what tells of the changes up to `sequence`, and wake the readers; None: nothing of this changed.
+
+        On any thread, but one at a time.
+        """
+        with self._lock:
+            self.sequence = sequence
+            if frame is None:
+                return
+            self._frames.append(frame)
+            self._size += len(frame)
+            # The newest frame stays, however large it is.
+            while len(self._frames) > 1 and (len(self._frames) > FRAME_LIMIT or self._size > SIZE_LIMIT):
+                self._size -= len(self._frames.popleft())
+                self._dropped += 1
+            readers = tuple(self._readers)
+        for reader in readers:
+            reader.wake()
+
+    def end(self) -> None:
+        """Nothing will follow."""
+        with self._lock:
+            self._is_over = True
+            readers = tuple(self._readers)
+        for reader in readers:
+            reader.wake()
+
+    def join(self) -> TopicReader:
+        """A reader of what comes from now on; call it on the event loop that it lives on."""
+        with self._lock:
+            reader = TopicReader(self, self._dropped + len(self._frames), self.sequence)
+            self._readers.add(reader)
+            return reader
+
+    def leave(self, reader: TopicReader) -> None:
+        """The reader has gone."""
+        with self._lock:
+            self._readers.discard(reader)
+
+    def since(self, place: int) -> tuple[bytes, int, bool]:
+        """The frames from a place on as one piece, the place behind them, and whether nothing will follow."""
+        with self._lock:
+            if place < self._dropped:
+                raise LaggedError
+            frames = b"".join([self._frames[index] for index in range(place - self._dropped, len(self._frames))])
+            return frames, self._dropped + len(self._frames), self._is_over
+
+    def catch_up(self) -> tuple[int, int]:
+        """The place behind all frames, and up to where they tell what changed."""
+        with self._lock:
+            return self._dropped + len(self._frames), self.sequence
+
+
+class TopicReader:
+    """A place in a topic. Made by `Topic.join`."""
+
+    def __init__(self, topic: Topic, place: int, sequence: int) -> None:
+        self.sequence = sequence
+        """What changed up to here is in no frame that this reader gets."""
+        self._topic = topic
+        self._place = place
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something new is there. On any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._changed.set)
+        except RuntimeError:
+            self._topic.leave(self)  # its loop is closed
+
+    async def read(self, seconds: float) -> Piece:
+        """What came since the last call, when anything has; nothing after so many seconds.
+
+        Raises LaggedError when frames were dropped that this reader has not had; the next call goes on behind them.
+        """
+        data, is_over = self._take()
+        if not data and not is_over:
+            try:
+                await asyncio.wait_for(self._changed.wait(), seconds)
+            except TimeoutError:
+                return Piece(b"", False)
+            data, is_over = self._take()
+        return Piece(data, is_over)
+
+    def _take(self) -> tuple[bytes, bool]:
+        self._changed.clear()
+        try:
+            data, self._place, is_over = self._topic.since(self._place)
+        except LaggedError:
+            self._place, self.sequence = self._topic.catch_up()
+            raise
+        return data, is_over
+
+    def leave(self) -> None:
+        """Get nothing more."""
+        self._topic.leave(self)
+
+
+class Piece(NamedTuple):
+    """What a reader gets at once."""
+
+    data: bytes
+    """Whole frames, one behind the other; empty when nothing came for a while."""
+    is_over: bool
+    """Nothing will follow."""
+
+
+class LaggedError(Exception):
+    """The reader's place is no longer there: what it missed must be read in another way."""
+
+
+Word = Literal["ready", "resync", "gone"]
+
+
+def word(event: Word, sequence: int) -> bytes:
+    """An event that tells of no content."""
+    return _frame(event, sequence, msgspec.json.encode(ChangePlace(sequence=sequence)))
+
+
+def changes_frame(store: Store, items: SessionItems, changes: Sequence[ChangeEntry], until: int) -> bytes:
+    """What changed, for who watches all sessions."""
+    if any(change.kind in ("forgotten", "rebuilt") for change in changes):
+        return word("resync", until)
+    return sessions_frame(store, items, (change.session_id for change in changes if change.session_id), until)
+
+
+def sessions_frame(store: Store, items: SessionItems, session_ids: Iterable[str], until: int) -> bytes:
+    """These sessions as they are now, for who watches all."""
+    ids = list(dict.fromkeys(session_ids))
+    if len(ids) > SESSION_LIMIT:
+        return word("resync", until)
+    told = SessionsUpdate(sequence=until, items=items.of(_stored(store, ids)))
+    return _frame("sessions", until, msgspec.json.encode(told))
+
+
+def session_frame(
+    store: Store, items: SessionItems, session_id: str, after: int, until: int, children: Collection[str]
+) -> bytes:
+    """What changed in one session after one commit and up to another, and which of its subagents have changed."""
+    try:
+        session = store.session(session_id)
+        changes = store.session_changes(session_id, after, until)
+    except NotFoundError:
+        return word("gone", until)
+    if changes is None or len(children) > SESSION_LIMIT:
+        return word("resync", until)
+    own, *others = items.of([session, *_stored(store, children)])
+    data = b'{"sequence":%d,"session":%b,"items":[%b],"rows":%b,"events":%b,%b,"children":%b}' % (
+        until,
+        msgspec.json.encode(own),
+        b",".join(changes.messages),
+        changes.rows,
+        changes.events,
+        msgspec.json.encode({"gone_messages": changes.gone_messages, "gone_events": changes.gone_events})[1:-1],
+        msgspec.json.encode(others),
+    )
+    return word("resync", until) if len(data) > EVENT_SIZE_LIMIT else _frame("session", until, data)
+
+
+def _frame(event: str, sequence: int, data: bytes) -> bytes:
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (sequence, event.encode(), data)
+
+
+def _stored(store: Store, session_ids: Collection[str]) -> list[Session]:
+    """Those of these sessions that are still there."""
+    found: list[Session] = []
+    for session_id in session_ids:
+        try:
+            found.append(store.session(session_id))
+        except NotFoundError:
+            continue
+    return found
