@@ -365,6 +365,8 @@ def test_an_index_that_is_damaged_inside_is_none(store: SearchStore) -> None:
     data[4096:] = b"\xa5" * (len(data) - 4096)
     store.search_path.write_bytes(data)
     assert store.search("word").behind == 50
+    with Searcher(store.path, store.search_path) as searcher, pytest.raises(StoreError, match=r"search\.db"):
+        searcher.behind()
 
 
 def test_a_searcher_notices_a_new_index(store: SearchStore) -> None:

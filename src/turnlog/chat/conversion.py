@@ -20,7 +20,7 @@ from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.parts import StepStartUIPart, UIMessage
 from turnlog.aisdk.receive import from_ui_messages
 from turnlog.model import Message, Part, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
-from turnlog.store.reconcile.lesser_sources import AgentAnswer
+from turnlog.store.values import AgentAnswer
 
 SESSION_KEY: Final = "agentSession"
 """Metadata of an agent's answer: the id of its session, `<agent>:<external id>`."""

@@ -30,7 +30,7 @@ from turnlog.model.codec import encode
 from turnlog.paths import database_path
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
-from turnlog.store.reconcile.lesser_sources import AgentAnswer
+from turnlog.store.values import AgentAnswer
 from turnlog.store.writing.native import AGENT, NativeSessions
 
 

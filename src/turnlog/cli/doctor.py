@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,12 +71,13 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
     from turnlog.agents import agents
     from turnlog.pricing import price_version
     from turnlog.store import open_store
+    from turnlog.store.connection import SQLITE_VERSION
 
     document: DoctorDocument = {
         "versions": {
             "turnlog": __version__,
             "python": platform.python_version(),
-            "sqlite": sqlite3.sqlite_version,
+            "sqlite": SQLITE_VERSION,
             "prices": price_version(),
         },
         "store": None,
@@ -284,7 +284,9 @@ _TYPE_NAMES: dict[type, str] = {str: "text", bool: "true or false", int: "number
 
 def shareable_report(store_path: Path) -> str:
     """The report as Markdown."""
-    lines = [f"turnlog {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"]
+    from turnlog.store.connection import SQLITE_VERSION
+
+    lines = [f"turnlog {__version__}, Python {platform.python_version()}, SQLite {SQLITE_VERSION}"]
     lines.append(f"{platform.system()} {platform.machine()}")
     if not store_path.exists():
         return "\n".join([*lines, "no store"])

@@ -18,7 +18,7 @@ import click
 from turnlog import __version__, paths
 from turnlog.cli.options import STORE, examples
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
-from turnlog.store.write_lock import reporting_waits
+from turnlog.store.write_lock import is_database_error, reporting_waits
 
 
 class _Entry(NamedTuple):
@@ -122,7 +122,7 @@ class Commands(click.Group):
             excerpt = error.object[max(0, error.start - 60) : error.end].encode(errors="backslashreplace").decode()
             _fail(f"not UTF-8: {excerpt}", WRONG_USE)
         except Exception as error:
-            if not _is_store_error(error):
+            if not is_database_error(error):
                 raise
             _fail(f"cannot use the store {ctx.meta.get(STORE, '')}: {error}", EXIT_CODES[TurnlogError])
 
@@ -131,13 +131,6 @@ def _report_waiting(path: str) -> None:
     from turnlog.plain_text import one_line
 
     click.echo(f"turnlog: waiting for another process that is writing to {one_line(path)}", err=True)
-
-
-def _is_store_error(error: Exception) -> bool:
-    """Whether SQLite could not read or write its file. Its other errors are bugs and keep their traceback."""
-    # A command that opened a store has imported sqlite3; others must not pay for the import.
-    sqlite = sys.modules.get("sqlite3")
-    return sqlite is not None and (isinstance(error, sqlite.OperationalError) or type(error) is sqlite.DatabaseError)
 
 
 def _fail_to_write(error: OSError) -> NoReturn:

@@ -8,7 +8,6 @@ missing or cannot be read never changes how the run ended (R-S35).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,9 +25,8 @@ from turnlog.pricing import price_nanos, price_version
 from turnlog.runs.lifecycle import MAX_TEXT_BYTES, output_path, save
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
-from turnlog.store.connection import connect, write_transaction
 from turnlog.store.values import Run, RunFacts
-from turnlog.store.writing.batch import Batch
+from turnlog.store.writing.batch import reconcile_session
 from turnlog.sync.importing import import_file
 from turnlog.sync.syncer import SourceProblem, Syncer
 
@@ -144,10 +142,7 @@ def _supersede_chats(store_path: Path, session_id: str) -> None:
 
     The store waits with that for the end of the run, and may have read the log before.
     """
-    with closing(connect(store_path, checked=False)) as connection, write_transaction(connection):
-        batch = Batch(connection, price_nanos, price_version())
-        batch.include(session_id)
-        batch.close()
+    reconcile_session(store_path, session_id, price_nanos, price_version())
 
 
 # -- reading logs

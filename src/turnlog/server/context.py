@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import sqlite3
 import threading
 import zlib
 from pathlib import Path
@@ -70,7 +69,7 @@ class Context:
         """Messages that are not searchable yet; None when the index cannot be read."""
         try:
             return self.searcher.behind()
-        except (StoreError, sqlite3.Error):
+        except StoreError:
             # It is disposable, and the next pass makes it anew: the status must not fail with it.
             return None
 

@@ -186,7 +186,8 @@ class Store(Protocol):
     one state of the store, even if somebody writes meanwhile. `limit` counts items; a `cursor` is the `next_cursor` of
     the page before, of the same method and filter, and ValueError is raised for any other.
 
-    An engine is one class that has these methods (`store.sqlite`). Whoever reads a store knows nothing else of it.
+    An engine is one class that has these methods (`store.sqlite`), and `open_store` knows its URLs. Whoever reads a
+    store knows nothing else of it. What else a second engine needs is in docs/explanation/architecture.md.
     """
 
     def __enter__(self) -> Self:

@@ -14,14 +14,22 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypeAlias
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
-from turnlog.store.write_lock import begin, is_busy
+from turnlog.store.write_lock import begin, is_busy, is_database_error
+
+Connection: TypeAlias = sqlite3.Connection
+"""What `connect` returns. Outside of the store it is only handed on: all SQL is here (`store.sqlite`)."""
+
+DatabaseError = sqlite3.Error
+"""What SQLite raises where nothing has made a StoreError of it."""
+
+SQLITE_VERSION = sqlite3.sqlite_version
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
@@ -34,6 +42,9 @@ sqlite3.register_adapter(bool, int)
 PAGE_SIZE = 8192
 """The end of a row that is larger than a page fills a part of one: the larger pages are, the more stays empty. Smaller
 ones take longer to write and to read."""
+
+_LARGE_IMPORT_PAGES = 32000
+"""Pages in the write-ahead log at which a commit of a large import moves what is left: it must not grow on."""
 
 REST_SECONDS = 30.0
 """Time between two checkpoints. The first commit after each waits for the disk once, so that they had better be few;
@@ -99,8 +110,7 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
         # A full disk has ended the transaction already.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        # "Malformed" is the class above the others, and only that.
-        if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
+        if isinstance(error, Exception) and is_database_error(error):
             raise StoreError(f"cannot write to the store: {error}") from error
         raise
 
@@ -155,6 +165,23 @@ def _checkpoint(database: Path) -> None:
         import logging
 
         logging.getLogger(__name__).debug("no checkpoint of %s: %s", database, error)
+
+
+@contextmanager
+def large_import(connection: sqlite3.Connection) -> Generator[None]:
+    """During the `with`, let commits leave checkpoints to somebody else (`Checkpointer`), up to 256 MB of them.
+
+    A first import, into a store without messages, goes without the indexes for questions too.
+    """
+    is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
+    (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_IMPORT_PAGES}")
+    try:
+        with without_indexes(connection) if is_first else nullcontext():
+            yield
+    finally:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {usual}")
 
 
 @contextmanager

@@ -10,7 +10,6 @@ then, as `data`, in a zstd frame where it is smaller so. Of any other event all 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -71,16 +70,6 @@ def pack_parent(parent_id: str | None, before: str | None) -> str | None:
     if not parent_id:
         return None
     return _BEFORE if parent_id == before else parent_id
-
-
-def name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
-    """Let nobody need these messages, which go, to know the parent's id."""
-    for table in ("memberships", "superseded"):
-        connection.executemany(
-            f"UPDATE {table} SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
-            " WHERE message_key = ?1 + 1 AND parent_id = ''",
-            [(key,) for key in message_keys],
-        )
 
 
 def pack_ids(ids: Sequence[str], message_id: str) -> bytes | None:

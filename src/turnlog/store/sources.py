@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Sequence
 from os import stat_result
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -105,9 +106,11 @@ def load_known(connection: sqlite3.Connection, path: str) -> Source | None:
     row = connection.execute(
         "SELECT agent, path, root, kind, session_id, appendable FROM sources WHERE path = ?", (path,)
     ).fetchone()
-    if row is None:
-        return None
-    agent, path, root, kind, session_id, appendable = row
+    return None if row is None else _source_of(row)
+
+
+def _source_of(columns: Sequence[Any]) -> Source:
+    agent, path, root, kind, session_id, appendable = columns
     return Source(
         agent=agent,
         path=path,
@@ -116,6 +119,28 @@ def load_known(connection: sqlite3.Connection, path: str) -> Source | None:
         session_id=session_id,
         appendable=bool(appendable),
     )
+
+
+class ArchivedSource(NamedTuple):
+    """A source as discovery described it, and how much of its newest generation was folded."""
+
+    key: int
+    source: Source
+    cursor: int
+    """Bytes."""
+
+
+def archived_sources(connection: sqlite3.Connection) -> list[ArchivedSource]:
+    """All sources, the last modified first."""
+    rows = connection.execute(
+        "SELECT key, cursor, agent, path, root, kind, session_id, appendable FROM sources ORDER BY mtime_ns DESC"
+    )
+    return [ArchivedSource(key, _source_of(columns), cursor) for key, cursor, *columns in rows.fetchall()]
+
+
+def look_again(connection: sqlite3.Connection, key: int) -> None:
+    """Let the next pass read a source once more, though its file has not changed."""
+    connection.execute("UPDATE sources SET mtime_ns = 0 WHERE key = ?", (key,))
 
 
 def next_source_key(connection: sqlite3.Connection) -> int:

@@ -449,3 +449,15 @@ class RunFacts(NamedTuple):
     cost: Decimal | None = None
     """US dollars, priced; None when no call could be priced."""
     tool_calls: int = 0
+
+
+# -- chats
+
+
+class AgentAnswer(NamedTuple):
+    """Who else has a message of a chat."""
+
+    log_id: str
+    """The agent's session."""
+    run_id: str | None = None
+    """The run that made it."""

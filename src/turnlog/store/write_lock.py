@@ -5,6 +5,7 @@ Imports no database: every command asks for the report, also those that open no 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,6 +55,14 @@ def is_busy(error: sqlite3.OperationalError) -> bool:
     import sqlite3
 
     return error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
+
+
+def is_database_error(error: Exception) -> bool:
+    """Whether a database could not read or write its file. Its other errors are bugs and keep their traceback."""
+    # Whoever opened a store has imported sqlite3; others must not pay for the import.
+    sqlite = sys.modules.get("sqlite3")
+    # "Malformed" is the class above the others, and only that.
+    return sqlite is not None and (isinstance(error, sqlite.OperationalError) or type(error) is sqlite.DatabaseError)
 
 
 def _try_begin(connection: sqlite3.Connection, seconds: float) -> bool:

@@ -7,7 +7,6 @@ database are read by their agent; their versions are kept as lines of a log that
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -18,7 +17,7 @@ import msgspec
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind, reads_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
-from turnlog.store.connection import write_transaction
+from turnlog.store.connection import Connection, DatabaseError, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.sources import (
     Fingerprint,
@@ -51,7 +50,7 @@ class SourceReader:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         price: Pricer,
         price_version: str,
         on_bytes: Callable[[int], None] = lambda count: None,
@@ -73,7 +72,7 @@ class SourceReader:
         try:
             with write_transaction(self._connection):
                 return self._read_together(group)
-        except (sqlite3.Error, StoreError):
+        except (DatabaseError, StoreError):
             raise
         except Exception as error:
             self._archive.discard()
@@ -226,7 +225,7 @@ _MODE = 0o600
 
 
 def read_rows(
-    connection: sqlite3.Connection,
+    connection: Connection,
     archive: Archive,
     agent: Agent,
     source: Source,
@@ -284,9 +283,7 @@ def _unread(archive: Archive, agent: RowAgent, source: Source, state: SourceStat
     return lines
 
 
-def find_changed_rows(
-    connection: sqlite3.Connection, agents: Iterable[Agent], paths: Sequence[Path]
-) -> Iterator[Source]:
+def find_changed_rows(connection: Connection, agents: Iterable[Agent], paths: Sequence[Path]) -> Iterator[Source]:
     """Sources whose rows in these files have changed, below homes that an earlier pass has seen."""
     readers = [agent for agent in agents if isinstance(agent, RowAgent)]
     homes = [(reader, Path(root)) for reader in readers for root in known_roots(connection, reader.name)]

@@ -7,7 +7,6 @@ file beside the logs, which may be gone by now).
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,15 +14,14 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents import agents as registered_agents
-from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.agents.base import Agent
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
-from turnlog.store.connection import connect, write_transaction
-from turnlog.store.frames import drop_bodies
+from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import save_fold_state
-from turnlog.store.writing.batch import CUT_OFF, Batch
+from turnlog.store.sources import ArchivedSource, archived_sources, look_again, save_fold_state
+from turnlog.store.writing.batch import Batch, rebuilding
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.sync.log_file import LOOK_AHEAD, is_complete, is_padding, line_number
 
@@ -37,17 +35,6 @@ class RebuildSummary(msgspec.Struct, kw_only=True):
     skipped: list[str] = msgspec.field(default_factory=list[str])
     """Archived files of agents that are not installed; their bytes stay, their sessions are gone until they are."""
     seconds: float = 0.0
-
-
-class _Archived(msgspec.Struct, frozen=True):
-    key: int
-    agent: str
-    path: str
-    root: str
-    kind: SourceKind
-    session_id: str | None
-    appendable: bool
-    cursor: int
 
 
 def rebuild(
@@ -68,19 +55,15 @@ def rebuild(
     by_name = {agent.name: agent for agent in (registered_agents() if agents is None else agents)}
     connection = connect(store_path, checked=False)
     try:
-        with write_transaction(connection):
-            folders = _known_folders(connection)
-            _clear_derived(connection)
-            sources = _archived(connection)
+        with write_transaction(connection), rebuilding(connection):
+            sources = archived_sources(connection)
             for done, archived in enumerate(sources, 1):
-                agent = by_name.get(archived.agent)
+                agent = by_name.get(archived.source.agent)
                 if agent is None:
-                    summary.skipped.append(archived.path)
+                    summary.skipped.append(archived.source.path)
                 else:
                     _fold_again(connection, agent, archived, summary)
                 on_progress(done, len(sources))
-            connection.executemany(_KEEP_FOLDER, folders)
-            connection.execute("INSERT INTO changes (kind, at) VALUES ('rebuilt', ?)", (int(time.time() * 1000),))
     finally:
         connection.close()
     # Its documents name messages that are no more: the index starts from nothing.
@@ -91,75 +74,24 @@ def rebuild(
     return summary
 
 
-_KEEP_FOLDER = (
-    "UPDATE sessions SET project_key = coalesce(project_key, ?1), cwd = coalesce(cwd, ?2)"
-    " WHERE owner_key = ?3 AND agent = ?4 AND external_id = ?5 AND (project_key IS NULL OR cwd IS NULL)"
-)
-
-
-def _known_folders(connection: sqlite3.Connection) -> list[tuple[int | None, str | None, int, str, str]]:
-    """What `_KEEP_FOLDER` keeps of each session."""
-    return connection.execute(
-        "SELECT project_key, cwd, owner_key, agent, external_id FROM sessions"
-        " WHERE native = 0 AND coalesce(project_key, cwd) IS NOT NULL"
-    ).fetchall()
-
-
-def _clear_derived(connection: sqlite3.Connection) -> None:
-    derived = "SELECT key FROM sessions WHERE native = 0"
-    for table in ("memberships", "superseded", "streams", "events", "usage"):
-        connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
-    connection.execute("DELETE FROM sessions WHERE native = 0")
-    # What native sessions hold stays, also where a log has taken its place.
-    gone = connection.execute(
-        "DELETE FROM messages WHERE key NOT IN"
-        " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded) RETURNING key"
-    )
-    drop_bodies(connection, [key for (key,) in gone.fetchall()])
-    for table in ("parts", "more_paths", "blob_uses", "archived_texts"):
-        connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
-    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
-    for table in ("links", "spills", "leaf_titles"):
-        connection.execute(f"DELETE FROM {table}")
-    # A last line that is cut off lies behind what is folded: the pass that saw it has told of it, and still does.
-    connection.execute("DELETE FROM diagnostics WHERE reason <> ?", (CUT_OFF,))
-
-
-def _archived(connection: sqlite3.Connection) -> list[_Archived]:
-    rows = connection.execute(
-        "SELECT key, agent, path, root, kind, session_id, appendable, cursor FROM sources ORDER BY mtime_ns DESC"
-    )
-    return [
-        _Archived(key, agent, path, root, SourceKind(kind), session_id, bool(appendable), cursor)
-        for key, agent, path, root, kind, session_id, appendable, cursor in rows.fetchall()
-    ]
-
-
-def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archived, summary: RebuildSummary) -> None:
+def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, summary: RebuildSummary) -> None:
     """Fold every generation of a file, oldest first: older ones hold records that a rewrite removed."""
-    source = Source(
-        agent=archived.agent,
-        path=archived.path,
-        root=archived.root,
-        kind=archived.kind,
-        session_id=archived.session_id,
-        appendable=archived.appendable,
-    )
+    source = archived.source
     archive = Archive(connection)
     batch = Batch(connection, price_nanos, price_version(), archive=archive)
     generations = archive.generations(archived.key)
     if not any(generation.size for generation in generations):
         # Empty, or nothing of it may be kept: the next pass looks once more at what it says of other sessions.
-        connection.execute("UPDATE sources SET mtime_ns = 0 WHERE key = ?", (archived.key,))
+        look_again(connection, archived.key)
         return
     for generation in generations:
         fold = agent.fold(source)
-        row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id, archived.kind)
-        batch.start_over(row, is_log=archived.appendable)
+        row = SourceRow(archived.key, agent.name, source.path, generation.number, source.session_id, source.kind)
+        batch.start_over(row, is_log=source.appendable)
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)
         lines = 0
-        for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
+        for offset, data in _lines(pieces, end) if source.appendable else _whole(pieces):
             changes = fold.feed(data, offset)
             batch.save(row, changes, data, offset)
             lines += changes.counts.total

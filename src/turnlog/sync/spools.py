@@ -6,7 +6,6 @@ A spool is our own file: when all of it is archived and nothing has come for a w
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.agents.files import entries, is_file
 from turnlog.hooks import send
-from turnlog.store.connection import write_transaction
+from turnlog.store.connection import Connection, write_transaction
 from turnlog.store.sources import Fingerprint, hooks_folder, known_fingerprints, mark_vanished
 
 KEPT_SECONDS = 7 * 86400
@@ -50,7 +49,7 @@ def spool_event(store_path: Path, agent: str, payload: bytes, at: float) -> Sour
     return spool_source(store_path, agent, send.spool(folder, agent, at, payload))
 
 
-def drop_old_spools(connection: sqlite3.Connection, store_path: Path) -> list[str]:
+def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:
     """Delete spools that are archived and unchanged for a week; returns their paths."""
     oldest = (time.time() - KEPT_SECONDS) * 1e9
     at_rest = {path: found for path, found in _spools(store_path) if found.mtime_ns < oldest}

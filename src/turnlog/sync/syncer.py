@@ -7,7 +7,6 @@ directory scan and one comparison per file: the modules that read sources are im
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor
@@ -23,7 +22,7 @@ from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.files import collect_unreadable_folders, is_nameable
-from turnlog.store.connection import connect, write_transaction
+from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
@@ -259,7 +258,7 @@ def fingerprinted(sources: Iterable[tuple[Agent, Source]]) -> Iterator[FoundSour
 
 
 def mark_missing(
-    connection: sqlite3.Connection,
+    connection: Connection,
     found: list[FoundSource],
     roots: Sequence[Path] | None,
     problems: Iterable[SourceProblem],
@@ -314,7 +313,7 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
 
 
 def _reader(
-    connection: sqlite3.Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
+    connection: Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
 ) -> SourceReader:
     from turnlog.pricing import price_nanos, price_version
     from turnlog.sync.reader import SourceReader

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import sqlite3
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from turnlog.store.connection import Checkpointer, without_indexes
+from turnlog.store.connection import Checkpointer, Connection, large_import
 from turnlog.store.search.base import search_path
 from turnlog.store.search.follower import Follower
 from turnlog.store.search.indexer import Indexer
@@ -20,9 +19,6 @@ LARGE_IMPORT = 32 << 20
 
 _CHECKPOINT_SECONDS = 1.5
 """Rest between two checkpoints beside a large import: the longer, the fewer times hot pages move."""
-
-_LARGE_CHECKPOINT_PAGES = 32000
-"""Pages in the write-ahead log, 256 MB, at which a commit of a large import moves what is left: it must not grow on."""
 
 
 class ImportWorkers(NamedTuple):
@@ -34,24 +30,17 @@ class ImportWorkers(NamedTuple):
 
 
 @contextmanager
-def import_workers(connection: sqlite3.Connection, path: Path, total: int) -> Generator[ImportWorkers]:
+def import_workers(connection: Connection, path: Path, total: int) -> Generator[ImportWorkers]:
     """Hold what a pass over so many bytes needs: nothing, or the threads, and the indexes for questions at the end."""
     if total < LARGE_IMPORT:
         yield ImportWorkers()
         return
-    is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
-    (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_CHECKPOINT_PAGES}")
-    try:
-        with (
-            without_indexes(connection) if is_first else nullcontext(),
-            ThreadPoolExecutor(1) as worker,
-            Checkpointer([path], _CHECKPOINT_SECONDS) as checkpointer,
-        ):
-            yield ImportWorkers(worker, checkpointer.note)
-    finally:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {usual}")
+    with (
+        large_import(connection),
+        ThreadPoolExecutor(1) as worker,
+        Checkpointer([path], _CHECKPOINT_SECONDS) as checkpointer,
+    ):
+        yield ImportWorkers(worker, checkpointer.note)
 
 
 @contextmanager

@@ -20,9 +20,9 @@ from turnlog.agents.base import Agent, Source
 from turnlog.model import Message, TextPart
 from turnlog.server.sample import LOGS
 from turnlog.store.connection import connect
-from turnlog.store.reconcile.lesser_sources import AgentAnswer
 from turnlog.store.reconcile.passes import PASSES, Pass
 from turnlog.store.reconcile.precedence import PRECEDENCE
+from turnlog.store.values import AgentAnswer
 from turnlog.store.writing.native import NativeSessions
 from turnlog.sync.reader import SourceReader
 

@@ -37,6 +37,7 @@ from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.keys import find_key
 from turnlog.store.reconcile.precedence import STREAMED, drop_held_again, log_path
 from turnlog.store.rows import PREVIEW_LENGTH
+from turnlog.store.values import AgentAnswer
 from turnlog.store.writing.messages import supersede
 from turnlog.store.writing.sessions import SessionRows
 from turnlog.store.writing.transaction import Transaction
@@ -302,15 +303,6 @@ def _input(call: ToolCallPart) -> object:
 
 
 # -- chats
-
-
-class AgentAnswer(NamedTuple):
-    """Who else has a message of a chat."""
-
-    log_id: str
-    """The agent's session."""
-    run_id: str | None = None
-    """The run that made it (`store.values.Run`)."""
 
 
 class _ChatMessage(NamedTuple):

@@ -132,12 +132,15 @@ class Searcher:
         return SearchPage((), behind=self._all_messages())
 
     def behind(self) -> int:
-        """Messages that changed and are not searchable yet."""
-        with self._connection() as connection:
-            if connection is None:
-                return self._all_messages()
-            progress = index_file.read_progress(connection)
-            return StoreReader(connection, index_file.STORE).behind(progress.sequence, progress.message_key)
+        """Messages that changed and are not searchable yet. Raises StoreError when the index cannot be read."""
+        try:
+            with self._connection() as connection:
+                if connection is None:
+                    return self._all_messages()
+                progress = index_file.read_progress(connection)
+                return StoreReader(connection, index_file.STORE).behind(progress.sequence, progress.message_key)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot read {self._search_path}: {error}") from error
 
     def _all_messages(self) -> int:
         store = index_file.open_store(self._store_path)

@@ -18,7 +18,6 @@ from turnlog.store.connection import connect, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.frames import drop_bodies
 from turnlog.store.keys import Names, family, session_key
-from turnlog.store.packed_columns import name_parents
 from turnlog.store.reconcile import lineage
 from turnlog.store.reconcile.titles import leaves_of, retitle
 from turnlog.store.search.base import search_path
@@ -98,7 +97,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     titled = leaves_of(connection, sources)
     make_whole(connection, sources, messages)
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
-    name_parents(connection, messages)
+    _name_parents(connection, messages)
     drop_bodies(connection, messages)
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in messages])
     connection.execute(
@@ -137,6 +136,16 @@ def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
         (session_id,),
     )
     return keys + [key for (key,) in chats if key not in keys]
+
+
+def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
+    """Let nobody need these messages, which go, to know the parent's id."""
+    for table in ("memberships", "superseded"):
+        connection.executemany(
+            f"UPDATE {table} SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
+            " WHERE message_key = ?1 + 1 AND parent_id = ''",
+            [(key,) for key in message_keys],
+        )
 
 
 def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:

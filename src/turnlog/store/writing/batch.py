@@ -8,13 +8,17 @@ so the connection must not check foreign keys (`connect(checked=False)`).
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Executor
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from turnlog.agents.changes import Changes, Diagnostic, MessageChange, ResultChange
 from turnlog.store.archive import Archive
+from turnlog.store.connection import Connection, connect, write_transaction
+from turnlog.store.frames import drop_bodies
 from turnlog.store.keys import session_id_of
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.lesser_sources import note_stream
@@ -40,7 +44,7 @@ class Batch:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         price: Pricer,
         price_version: str,
         worker: Executor | None = None,
@@ -219,6 +223,60 @@ class Batch:
             if self._updates.call_key(change) is not None:
                 self._events.adopt(session_id, event_key)
                 self._updates.add_result(change, source_key)
+
+
+@contextmanager
+def rebuilding(connection: Connection) -> Generator[None]:
+    """Delete everything that was derived from logs, for the body of the `with` to write it anew.
+
+    Native sessions, annotations and tombstones stay. A session keeps its folder where its log does not hold it: Gemini
+    CLI's stands in a file beside the logs, which may be gone by now. The caller owns the transaction.
+    """
+    folders = connection.execute(
+        "SELECT project_key, cwd, owner_key, agent, external_id FROM sessions"
+        " WHERE native = 0 AND coalesce(project_key, cwd) IS NOT NULL"
+    ).fetchall()
+    _clear_derived(connection)
+    yield
+    connection.executemany(_KEEP_FOLDER, folders)
+    connection.execute("INSERT INTO changes (kind, at) VALUES ('rebuilt', ?)", (int(time.time() * 1000),))
+
+
+_KEEP_FOLDER = (
+    "UPDATE sessions SET project_key = coalesce(project_key, ?1), cwd = coalesce(cwd, ?2)"
+    " WHERE owner_key = ?3 AND agent = ?4 AND external_id = ?5 AND (project_key IS NULL OR cwd IS NULL)"
+)
+
+
+def _clear_derived(connection: Connection) -> None:
+    derived = "SELECT key FROM sessions WHERE native = 0"
+    for table in ("memberships", "superseded", "streams", "events", "usage"):
+        connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
+    connection.execute("DELETE FROM sessions WHERE native = 0")
+    # What native sessions hold stays, also where a log has taken its place.
+    gone = connection.execute(
+        "DELETE FROM messages WHERE key NOT IN"
+        " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded) RETURNING key"
+    )
+    drop_bodies(connection, [key for (key,) in gone.fetchall()])
+    for table in ("parts", "more_paths", "blob_uses", "archived_texts"):
+        connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
+    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
+    for table in ("links", "spills", "leaf_titles"):
+        connection.execute(f"DELETE FROM {table}")
+    # A last line that is cut off lies behind what is folded: the pass that saw it has told of it, and still does.
+    connection.execute("DELETE FROM diagnostics WHERE reason <> ?", (CUT_OFF,))
+
+
+def reconcile_session(store_path: Path, session_id: str, price: Pricer, price_version: str) -> None:
+    """Run the passes for a session of which no source has anything new: something else has ended, as its run.
+
+    Raises StoreError when the store cannot be written. `price` and its version are as for `Batch`.
+    """
+    with closing(connect(store_path, checked=False)) as connection, write_transaction(connection):
+        batch = Batch(connection, price, price_version)
+        batch.include(session_id)
+        batch.close()
 
 
 def _described_sessions(changes: Changes) -> set[str]:

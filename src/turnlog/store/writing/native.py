@@ -20,7 +20,8 @@ from turnlog.model import Fate, Message, TextPart
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource, title_from
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.reconcile.lesser_sources import AgentAnswer, save_answers
+from turnlog.store.reconcile.lesser_sources import save_answers
+from turnlog.store.values import AgentAnswer
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SourceRow
 
