@@ -1,8 +1,8 @@
 """Words of Anthropic's Messages API that more than one room reads.
 
 The provider reads them in responses. Claude Code copies the API's messages into its logs as they came, so its reader
-finds the same words there. `agents` and `providers` do not know each other, and `model` knows no provider: the words
-stand between them.
+finds the same words there. `agents` and `providers` do not import each other, and `model` knows no provider, so the
+words are here.
 """
 
 from __future__ import annotations

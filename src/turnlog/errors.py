@@ -5,7 +5,7 @@
     + FormatError              it breaks the rules of its format
   x ConversionError          a view that cannot be made
     + LossyConversionError     strict mode, and something would be lost: losses
-    + StreamStateError         a chunk that may not stand here: chunk_type, chunk_id
+    + StreamStateError         a chunk that is not allowed here: chunk_type, chunk_id
     + ShapeError               JSON that is not of the shape its format demands: json_path
   x StoreError               what is kept cannot be reached
     + SchemaTooNewError        written by a newer turnlog: found, supported
@@ -13,7 +13,7 @@
     + ConflictError            it was changed by somebody else meanwhile
     + StoreBusyError           another process is writing, and waiting for it took too long
 
-One bad line in a log is not an error but a diagnostic beside the result; these are for what stops the work.
+One bad line in a log is not an error but a diagnostic in the result; these are for what stops the work.
 Every class survives pickling, because logs are read in several processes.
 """
 
@@ -76,7 +76,7 @@ class LossyConversionError(ConversionError):
     """A strict conversion met something that its target cannot hold."""
 
     def __init__(self, reason: str, *, losses: tuple[object, ...] = ()) -> None:
-        """Keep the losses, the same values that a lenient conversion returns beside its result."""
+        """Keep the losses, the same values that a lenient conversion returns with its result."""
         super().__init__(reason)
         self.losses = losses
 

@@ -29,7 +29,7 @@ class Folders(NamedTuple):
     is_list: bool = False
     """The variable names any number of folders, separated by commas."""
     home_variable: str | None = None
-    """Names a folder that stands for the user's home in the defaults."""
+    """Names a folder that replaces the user's home in the defaults."""
 
 
 def folders(rule: Folders) -> tuple[Path, ...]:
@@ -59,7 +59,7 @@ def database_path() -> Path:
 
 
 def sample_path() -> Path:
-    """The store of the bundled sample, in a folder of its own beside the user's store."""
+    """The store of the bundled sample, in its own folder next to the user's store."""
     return data_dir() / "sample" / "turnlog.db"
 
 

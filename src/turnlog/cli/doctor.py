@@ -307,7 +307,7 @@ def _agent_lines(store: Store) -> Iterator[str]:
         held = f"{plural(summary.sessions, 'session')}, {plural(summary.subagents, 'subagent')}"
         yield f"## {_plain_kind(summary.agent)}: {held}"
         seen = [f"{_plain_kind(each.version)} ({each.sessions})" for each in versions.get(summary.agent, ())]
-        yield f"versions: {', '.join(seen) or 'none told'}"
+        yield f"versions: {', '.join(seen) or 'unknown'}"
 
 
 def _unknown_kind_lines(store: Store) -> Iterator[str]:

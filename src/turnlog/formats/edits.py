@@ -1,7 +1,7 @@
 """What an editing tool changed, as a diff: as the agent recorded it, else as the model asked for it.
 
 Goes by the shape of JSON, not by an agent's name: the fields are those that agents' editing tools have. A recorded
-change knows its lines' numbers and what stands around them; what was asked for knows neither.
+change knows its line numbers and the lines around it; a requested change knows neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Text of logs inside Markdown and HTML: shown as text, never interpreted.
 
-In Markdown, text of a log stands in fences that are longer than any run of backticks inside, or is escaped where it
-is part of a line; in HTML it is escaped. So no tag, link, image, heading or fence of a log is one of the document, and
+In Markdown, text of a log is in fences that are longer than any run of backticks in it, or is escaped within its
+line; in HTML it is escaped. So no tag, link, image, heading or fence of a log is one of the document, and
 no terminal obeys what it prints.
 """
 

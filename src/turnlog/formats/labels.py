@@ -35,7 +35,7 @@ from turnlog.model.parts import call_summary, state_after
 
 
 class Note(NamedTuple):
-    """A label: a name, words beside it, and text or JSON below it."""
+    """A label: a name, words next to it, and text or JSON below it."""
 
     name: str
     words: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """A session as Markdown: turns and speakers as headings, texts, calls and results below them.
 
-Inputs and outputs of tools are whole. Results stand below their calls; one whose call is not there stands where it
-arrived. Images and files are listed by name and size, subagents by name, and what became of a message that is not
-part of the conversation any more stands in its heading. `escaping` keeps markup in the log from being interpreted.
+Inputs and outputs of tools are whole. Results are below their calls, or where they arrived if the call is missing.
+Images and files are listed by name and size, subagents by name. The heading of a message that is no longer part of
+the conversation says why. `escaping` keeps markup in the log from being interpreted.
 """
 
 from __future__ import annotations

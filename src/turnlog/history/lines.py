@@ -1,6 +1,6 @@
 """A history as lines of JSON, one event a line, and back (R-K11).
 
-A line that is no event is told of with its place and its reason, and never keeps the others from being read. What
+A line that is no event is reported with its place and reason, and does not affect the others. What
 JSON cannot hold is repaired as `turnlog.model.codec` says. An event whose exact JSON spans lines (a model's arguments
 may be indented) is one line that holds it as a string: `{"$event": "…"}`.
 """
@@ -73,5 +73,5 @@ def _decode(line: bytes) -> HistoryEvent:
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Other writers escape lone surrogates and write NaN; what that stands for is the codec's rule.
+        # Other writers escape lone surrogates and write NaN; the codec says what that means.
         return decode_event(to_json(parse_json(line)))

@@ -31,7 +31,7 @@ shares so has this taken off once more.
 """
 
 _RESULT, _MESSAGE, _OTHER = range(3)
-"""Order within one record: results stand before the text of the same line, and an interruption after its result."""
+"""Order within one record: results come before the text of the same line, and an interruption after its result."""
 
 
 def order_history(placed: Iterable[tuple[Message, Membership]], events: Iterable[HistoryEvent]) -> list[HistoryEvent]:
@@ -65,7 +65,7 @@ def record_position(position: int, offset: int, first: int) -> int:
     """The position of a record, in a session that has the record's message at `position`.
 
     Positions are offsets, in a fork those of its parent less some spans. Gemini CLI's are beyond every offset: they
-    hold the minute in which the file was begun. There the record is as far behind the message as in the file.
+    hold the minute in which the file was begun. There the distance of the record from the message is that in the file.
 
     Args:
         position: Of the message.
@@ -155,7 +155,7 @@ def _result_events(part: ToolCallPart, message_id: str, records: dict[int, Prove
 
 
 def _before_results(message: Message) -> Message:
-    """The message as it stood before any result of its calls had arrived."""
+    """The message before any result of its calls had arrived."""
     parts = tuple(_before_arrivals(part) if isinstance(part, ToolCallPart) else part for part in message.parts)
     return msgspec.structs.replace(message, parts=parts)
 

@@ -37,19 +37,19 @@ class Member(NamedTuple):
 
 
 class Object(NamedTuple):
-    """An object, from its brace to behind the other."""
+    """An object, from its opening brace to after the closing one."""
 
     start: int
     end: int
     members: list[Member]
 
     def get(self, key: str) -> Node | None:
-        """The value of a key; of one that stands twice the last, as every reader has it."""
+        """The value of a key; for a repeated key the last, as every reader has it."""
         return next((member.value for member in reversed(self.members) if member.key == key), None)
 
 
 class Array(NamedTuple):
-    """An array, from its bracket to behind the other."""
+    """An array, from its opening bracket to after the closing one."""
 
     start: int
     end: int
@@ -144,7 +144,7 @@ class _Reader:
         return Array(start, place + 1, items)
 
     def _next(self, place: int, closing: str) -> int:
-        """Where the next item or the end stands."""
+        """The offset of the next item or the end."""
         place = self.skip(place)
         if self._text[place : place + 1] == closing:
             return place
@@ -205,12 +205,12 @@ class Style(NamedTuple):
 
 
 def add_members(text: str, parent: Object, added: dict[str, Any]) -> list[Edit]:
-    """Put members behind those of an object."""
+    """Append members to an object."""
     return _append(text, parent, [(member.start, member.value.end) for member in parent.members], list(added.items()))
 
 
 def add_items(text: str, parent: Array, added: Sequence[Any]) -> list[Edit]:
-    """Put items behind those of an array."""
+    """Append items to an array."""
     return _append(text, parent, [(item.start, item.end) for item in parent.items], [(None, item) for item in added])
 
 
@@ -226,7 +226,7 @@ def _append(
     new = f",{gap}".join(_rendered(key, value, gap, style) for key, value in added)
     end = places[-1][1]
     comma = skip(text, end)
-    if text[comma] == ",":  # one behind the last item: the new one gets one too
+    if text[comma] == ",":  # a trailing comma: the new last item gets one too
         place = _behind_remark(text, comma + 1)
         return [Edit(place, "", f"{gap}{new},")]
     place = _behind_remark(text, end)

@@ -31,10 +31,10 @@ __all__ = [
 
 
 def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Source]:
-    """Every log of every agent on this machine, and what lies beside them, with project and session (R-S20).
+    """Every log of every agent on this machine, and the files next to them, with project and session (R-S20).
 
-    A log is opened only where its path does not tell whose it is. One that nothing tells of has no `session_id`, and
-    of an agent that does not keep its logs by project none has a `project`.
+    A log is opened only if its path does not name its session. If nothing names the session, `session_id` is None; if
+    the agent does not keep its logs by project, `project` is None.
 
     Args:
         roots: A home of an agent (as `~/.claude`), or several, to look in instead of the agents' own; one that is

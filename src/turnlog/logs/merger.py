@@ -142,7 +142,7 @@ class LinkMerger:
 
 
 class _Place(NamedTuple):
-    """Where a message stands in one session, and in which file."""
+    """The position of a message in one session, and its file."""
 
     placement: Placement
     source: str

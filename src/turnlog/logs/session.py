@@ -1,6 +1,6 @@
 """A session straight from its log: what a store would hold of it, without a store.
 
-Reads the log and what the agent wrote beside it for the same session: subagents, titles, spilled outputs. Sessions
+Reads the log and what the agent wrote next to it for the same session: subagents, titles, spilled outputs. Sessions
 elsewhere that share messages with it are not looked for; a store finds them.
 """
 
@@ -131,7 +131,7 @@ class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
     def read_spill(self, name: str) -> bytes:
         """The whole of an output that its result only previews.
 
-        Raises NotFoundError when no such file lies beside the log, SourceError when it cannot be read.
+        Raises NotFoundError when there is no such file next to the log, SourceError when it cannot be read.
         """
         if name not in self.spills:
             raise NotFoundError(f"session {self.session.id} has no output file {name}")
@@ -142,7 +142,7 @@ def read_session(path: str | Path, *, structured: bool = False) -> SessionHistor
     """Read a session from its log.
 
     Args:
-        path: A log of any agent that is known; which one is told by what stands in it. Of a database with several
+        path: A log of any agent that is known; its content shows which. Of a database with several
             sessions, `<database>#<session>`.
         structured: Fill in `ToolResult.structured`, the agent's own JSON of each result.
 

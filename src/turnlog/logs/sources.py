@@ -1,4 +1,4 @@
-"""The sources of one session: the file or the rows that a path names, and what lies beside them for the same session.
+"""The sources of one session: the file or the rows that a path names, and the files next to them for the same session.
 
 Sessions that are rows of a database, or many small files, are found by path and read as a first pass would read them.
 One of several sessions in a file is called `<file>#<session>`, as a pass calls it.
@@ -78,7 +78,7 @@ _MOST_LEVELS = 8
 """How far above a log its agent's home may be."""
 
 _MOST_FOLDERS = 256
-"""Folders beside a log that are looked into: more than any agent makes for one session."""
+"""Limit of folders next to a log that are searched: more than any agent makes for one session."""
 
 _HEAD_SIZE = 1 << 16
 """Bytes at the beginning of a file that tell which session it belongs to."""
@@ -101,7 +101,7 @@ def source_of(path: Path) -> Source:
 
 
 def _source_by_place(path: Path) -> Source | None:
-    """The file as a source of an agent under whose home it lies, whatever stands in it."""
+    """The file as a source of an agent under whose home it is, whatever it contains."""
     absolute = path.absolute()
     homes = list(absolute.parents)[:_MOST_LEVELS]
     sources = (source for _, source in find_sources(agents(), homes))
@@ -134,7 +134,7 @@ def _plain_files(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def _names(file: Path, external_id: str) -> bool:
-    """Whether the beginning of a file names a session, as logs of subagents do that lie beside those of sessions."""
+    """Whether the beginning of a file names a session, as logs of subagents do that are next to those of sessions."""
     if not external_id:
         return False
     try:
@@ -180,7 +180,7 @@ class SessionSources:
         self.merger.sessions.setdefault(self.session_id, SessionChange(session_id=self.session_id))
 
     def read_beside(self) -> None:
-        """Read what the agent wrote beside the log for the same session."""
+        """Read what the agent wrote next to the log for the same session."""
         if reads_rows(self.agent, self._source):
             self._read_around()
             return

@@ -20,12 +20,12 @@ async def parse_log_stream(stream: AsyncIterable[bytes | str], agent: str | None
 
     A message whose later lines or results come later is yielded again, with the same id and all that is known: the
     last one of an id is the whole. Together they are what `parse_log_file` gives for the same bytes, and the messages
-    of subagents that stand in the same log, which `read_session` has as `children`.
+    of subagents in the same log, which `read_session` has as `children`.
 
     Args:
         stream: The log's bytes or text in pieces of any size; a line may be split over them. The last line is read
             also without a newline, once the stream has ended.
-        agent: The name of the agent that writes it; told by its first lines otherwise.
+        agent: The name of the agent that writes it; by default recognised by its first lines.
 
     Raises:
         FormatError: It is no agent's log.
@@ -88,7 +88,7 @@ class _Lines:
         ]
 
     def _is_known(self, end: int, *, last: bool = False) -> bool:
-        """Whether it is told who writes the stream, perhaps by its first lines."""
+        """Whether the writer of the stream is known, perhaps from its first lines."""
         if self._source is not None:
             return True
         # Twice as much each time, so that looking again and again costs no more than looking once.

@@ -19,7 +19,7 @@ RawJson: TypeAlias = msgspec.Raw | msgspec.UnsetType
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A frozen value that carries fields it does not know in `extra` (field name -> exact JSON).
 
-    The codec writes them back where they stood. The field's own JSON name is one that no log uses, so that a
+    The codec writes them back to their place. The field's own JSON name is one that no log uses, so that a
     foreign field called `extra` is just another unknown field.
     """
 

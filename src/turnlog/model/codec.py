@@ -1,7 +1,7 @@
 """Model <-> JSON. The one place where the canonical model is encoded, decoded and described by a schema.
 
 Decoding is strict and fast first; a value with fields or kinds that this version does not know takes the careful
-way, keeps them (`extra`, `UnknownPart`) and writes them back where they stood. What no JSON can hold has one
+way, keeps them (`extra`, `UnknownPart`) and writes them back to their place. What no JSON can hold has one
 representation: a lone surrogate becomes U+FFFD; NaN and infinities (also written as 1e999) become the strings "NaN",
 "Infinity", "-Infinity"; an integer of more digits than Python reads becomes the string of its digits; the raw record
 keeps the original.
@@ -40,7 +40,7 @@ _EXTRA = next(field.encode_name for field in msgspec.structs.fields(Value) if fi
 
 
 def encode(value: Any) -> bytes:
-    """JSON of any value of the model, unknown fields back where they stood, repaired as the module says."""
+    """JSON of any value of the model, unknown fields at their old place, repaired as the module says."""
     return _encode_careful(value) if _needs_care(value) else encode_known(value)
 
 
@@ -125,7 +125,7 @@ def _parse_int(digits: str) -> int | str:
 
 
 def _name_of(value: float) -> str:
-    """The string that stands for a number that is none."""
+    """The string that replaces NaN or an infinity."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -194,7 +194,7 @@ def _build(struct: type[Value], fields: dict[str, msgspec.Raw]) -> Value:
 
 
 def _decode_field(raw: msgspec.Raw, field_type: Any) -> Any:
-    """Decode one field, careful again below it where values of the model stand."""
+    """Decode one field, careful again below it if it contains values of the model."""
     try:
         return msgspec.json.decode(raw, type=field_type)
     except msgspec.ValidationError:

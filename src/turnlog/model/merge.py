@@ -94,14 +94,14 @@ def arrival_order(result: ToolResult) -> tuple[bool, float, str]:
 
 
 def _state(declared: ToolState, results: tuple[ToolResult, ...]) -> ToolState:
-    """Where a call stands: what its results say, or what a reading declared where there is none (an interrupt)."""
+    """The state of a call: from its results, or the declared one if there are none (an interrupt)."""
     if not results or declared is ToolState.OUTPUT_DENIED:
         return declared
     return state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
 
 
 def _place(part: Part) -> tuple[int, str, str, str]:
-    """Two calls under one number are no block that a model made: one stands before the other all the same."""
+    """Two calls with one number are not a block of the model, but need an order too."""
     index = block_index(part)
     call = part.tool_call_id if isinstance(part, ToolCallPart) else ""
     return (index, "", "", "") if part.id is None else (index, part.id, part.type, call)

@@ -82,7 +82,7 @@ class Message(Value, frozen=True, kw_only=True):
 def command_line(message: Message) -> str | None:
     """The command of a `COMMAND` or `SHELL` message as it was typed (`/compact keep the names`, `! ls`).
 
-    It stands in `metadata[agent]["command"]` as `name` and `arguments`; None when the agent's module found none.
+    It is in `metadata[agent]["command"]` as `name` and `arguments`; None when the agent's module found none.
     """
     for facts in message.metadata.values():
         match facts:

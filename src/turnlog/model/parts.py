@@ -5,7 +5,7 @@ stable: message id plus call id, block index or record id, never its rank among 
 
 Tool calls have a kind, a state and results. `advance()` is the only judge of a state change. Aborted is not failed is
 not denied, here and everywhere. The states up to `output-denied` are AI SDK's (R-S10); `aborted` is ours (R-K9) and has
-no AI SDK twin.
+no counterpart in AI SDK.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ToolKind(StrEnum):
 
 
 class ToolState(StrEnum):
-    """Where a call stands. The last four are final, though a later result may still replace a final state."""
+    """The state of a call. The last four are final, though a later result may still replace a final state."""
 
     INPUT_STREAMING = "input-streaming"
     INPUT_AVAILABLE = "input-available"
@@ -76,7 +76,7 @@ TRANSITIONS: dict[ToolState, frozenset[ToolState]] = {
     ToolState.OUTPUT_AVAILABLE: _OUTCOMES,
     ToolState.OUTPUT_ERROR: _OUTCOMES,
     ToolState.OUTPUT_DENIED: frozenset(),
-    # A killed agent may come back: the next run appends a late result for the call it had left open.
+    # A killed agent may come back: the next run appends a late result for the unfinished call.
     ToolState.ABORTED: _OUTCOMES,
 }
 """From each state, the states that may follow. Staying in a state is always allowed."""
@@ -154,7 +154,7 @@ class TextPart(_Part, frozen=True, kw_only=True, tag="text"):
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the agent put it into a prompt beside what was typed: `metadata` says so under the agent's name."""
+        """Whether the agent added it to a typed prompt: `metadata` says so under the agent's name."""
         own_fields = [cast(dict[str, Any], own) for own in self.metadata.values() if isinstance(own, dict)]
         return any(own.get("synthetic") is True for own in own_fields)
 

@@ -1,7 +1,7 @@
 """What a model call costs, from its usage: exact integers of nano-dollars, rounded once.
 
 Unknown is None, never zero: a model or a tariff without a known price, a usage without input or output, counts that
-cannot be. A cache bucket that is None was not used. A cost says nothing about who pays it; that is the store's.
+cannot be. A cache bucket that is None was not used. Which session is billed for a cost is up to the store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Import of one file or pipe: kept beside the store, recognised by its content, read like any source.
+"""Import of one file or pipe: kept next to the store, recognised by its content, read like any source.
 
-The bytes go into `imports/` beside the store, named by their hash, before they are examined. So a pipe can be read as
+The bytes go into `imports/` next to the store, named by their hash, before they are examined. So a pipe can be read as
 well as a file, the same file given twice is one source, and the original may be deleted. A file of no known agent is
 not kept. Neither is a database, which may hold secrets besides sessions: only rows of sessions are stored.
 """

@@ -1,4 +1,4 @@
-"""Spools of hook events beside a store: one file per session, read like any other source.
+"""Spools of hook events next to a store: one file per session, read like any other source.
 
 A spool is our own file: when all of it is archived and nothing has come for a week, it is deleted.
 """
@@ -20,7 +20,7 @@ KEPT_SECONDS = 7 * 86400
 
 
 def find_spools(store_path: Path, agents: Iterable[Agent]) -> Iterator[tuple[Agent, Source]]:
-    """Every spool beside the store, of the given agents."""
+    """Every spool next to the store, of the given agents."""
     folder = hooks_folder(store_path)
     for agent in agents:
         for entry in entries(os.fspath(folder / agent.name)):

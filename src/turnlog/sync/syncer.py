@@ -190,7 +190,7 @@ class Syncer:
                     agent.fold(Source(agent=agent.name, path="", root=""))
 
     def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
-        """The agents' sources, and without `roots` also the spools of hook events beside the store."""
+        """The agents' sources, and without `roots` also the spools of hook events next to the store."""
         yield from find_sources(self._agents, roots)
         if roots is None:
             yield from find_spools(self._path, self._agents)
@@ -204,7 +204,7 @@ class Syncer:
 
         Args:
             paths: Files that an earlier pass has read; files that hold sessions as rows (a database, its write-ahead
-                log, a file of one message) stand for the rows that changed.
+                log, a file of one message) lead to the rows that changed.
             new: Sources that no pass has read.
         """
         from turnlog.sync.reader import find_changed_rows

@@ -203,7 +203,7 @@ class Watcher:
             roots: Homes instead of each agent's own.
             agents: The agents to look for; all registered ones by default.
             limit: Folders watched at most.
-            native: Whether the kernel is asked; without, `wait` tells of homes only.
+            native: Whether the kernel reports changes; otherwise `wait` reports only homes.
         """
         self._roots = roots
         self._agents = list(agents) if agents is not None else registered_agents()
@@ -240,7 +240,7 @@ class Watcher:
             self._wake_writer.send(b"\0")
 
     def cover(self) -> None:
-        """Watch what is there now. Call it before a pass: what is written during the pass is then told."""
+        """Watch what is there now. Call it before a pass: writes during the pass are then reported."""
         self._covered = self._homes()
         self._not_sources.clear()
         self._new.clear()
@@ -273,7 +273,7 @@ class Watcher:
     def read(self, syncer: Syncer, paths: Iterable[Path]) -> SyncSummary:
         """Read what is new in the files; those that no pass has seen are looked for among the agents' sources first.
 
-        Looking takes a bounded share of the time: a file that has to wait for it is told by a later `wait`.
+        Looking takes a bounded share of the time: a file that must wait is reported by a later `wait`.
         """
         paths = set(paths)
         self._new |= syncer.unknown(paths) - self._not_sources

@@ -1,4 +1,4 @@
-"""What runs beside an import: a thread that compresses, one that checkpoints, and a process that indexes."""
+"""What runs during an import: a thread that compresses, one that checkpoints, and a process that indexes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGE_IMPORT = 32 << 20
 """Bytes from which on a pass counts as a large import."""
 
 _CHECKPOINT_SECONDS = 1.5
-"""Rest between two checkpoints beside a large import: the longer, the fewer times hot pages move."""
+"""Seconds between two checkpoints during a large import: the longer, the fewer times hot pages move."""
 
 
 class ImportWorkers(NamedTuple):

@@ -167,7 +167,7 @@ class _Writer:
         self._ends.append(f"</{element}>\n" if element in _BLOCKS else f"</{element}>")
 
     def _open_code(self, info: str) -> None:
-        """A block of code; what its fence says besides a language (a file, lines) stands above it."""
+        """A block of code; what its fence says besides a language (a file, lines) is shown above it."""
         is_language = _LANGUAGE.fullmatch(info) is not None
         if info and not is_language:
             self._pieces.append(f"<p><code>{escape_inside(info)}</code></p>")
