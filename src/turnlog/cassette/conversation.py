@@ -163,7 +163,7 @@ class Conversation:
 
 
 def json_of(text: str) -> Any:
-    """A text as JSON; as it is where it is none."""
+    """A text as JSON; unchanged if it is not JSON."""
     try:
         return parse_json(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -223,7 +223,7 @@ def _is_same(recorded: ConversationTurn | None, sent: ConversationTurn | None) -
 
 
 def _same_texts(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
-    """Additions of the agent may stand anywhere in the turn, or be missing."""
+    """Additions of the agent may be anywhere in the turn, or missing."""
     if recorded.anything:
         return True
     said = bare(*sent.texts)

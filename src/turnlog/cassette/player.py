@@ -112,7 +112,7 @@ class Player:
         ]
 
     def _conversation(self, api: Api, body: Json) -> tuple[Conversation, str | None]:
-        """What a request says, behind what it goes on from; and the id of a response that was not given here."""
+        """The conversation of a request, after the response that it continues, and the id of an unknown response."""
         sent = Conversation(self._ignored)
         previous = word(body.get("previous_response_id"))
         for entry in self._contexts.get(previous or "", ()):
@@ -153,7 +153,7 @@ class _Playing:
 
 
 class _Attempt(NamedTuple):
-    """A request beside the next exchange of one track."""
+    """A request compared with the next exchange of one track."""
 
     playing: _Playing
     mismatch: Mismatch

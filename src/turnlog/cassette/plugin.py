@@ -45,5 +45,5 @@ def turnlog_cassette(request: pytest.FixtureRequest) -> Iterator[PlayCassette]:
 
 
 def _problems(player: Player, partial: bool) -> list[str]:
-    """A conversation that went wrong has answers left over: that is not told beside it."""
+    """A conversation that went wrong has answers left over, which is not reported too."""
     return player.failures or ([] if partial else player.unplayed())

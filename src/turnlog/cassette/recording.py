@@ -1,7 +1,7 @@
 """Sessions as a cassette: what each call of the model saw, and what it answered.
 
-What the model saw is worked out at the time of each call: a compaction counts from where it stands, a result from when
-it had come. Only the conversation as it stands is recorded; everything that is left out is told.
+What the model saw is worked out at the time of each call: a compaction counts from its position, a result from when
+it had come. Only the active conversation is recorded; everything that is left out is reported.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from turnlog.providers.context import PlacedHistory, select_context, standing_co
 from turnlog.providers.repair import answer_calls, without_failed_answers
 
 _OPTIONAL = frozenset({Origin.HARNESS, Origin.COMMAND, Origin.COMMAND_OUTPUT, Origin.SHELL, Origin.SHELL_OUTPUT})
-"""What is told to the model besides what was asked: agents word it anew each time, or leave it out."""
+"""What the model gets besides the prompt: agents word it differently each time, or leave it out."""
 
 _ANSWER_FIELDS = ("id", "role", "model", "response_id", "stop_reason", "raw_stop_reason", "usage")
-"""What an API tells of an answer beside its parts."""
+"""What an API says about an answer besides its parts."""
 
 
 class RecordedSession(NamedTuple):
@@ -98,7 +98,7 @@ def _track(history: RecordedSession, losses: list[Omission]) -> Track:
 
 
 def _with_any_prompt(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """The exchanges behind a prompt that may be any."""
+    """The exchanges after a prompt that may be any."""
     first, *others = exchanges
     moved = [msgspec.structs.replace(each, keeps=each.keeps + 1) if each.keeps else each for each in others]
     return [msgspec.structs.replace(first, asks=(AskedText(text=None), *first.asks)), *moved]

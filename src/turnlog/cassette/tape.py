@@ -58,7 +58,7 @@ class Exchange(Value, frozen=True, kw_only=True):
     """One call of the model."""
 
     keeps: int | None = None
-    """How many entries of the context so far still stand in front of `asks`; None: all of them."""
+    """How many entries of the context so far remain before `asks`; None: all of them."""
     asks: tuple[Entry, ...] = ()
     """What came since the last answer."""
     answer: Message
@@ -82,7 +82,7 @@ class Cassette(Value, frozen=True, kw_only=True):
 
 
 def context_after(entries: Sequence[Entry], exchange: Exchange) -> tuple[Entry, ...]:
-    """The context of an exchange's request, given the one that stood when the answer before it was given."""
+    """The context of an exchange's request, given the context of the answer before it."""
     kept = entries if exchange.keeps is None else entries[: exchange.keeps]
     return (*kept, *exchange.asks)
 
@@ -126,7 +126,7 @@ def parse_cassette(data: bytes | str, path: Path | None = None) -> Cassette:
     """A cassette from its JSON.
 
     Raises:
-        FormatError: It is none, or of a version that is not known.
+        FormatError: It is no cassette, or of an unknown version.
     """
     try:
         return msgspec.json.decode(data, type=Cassette)

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 def object_of(body: bytes | str | Mapping[str, Any]) -> Json:
-    """The body as an object; raise ShapeError when it is none."""
+    """The body as an object; raise ShapeError if it is not one."""
     try:
         value: Any = parse_json(body) if isinstance(body, bytes | str) else body
     except (ValueError, RecursionError) as error:
@@ -46,7 +46,7 @@ def require_list(found: Json, name: str, *instead: object) -> None:
 
 
 def text(value: Any) -> str:
-    """A text; empty for what is none."""
+    """A text; empty for anything else."""
     return repair_text(value) if isinstance(value, str) else ""
 
 
@@ -56,12 +56,12 @@ def word(value: Any) -> str | None:
 
 
 def count(value: Any) -> int | None:
-    """A number of tokens; None for what is none."""
+    """A number of tokens; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def fields(value: Any) -> Json:
-    """An object; empty for what is none."""
+    """An object; empty for anything else."""
     return cast("Json", value) if isinstance(value, dict) else {}
 
 

@@ -113,7 +113,7 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     images: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
     files: frozenset[str] = frozenset()
-    """Media types besides images; `audio/*` stands for all of its kind."""
+    """Media types besides images; `audio/*` means all of its kind."""
     file_addresses: bool = True
     """Whether a file may be an http(s) address; an image always may."""
     image_bytes: int = 20 * _MIB
@@ -323,7 +323,7 @@ _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"ftypheic", 4, "image/heic"),
     (b"ftypmif1", 4, "image/heif"),
 )
-"""Bytes, where they stand, and what begins so."""
+"""Bytes, their offset, and the type that begins so."""
 
 
 def image_type(data: bytes) -> str | None:

@@ -1,6 +1,6 @@
 """A history as the body of an OpenRouter request (R-K22, R-K23, R-K24): Chat Completions with `reasoning_details`.
 
-A model gets its own reasoning back as details, with what proves it; another model's becomes text where it stood.
+A model gets its own reasoning back as details, with what proves it; another model's becomes text in its place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RULES = RequestRules(
     tool_name_length=64,
     files=msgspec.structs.replace(FILES, file_addresses=True, image_bytes=5 * 1024 * 1024, most_images=100),
 )
-"""The strictest of the providers behind it: which one answers is not known beforehand."""
+"""The strictest of the providers that it forwards to: which one answers is not known beforehand."""
 
 _PROVIDERS = frozenset({"openrouter"})
 
@@ -60,7 +60,7 @@ class _Writer(ChatWriter):
         return foreign_reasoning(part, message, self.report)
 
     def reasoning_fields(self, message: Message) -> dict[str, Any]:
-        """Details stand on reasoning, and some models' also on their calls; each is sent once."""
+        """Details are on reasoning, and for some models also on their calls; each is sent once."""
         details: list[dict[str, Any]] = []
         for part in message.parts:
             if is_own(part, message, _PROVIDERS, self.model):

@@ -69,9 +69,9 @@ def is_failed(result: ToolResult) -> bool:
 
 
 def as_told(messages: Iterable[Message]) -> list[Message]:
-    """The messages with the results of commands in the JSON in which the model was told them, where it was.
+    """The messages, with results of commands in the JSON that the model got, if it got JSON.
 
-    Codex up to 0.14x told the exit code that way. Its results hold what was printed, and the other fields as metadata.
+    Codex up to 0.14x sent the exit code that way. Its results contain the output, and the other fields as metadata.
     """
     return [
         msgspec.structs.replace(message, parts=tuple([_told_call(part) for part in message.parts]))

@@ -14,7 +14,7 @@ SHORTEST = 8
 """No rule matches fewer characters."""
 
 SHORTEST_TOKEN = 15
-"""No secret that is told by itself has fewer."""
+"""No secret with a shape of its own has fewer."""
 
 _EXACT = tuple((literal, rule) for rule in RULES if not rule.any_case for literal in rule.literals)
 _ANY_CASE = tuple((literal, rule) for rule in RULES if rule.any_case for literal in rule.literals)
@@ -22,7 +22,7 @@ _ORDER = {rule.name: number for number, rule in enumerate(RULES)}
 
 
 def mask(rule: str) -> str:
-    """What stands in the place of a secret. It is plain text in JSON, Markdown, HTML, URLs and shells."""
+    """What replaces a secret. It is plain text in JSON, Markdown, HTML, URLs and shells."""
     return f"[REDACTED:{rule}]"
 
 
@@ -79,5 +79,5 @@ def _replace(rule: Rule, found: Counter[str], match: re.Match[str]) -> str:
 
 
 def is_placeholder_of(rule: Rule, secret: str) -> bool:
-    """Whether a match stands for a secret of the rule. A key block may hold anything."""
+    """Whether a match is a secret of the rule. A key block may hold anything."""
     return rule.name != "private-key" and is_placeholder(secret)

@@ -1,4 +1,4 @@
-"""What looks like a secret and is none: examples, templates, names of variables, words.
+"""What looks like a secret but is not one: examples, templates, names of variables, words.
 
 Judges candidates that a rule has found; knows no rule.
 """
@@ -44,7 +44,7 @@ _IDENTIFIER = re.compile(
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text stands where a secret would: `YOUR_API_KEY`, `xxxx`, `<token>`, `${VAR}`, `***`."""
+    """Whether a text is only the placeholder of a secret: `YOUR_API_KEY`, `xxxx`, `<token>`, `${VAR}`, `***`."""
     return _WORDS.fullmatch(text.lower()) is not None or _PLACEHOLDER.search(text) is not None or len(set(text)) <= 2
 
 
@@ -66,7 +66,7 @@ def is_password(text: str) -> bool:
 
 
 def is_given(text: str) -> bool:
-    """Whether what stands at the place of a password is one; any text is, but for placeholders."""
+    """Whether the text in the place of a password is one; any text is, except placeholders."""
     return _CODE.search(text) is None
 
 

@@ -26,7 +26,7 @@ _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
 
 class Masked(NamedTuple):
-    """That secrets of one kind stood at one place."""
+    """Secrets of one kind at one place."""
 
     rule: str
     place: str
@@ -46,7 +46,7 @@ class Redactor:
         return [Masked(rule, place, times) for place, rules in self._found.items() for rule, times in rules.items()]
 
     def redact(self, value: AnyT, place: str = "$") -> AnyT:
-        """The value without secrets, of the same type. `place` says in the report where it stood.
+        """The value without secrets, of the same type. `place` names its position in the report.
 
         Takes values of the model, mappings, lists, texts, bytes, `msgspec.Raw`, and what else JSON holds.
         """
@@ -81,7 +81,7 @@ class Redactor:
         return value if same else made
 
     def _free_name(self, key: Any, place: str, taken: dict[Any, Any]) -> Any:
-        """The name without secrets; two that become one are told apart."""
+        """The name without secrets; two that become the same get a number."""
         masked = self._text(key, place, "") if type(key) is str and len(key) >= SHORTEST_TOKEN else key
         if masked is key:
             return key
@@ -159,7 +159,7 @@ class Redactor:
 
     def _note(self, place: str, found: Counter[str]) -> None:
         if found:
-            # A secret may also stand in the name of a field that the place is told by.
+            # A secret may also be in the name of a field that names the place.
             self._found.setdefault(mask_text(place), Counter()).update(found)
 
     _walks: ClassVar[dict[type, Callable[[Redactor, Any, str, str], Any]]] = {
@@ -173,7 +173,7 @@ class Redactor:
 
 
 def _unescape(content: str) -> str:
-    """The text of a JSON string; one that is not valid is taken as it stands."""
+    """The text of a JSON string; one that is not valid is taken as it is."""
     try:
         return msgspec.json.decode(f'"{content}"', type=str)
     except (msgspec.DecodeError, UnicodeEncodeError):

@@ -18,7 +18,7 @@ class Rule(NamedTuple):
 
     name: str
     literals: tuple[str, ...]
-    """Any of them stands in every match; lower case where case does not matter."""
+    """Every match contains one of them; lower case where case does not matter."""
     pattern: re.Pattern[str]
     check: Callable[[str], bool] | None = None
     """What else must hold of the secret, besides being no placeholder."""
@@ -168,7 +168,7 @@ TOKENS = (
     ),
     _token("jwt", "eyJ", r"(?<![_-])eyJ[A-Za-z0-9_-]{10,4096}\.eyJ[A-Za-z0-9_-]{10,8192}\.[A-Za-z0-9_-]{10,2048}"),
 )
-"""Secrets that are told by themselves."""
+"""Secrets with a shape of their own."""
 
 PLACES = (
     Rule(
@@ -240,10 +240,10 @@ PLACES = (
         "named-secret", "key secret token credential", rf"(?<!publickey){KEY_NAMES}{_MORE}{_IS}{_VALUE % 12}", is_random
     ),
 )
-"""Secrets that what stands around them tells."""
+"""Secrets that are recognised by their context."""
 
 RULES: tuple[Rule, ...] = (*TOKENS, *PLACES)
-"""In the order in which they are tried: who issued a secret says more than where it stood."""
+"""In the order in which they are tried: who issued a secret says more than its position."""
 
 PASSWORD_FIELD = re.compile(rf"{PASSWORD_NAMES}{_MORE}", re.IGNORECASE)
 KEY_FIELD = re.compile(rf"(?:{_HEADERS}|{KEY_NAMES}){_MORE}", re.IGNORECASE)

@@ -59,7 +59,7 @@ Place: TypeAlias = dict[str, Any]
 def replay(
     events: Iterable[HistoryEvent], *, response_metadata: bool = False, interrupted: Iterable[str] = ()
 ) -> list[ReplayEvent]:
-    """What a screen is told when a history is shown again.
+    """What a screen shows when a history is played again.
 
     Args:
         events: A whole history in causal order (`turnlog.history.history`, `read_session(...).events`,
@@ -99,11 +99,11 @@ def response_metadata_of(message: Message, **place: Any) -> ResponseMetadata | N
 _Previous: TypeAlias = Literal["user", "developer", "tool", "system", "assistant", "error"]
 
 _TURN_BEFORE: frozenset[_Previous | None] = frozenset({None, "user", "tool", "developer"})
-"""What an answer must follow so that a turn starts with it. Facts about the run may stand in between."""
+"""What an answer must follow so that a turn starts with it. Facts about the run may come in between."""
 
 
 class _Derivation:
-    """Takes the events of one history in order, and remembers where the calls stand that results belong to."""
+    """Takes the events of one history in order, and remembers the positions of calls that results belong to."""
 
     def __init__(self, *, response_metadata: bool) -> None:
         self._with_metadata = response_metadata

@@ -1,4 +1,4 @@
-"""What a screen is told when a history is shown again: the replay's events, in the order in which they are shown.
+"""What a screen shows when a history is played again: the replay's events, in the order in which they are shown.
 
 Derived and never stored. Each says where it belongs; turn and step are the session's own numbers, so that a page of a
 replay has the numbers that the whole has (R-K12 to R-K20).

@@ -1,7 +1,7 @@
 """Where a replay shows that the user stopped the agent: at its record, or where something was aborted (R-K17).
 
 What follows an answer or a prompt, up to the next one, is a stretch; a stretch has one interruption at most. The record
-of one is shown where it stands. Without a record it is shown right after the aborted result (several in a row: after
+of one is shown at its position. Without a record it is shown right after the aborted result (several in a row: after
 the last), or where the stretch of an aborted answer ends. A call that ran on in the background when it was aborted
 shows none: something else than the user may have ended it.
 """
@@ -30,15 +30,15 @@ class Interruptions(msgspec.Struct, frozen=True, kw_only=True):
     derived_after: frozenset[int]
     """An interruption that no record tells is shown after these events."""
     repeated: frozenset[int]
-    """Records that tell of an interruption that another record has told of."""
+    """Records of an interruption that another record contains too."""
     shown_after: frozenset[int]
-    """Where interruptions are shown, told by records (their own indexes) or derived."""
+    """Where interruptions are shown: at records (their own indexes), or derived."""
 
 
 def find_interruptions(events: Sequence[HistoryEvent], interrupted: Iterable[str] = ()) -> Interruptions:
     """Where interruptions of a whole history are shown, or of a passage: `replay` says what it must hold.
 
-    `interrupted` are messages that records outside a passage tell of.
+    `interrupted` are messages that records outside a passage name.
     """
     told = {event.message_id for event in events if isinstance(event, InterruptEvent)} | set(interrupted)
     aborted = _aborted_results(events)
@@ -92,9 +92,9 @@ def _is_derived(event: HistoryEvent) -> bool:
 
 
 def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
-    """Index -> message of the results that may tell of an interruption: of calls that somebody still waited for.
+    """Index -> message of the results that may show an interruption: of calls that were still awaited.
 
-    Nobody waits for a call that has its result, or that was told to be running before the conversation went on.
+    A call is not awaited if it has its result, or was reported as running before the conversation continued.
     """
     found: dict[int, str | None] = {}
     running: dict[tuple[str | None, str], int] = {}
@@ -116,7 +116,7 @@ def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
 def _place(
     events: Sequence[HistoryEvent], stretch: range, told: set[str | None], aborted: dict[int, str | None]
 ) -> int | None:
-    """After which event of a stretch without a record its interruption is shown; None where there is none."""
+    """After which event of a stretch without a record its interruption is shown; None if there is none."""
     for index in stretch:
         if index in aborted and (aborted[index] is None or aborted[index] not in told):
             return _last_in_a_row(events, index, stretch)

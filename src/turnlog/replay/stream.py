@@ -41,7 +41,7 @@ from turnlog.model.parts import STATE_OF_STATUS, can_advance
 from turnlog.replay.interruptions import find_interruptions
 
 LONGEST_PAUSE = 3.0
-"""Seconds that a replay waits at most, unless told otherwise: a pause says that time passed, not how much."""
+"""Seconds that a replay waits at most, by default: a pause says that time passed, not how much."""
 
 SHORTEST_PIECE = 16
 """Characters of a text that appear at once."""
@@ -114,7 +114,7 @@ class ReplayRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def iter_runs(history: Iterable[HistoryEvent]) -> Iterator[ReplayRun]:
-    """The runs of a whole history in causal order. What stands before the first prompt is a run only with an answer."""
+    """The runs of a whole history in causal order. Before the first prompt there is one only if there is an answer."""
     listed = list(history)
     found = find_interruptions(listed)
     prompts: list[Message] = []

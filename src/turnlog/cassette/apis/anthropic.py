@@ -76,7 +76,7 @@ def answer(message: Message, body: Json) -> Json:
 
 
 def _content(message: Message, body: Json) -> list[Json]:
-    """The blocks. Thinking is told to whom asks for it, as the API does."""
+    """The blocks. Thinking is included if the request asks for it, as the API does."""
     thinks = text(fields(body.get("thinking")).get("type")) not in ("", "disabled")
     said = [block for part in message.parts if (block := _block(part, thinks)) is not None]
     return said or [{"type": "text", "text": ""}]

@@ -79,7 +79,7 @@ def _response(message: Message, body: Json, parts: list[Json], *, ends: bool) ->
 
 
 def _parts(message: Message, body: Json) -> list[Json]:
-    """The parts. Thoughts are told to whom asks for them, as the API does; signatures always are."""
+    """The parts. Thoughts are included if the request asks for them, as the API does; signatures always."""
     config = fields(fields(body.get("generationConfig")).get("thinkingConfig"))
     thinks = config.get("includeThoughts") is True
     parts = [found for part in message.parts if (found := _part(part, thinks)) is not None]

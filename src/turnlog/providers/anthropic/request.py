@@ -1,6 +1,6 @@
 """A history as the body of an Anthropic Messages request (`POST /v1/messages`; R-K22, R-K25, R-K29).
 
-Results stand in the user message right behind their calls, thinking where it stood, and users and assistants
+Results are in the user message right after their calls, thinking keeps its place, and users and assistants
 alternate. Sources of the rules are in docs/reference/providers.md.
 """
 

@@ -96,7 +96,7 @@ def parts_of(blocks: list[Json], message_id: str, model: str | None) -> tuple[Pa
 
 
 def _place_of(block: Json, parts: list[Part]) -> int | None:
-    """Where the call of a result block stands."""
+    """The position of a result block's call."""
     if not is_result(block):
         return None
     wanted = block.get("tool_use_id")
@@ -255,7 +255,7 @@ def _cache_writes(wire: Json) -> dict[str, Any]:
 
 
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-"""Deltas that lengthen a block -> where the text stands in them."""
+"""Deltas that lengthen a block -> the field with the text."""
 
 
 class _Block:
@@ -285,7 +285,7 @@ class _Block:
 
 
 class AnthropicAssembler:
-    """Puts the events of an Anthropic stream together to the body that it stands for."""
+    """Builds the body of a whole response from the events of an Anthropic stream."""
 
     def __init__(self) -> None:
         self.error: Any = None

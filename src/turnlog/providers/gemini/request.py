@@ -1,6 +1,6 @@
-"""A history as the body of a Gemini request (`generateContent`; R-K22, R-K26). The model stands in the address.
+"""A history as the body of a Gemini request (`generateContent`; R-K22, R-K26). The model is in the address.
 
-Function responses stand by themselves right behind their calls; `model` contents never follow each other.
+Function responses are in their own content right after their calls; `model` contents never follow each other.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class _Writer:
             self._report.mend("added-signature", message.id, "its call has no signature of this model's")
 
     def _add_responses(self, calls: list[ToolCallPart], message: Message) -> None:
-        """All responses of a step in one content; files that do not fit into one come behind."""
+        """All responses of a step in one content; files that do not fit into one come after it."""
         responses: list[WirePart] = []
         attached: list[WirePart] = []
         for call in calls:

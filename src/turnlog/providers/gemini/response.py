@@ -268,7 +268,7 @@ def _sources(candidate: Json, message_id: str) -> list[Part]:
 
 
 def usage_of(wire: Json) -> Usage | None:
-    """Disjoint buckets: the cache is inside of the prompt; thoughts and prompts of tools are counted beside."""
+    """Disjoint buckets: the prompt includes the cache; thoughts and prompts of tools are counted separately."""
     if not wire:
         return None
     prompt, cached = count(wire.get("promptTokenCount")), count(wire.get("cachedContentTokenCount"))
@@ -282,7 +282,7 @@ def usage_of(wire: Json) -> Usage | None:
 
 
 class GeminiAssembler:
-    """Puts the events of a Gemini stream together to the body that it stands for."""
+    """Builds the body of a whole response from the events of a Gemini stream."""
 
     def __init__(self) -> None:
         self.error: Any = None

@@ -28,7 +28,7 @@ class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_field: str | None = None
     """Where a message carries reasoning; None: only where the message came with a field of its own."""
     missing_reasoning: str | None = None
-    """What stands there when an answer with tool calls has none; None: the field may be missing."""
+    """The content of an answer with tool calls that has none; None: the field may be missing."""
     max_tokens_field: str = "max_tokens"
     text_lists: bool = False
     """Whether several texts of a message may be a list of parts."""
@@ -167,7 +167,7 @@ class ChatWriter(ABC):
         return parts
 
     def _answer_text(self, message: Message) -> str:
-        """All text of an answer. What reasoning or a call stood between stays apart."""
+        """All text of an answer. Texts with reasoning or a call between them stay apart."""
         runs: list[list[str]] = [[]]
         for part in message.parts:
             text = self._text_in_place(part, message)

@@ -48,7 +48,7 @@ from turnlog.providers.request_parts import REASONING_FIELDS
 from turnlog.providers.streaming import part_delta, part_end, part_start, part_whole
 
 THOUGHTS = (*REASONING_FIELDS, "thinking")
-"""Where reasoning may stand; `thinking` is what `flat` makes of a list."""
+"""Fields that may contain reasoning; `thinking` is what `flat` makes of a list."""
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",

@@ -61,7 +61,7 @@ STOP_REASONS: dict[str, StopReason] = {
 """From the reason of an incomplete response, else from its status."""
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Calls that the caller answers -> where their arguments stand."""
+"""Calls that the caller answers -> the field with their arguments."""
 
 _OUTCOMES = ("outputs", "output", "results", "result", "error")
 """Where items of server tools have what came of them."""
@@ -280,7 +280,7 @@ _PIECES = {
     "response.reasoning_text.delta": ("content", "content_index", "reasoning_text", "text"),
     "response.reasoning_summary_text.delta": ("summary", "summary_index", "summary_text", "text"),
 }
-"""Deltas of pieces -> the item's list, where the place in it stands, a new piece's kind, the field that grows."""
+"""Deltas of pieces -> the item's list, the field with the place in it, a new piece's kind, the field that grows."""
 
 _ARGUMENTS = {
     "response.function_call_arguments.delta": "arguments",
@@ -293,7 +293,7 @@ _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 
 
 class ResponsesAssembler:
-    """Puts the events of a Responses stream together to the body that it stands for."""
+    """Builds the body of a whole response from the events of a Responses stream."""
 
     def __init__(self) -> None:
         self.error: Any = None
