@@ -137,6 +137,18 @@ def test_without_id_role_and_parts_it_is_no_message_even_leniently(broken: Any) 
         parse_ui_message(json.dumps(broken), strict=False)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_message_without_an_id_is_taken_where_that_is_asked_for(strict: bool) -> None:
+    """R-S1: `convertToModelMessages` and `readUIMessageStream` take it, `validateUIMessages` does not."""
+    data = '[{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}]'
+    with pytest.raises(ShapeError):
+        parse_ui_messages(data, strict=strict)
+    (message,) = parse_ui_messages(data, strict=strict, require_id=False)
+    assert (message.id, message.role) == ("", "user")
+    with pytest.raises(ShapeError):
+        parse_ui_messages('[{"id": null, "role": "user", "parts": []}]', strict=strict, require_id=False)
+
+
 @pytest.mark.parametrize("text", ["", "{", "NaN", '{"a":1', "\ufeff{}", b"\xff"])
 def test_what_is_no_json_is_a_shape_error(text: str | bytes) -> None:
     for parse in (parse_chunk, parse_ui_message, parse_ui_messages):

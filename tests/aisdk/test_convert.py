@@ -382,6 +382,33 @@ def test_one_step_start_a_model_call() -> None:
     assert apart[2]["parts"] == [STEP, {"type": "text", "text": "2"}]
 
 
+def test_without_step_starts_every_model_call_is_a_message_as_helix_has_it() -> None:
+    """R-H2, R-H6, R-H7: the seed's own messages, part for part."""
+    alone = answer(call(results=(result('{"hits": 3}'),)), id="msg-1")
+    (message,) = shown(alone, step_starts=False, include_metadata=False)
+    said = tool(state="output-available", output={"hits": 3})
+    assert message == {"id": "msg-1", "role": "assistant", "parts": [said]}
+    second = answer(TextPart(text="Three."), id="msg-2")
+    apart = shown(prompt("go"), alone, second, step_starts=False)
+    assert [message["id"] for message in apart] == ["u1", "msg-1", "msg-2"]
+    assert apart[2]["parts"] == [{"type": "text", "text": "Three."}]
+
+
+def test_steps_cannot_be_merged_without_a_mark_between_them() -> None:
+    with pytest.raises(ValueError, match="merge_steps needs step_starts"):
+        shown(prompt("go"), step_starts=False, merge_steps=True)
+
+
+@given(st.lists(values_of(Message), max_size=3))
+def test_a_history_without_step_starts_comes_back_as_it_was(messages: list[Message]) -> None:
+    """R-S13"""
+    with_starts = to_ui_messages(messages)
+    without = to_ui_messages(messages, step_starts=False)
+    assert not [part for message in without.messages for part in message.parts if part.type == "step-start"]
+    wanted = from_ui_messages(with_starts.messages, trusted=True).messages
+    assert from_ui_messages(without.messages, trusted=True).messages == wanted
+
+
 def test_messages_without_parts_are_valid() -> None:
     """R-H17: only an assistant may say nothing."""
     assert shown(answer())[0]["parts"] == [STEP]

@@ -177,3 +177,10 @@ def test_whatever_came_is_shown_validly(version: int) -> None:
             continue
         shown = to_ui_messages(from_ui_messages(messages).messages, version=version).messages
         assert validate_ui_messages(encode(shown), version=version)
+
+
+def test_messages_without_an_id_stay_apart() -> None:
+    """R-S1: by their place among those that came."""
+    said = [{"role": "user", "parts": [{"type": "text", "text": text}]} for text in ("one", "two")]
+    messages = from_ui_messages(parse_ui_messages(said, require_id=False)).messages
+    assert [message.id for message in messages] == ["message-1", "message-2"]

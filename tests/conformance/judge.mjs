@@ -44,6 +44,31 @@ async function read(sdk, { sse, message, all = false }) {
   return { message: last, count, snapshots, errors };
 }
 
+// {sse, messages, trigger, messageId?} -> {messages, error}, as `useChat` has them at the end of one answer
+async function chat(sdk, { sse, messages, trigger, messageId }) {
+  const state = {
+    status: 'ready',
+    error: undefined,
+    messages,
+    pushMessage: message => (state.messages = [...state.messages, message]),
+    popMessage: () => (state.messages = state.messages.slice(0, -1)),
+    replaceMessage: (index, message) => (state.messages = state.messages.with(index, state.snapshot(message))),
+    snapshot: value => structuredClone(value),
+  };
+  class Page extends sdk.AbstractChat {}
+  const page = new Page({
+    id: 'chat',
+    generateId: () => 'made',
+    state,
+    transport: new sdk.DefaultChatTransport({
+      api: 'http://127.0.0.1/chat',
+      fetch: async () => new Response(sse, { headers: { 'content-type': 'text/event-stream' } }),
+    }),
+  });
+  await page.makeRequest({ trigger, messageId });
+  return { messages: state.messages, error: state.error && problem(state.error) };
+}
+
 // a chunk -> whether a client takes it
 async function chunk(sdk, value) {
   const schema = typeof sdk.uiMessageChunkSchema === 'function' ? sdk.uiMessageChunkSchema() : sdk.uiMessageChunkSchema;
@@ -128,7 +153,7 @@ async function kept(sdk, { chunks, messages }) {
 // text -> {state, value}
 const partial = (sdk, text) => sdk.parsePartialJson(text);
 
-const OPERATIONS = { read, kept, chunk, validate, model, prune, partial };
+const OPERATIONS = { read, chat, kept, chunk, validate, model, prune, partial };
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
   const { op, version, items } = JSON.parse(line);

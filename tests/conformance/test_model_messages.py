@@ -11,7 +11,7 @@ import pytest
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from support.ai_sdk_messages import message
 from support.ai_sdk_values import flag
-from turnlog.aisdk import encode, validate_ui_messages
+from turnlog.aisdk import UIMessage, encode, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.model_messages import FinishedToolCall, ToModelOutput, to_model_messages
 from turnlog.errors import ConversionError, ShapeError
 
@@ -45,11 +45,27 @@ def chat(random: Random, version: int) -> list[dict[str, Any]]:
         return valid
 
 
-def ours(messages: list[dict[str, Any]], version: int, **options: Any) -> Any:
+def ours(messages: list[dict[str, Any]] | list[UIMessage], version: int, **options: Any) -> Any:
     try:
         return to_model_messages(messages, version=version, **options)
     except ConversionError:
         return "refused"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_messages_need_no_id(judge: Judge, version: int) -> None:
+    """R-S1: for a model; the validator wants one."""
+    messages = [
+        {"role": "user", "parts": [{"type": "text", "text": "Hi"}]},
+        {"role": "assistant", "parts": [{"type": "text", "text": "Ho"}]},
+    ]
+    [found] = judge.ask("model", version, [{"messages": messages}])
+    assert ours(messages, version) == found["messages"]
+    assert ours(parse_ui_messages(messages, version=version, require_id=False), version) == found["messages"]
+    [verdict] = judge.ask("validate", version, [{"messages": messages}])
+    assert "error" in verdict
+    with pytest.raises(ShapeError):
+        validate_ui_messages(messages, version=version)
 
 
 NO_LISTS: tuple[Any, ...] = (None, "", "text", 0, {})

@@ -6,6 +6,7 @@ types hold what all three versions know together; `version=` says which one is m
 """
 
 from turnlog.aisdk.base import ProviderMetadata, UIValue
+from turnlog.aisdk.chat_reader import ChatReader, ChatResult, read_chat
 from turnlog.aisdk.chunks import (
     AbortChunk,
     CustomChunk,
@@ -85,6 +86,8 @@ __all__ = [
     "FEATURES",
     "NEWEST",
     "AbortChunk",
+    "ChatReader",
+    "ChatResult",
     "ChunkWriter",
     "CustomChunk",
     "CustomUIPart",
@@ -173,6 +176,7 @@ __all__ = [
     "parse_partial_json",
     "parse_ui_message",
     "parse_ui_messages",
+    "read_chat",
     "read_chunks",
     "read_ui_message",
     "sdk_version",

@@ -55,20 +55,31 @@ _chunk_decoder: msgspec.json.Decoder[TaggedChunk] = msgspec.json.Decoder(TaggedC
 _EXTRA_KEY = JSON_PROPERTY.encode()
 
 
-def parse_ui_message(data: JsonInput, *, version: Version = 7, strict: bool = True) -> UIMessage:
+def parse_ui_message(
+    data: JsonInput, *, version: Version = 7, strict: bool = True, require_id: bool = True
+) -> UIMessage:
     """A message from its JSON (R-S1, R-S2, R-S13).
 
     Strict means: what `validateUIMessages` of this version accepts; unknown keys are kept nevertheless. Lenient means
     any version: parts of unknown type or broken shape become UnknownUIParts.
 
+    Args:
+        data: The message's JSON.
+        version: The AI SDK whose rules hold.
+        strict: See above.
+        require_id: Whether a message must have an id, as `validateUIMessages` has it. `convertToModelMessages` and
+            `readUIMessageStream` take messages without; such a message gets the id "".
+
     Raises:
         ShapeError: It is not valid; leniently, its id, role or list of parts are not what they must be.
     """
-    return _message_from(_plain_input(data, unsafe_keys=True), sdk_version(version), strict=strict)
+    return _message_from(
+        _plain_input(data, unsafe_keys=True), sdk_version(version), strict=strict, require_id=require_id
+    )
 
 
 def parse_ui_messages(
-    data: bytes | str | Sequence[dict[str, Any]], *, version: Version = 7, strict: bool = True
+    data: bytes | str | Sequence[dict[str, Any]], *, version: Version = 7, strict: bool = True, require_id: bool = True
 ) -> list[UIMessage]:
     """The messages of a JSON array, as `parse_ui_message` does one."""
     values = _plain_input(data, unsafe_keys=True)
@@ -77,7 +88,7 @@ def parse_ui_messages(
     release = sdk_version(version)
 
     def parse(value: Any) -> UIMessage:
-        return _message_from(value, release, strict=strict)
+        return _message_from(value, release, strict=strict, require_id=require_id)
 
     return [check_at(position, parse, value) for position, value in enumerate(cast("list[Any]", values))]
 
@@ -127,7 +138,9 @@ def encode_chunk(chunk: UIMessageChunk) -> bytes:
     return data
 
 
-def _message_from(value: Any, release: SdkVersion, *, strict: bool) -> UIMessage:
+def _message_from(value: Any, release: SdkVersion, *, strict: bool, require_id: bool) -> UIMessage:
+    if not require_id and isinstance(value, dict) and "id" not in value:
+        value = {"id": "", **cast("dict[str, Any]", value)}
     if strict:
         message_check(release.major)(value)
     return build_message(value)

@@ -50,7 +50,7 @@ def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIC
     is left out, and is among the losses.
 
     Raises:
-        ValueError: The version is not supported.
+        ValueError: The version is not supported, or options exclude each other.
     """
     messages, orphans = with_results(history)
     made = to_ui_json([encode(message) for message in messages], **options)
@@ -194,11 +194,11 @@ class _Converter:
         draft = self._open
         if message.parts is not UNSET:
             self._drop_reasoning(message)
-        if role == "assistant":
+        if role == "assistant" and self._view.step_starts:
             # `convertToModelMessages` cuts here. Without it, text that follows a result would go before the result.
             draft.parts.append(_STEP_START)
         elif not message.parts:
-            # Every validator refuses a user or system message without parts.
+            # Every validator refuses a user or system message without parts, older ones an assistant's too.
             draft.parts.append({"type": "text", "text": ""})
         if message.parts is not UNSET:
             self._add_parts(message)

@@ -1,8 +1,9 @@
 """The reader: chunks -> UIMessage, with the semantics of each AI SDK version.
 
 Mirrors `readUIMessageStream` and `src/ui/process-ui-message-stream.ts` of ai 5.0.277, 6.0.326 and 7.0.173: parts,
-order, ids, merged metadata, partial tool inputs, and the error at the chunk where the real one stops. Feeding is cheap;
-a message is put together only when somebody asks for it. `turnlog.aisdk.sse` reads the bytes of a stream.
+order, ids, merged metadata, partial tool inputs, and the error at the chunk where the real one stops. What `useChat`
+shows of the same stream is in `turnlog.aisdk.chat_reader`. Feeding is cheap; a message is put together only when
+somebody asks for it. `turnlog.aisdk.sse` reads the bytes of a stream.
 """
 
 from __future__ import annotations
@@ -50,25 +51,39 @@ class UIMessageReader:
     Args:
         message: The message that the stream goes on with, if its last one is an assistant's.
         version: Whose rules.
-        reset_on_new_id: Begin an empty message when a `start` names another id than the message has, as clients do;
-            servers, in what they hand to `onFinish`, go on with the same one.
+        reset_on_new_id: Begin an empty message when a `start` names another id than the message has, as
+            `readUIMessageStream` does. Pages (`ChatReader`) and servers, in what they hand to `onFinish`, go on with
+            the same one.
+        reset_on_first_start: Begin an empty message at the first `start`, because the stream is a replay from the
+            beginning.
     """
 
-    def __init__(self, message: UIMessage | None = None, *, version: Version = 7, reset_on_new_id: bool = True) -> None:
+    def __init__(
+        self,
+        message: UIMessage | None = None,
+        *,
+        version: Version = 7,
+        reset_on_new_id: bool = True,
+        reset_on_first_start: bool = False,
+    ) -> None:
         self._release = sdk_version(version)
         self._major = self._release.major
         self._known = known_chunks(self._release)
         self._reset_on_new_id = reset_on_new_id
+        self._reset_on_start = reset_on_first_start
         self._failure: ConversionError | None = None
         self.error_texts: list[str] = []
         """What `error` chunks said."""
         self.aborted = False
         """Whether an `abort` chunk came."""
+        self.messages_begun = 0
+        """How many messages were begun, the one that was given included."""
         if message is None or message.role != "assistant":
             message = UIMessage(id="" if message is None else message.id, role="assistant", parts=())
         self._begin(message)
 
     def _begin(self, message: UIMessage) -> None:
+        self.messages_begun += 1
         self._message = message
         self._parts = PartList(message.parts)
         self._content = ContentReader(self._parts, self._major)
@@ -156,11 +171,14 @@ class UIMessageReader:
         return chunk.type in self._known or isinstance(chunk, wire.DataChunk)
 
     def _start(self, chunk: wire.StartChunk) -> bool:
-        if chunk.message_id is not UNSET:
-            if self._reset_on_new_id and chunk.message_id != self._message.id:
-                self._begin(UIMessage(id=chunk.message_id, role="assistant", parts=()))
-            self._message = replace(self._message, id=chunk.message_id)
-        return self._merge(chunk.message_metadata) or chunk.message_id is not UNSET
+        known, named = self._message.id, chunk.message_id is not UNSET
+        message_id = chunk.message_id if chunk.message_id is not UNSET else known
+        resets = self._reset_on_start or (self._reset_on_new_id and message_id != known)
+        self._reset_on_start = False
+        if resets:
+            self._begin(UIMessage(id=message_id, role="assistant", parts=()))
+        self._message = replace(self._message, id=message_id)
+        return self._merge(chunk.message_metadata) or named or resets
 
     def _message_metadata(self, chunk: wire.MessageMetadataChunk) -> bool:
         return self._merge(chunk.message_metadata)

@@ -128,6 +128,9 @@ class UntrustedReader:
             number: Its place among those that came, for the losses.
         """
         self._place = f"$[{number}]"
+        if not message.id:
+            # Messages without an id are told apart by their place: a page sends all of them each time.
+            message = msgspec.structs.replace(message, id=f"message-{number + 1}")
         extras = self._sdk_extras(message)
         if message.role != "assistant":
             origin = Origin.PROMPT if message.role == "user" else None

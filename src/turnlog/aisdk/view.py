@@ -33,6 +33,9 @@ class UIMessageOptions(TypedDict, total=False):
     """Whether a call shows its result; without, every call is `input-available` (R-H5, R-H11). Default True."""
     merge_steps: bool
     """Whether all model calls between two prompts are one UI message, each behind a `step-start`. Default True."""
+    step_starts: bool
+    """Whether a `step-start` stands before each model call. Without, as Helix has it, every model call is a UI message:
+    in one of several, `convertToModelMessages` would put what the model said after a result before it. Default True."""
     generate_id: GenerateId | None
     """Default: the id of the first message, which stays the same on every call (R-H12)."""
     tools: Literal["dynamic", "named"]
@@ -56,6 +59,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     include_reasoning: bool = True
     merge_tool_results: bool = True
     merge_steps: bool = True
+    step_starts: bool = True
     generate_id: GenerateId | None = None
     tools: Literal["dynamic", "named"] = "dynamic"
     developer: DeveloperView = "data"
@@ -66,8 +70,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, **options: Unpack[UIMessageOptions]) -> View:
-        """Fill in the defaults; raise ValueError for a version that is not supported."""
+        """Fill in the defaults; raise ValueError for a version that is not supported, and for steps merged unmarked."""
         version = sdk_version(options.get("version", 7))
+        if not options.get("step_starts", True):
+            if options.get("merge_steps", False):
+                raise ValueError("merge_steps needs step_starts: nothing else marks where a step begins")
+            options = {**options, "merge_steps": False}
         return cls(**options, features=_features_of(version))
 
 
