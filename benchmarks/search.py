@@ -122,7 +122,7 @@ def _write_session(connection: sqlite3.Connection, texts: Texts, session: int, s
 
 def _save(connection: sqlite3.Connection, messages: list[tuple[object, ...]], packed: PackedFrames) -> None:
     places = packed.save(connection, zstd.compress_all(packed.texts))
-    columns = ("key", "agent", "external_id", "role", "created_at", "changed_seq", "pays_key", *PLACE_COLUMNS)
+    columns = ("key", "agent", "external_id", "role", "created_at", "changed_seq", "billed_key", *PLACE_COLUMNS)
     connection.executemany(
         f"INSERT INTO messages ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
         [(*message, *place) for message, place in zip(messages, places, strict=True)],

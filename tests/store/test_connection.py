@@ -209,6 +209,27 @@ def test_a_part_is_of_a_kind_of_the_model(path: Path, monkeypatch: pytest.Monkey
         assert "parts_by_type" in index_names(connection)
 
 
+def test_a_store_keeps_what_stood_in_columns_with_other_names(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-S30: a store that was made before columns were renamed opens as before, with all that is in it."""
+    every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 16})
+    with closing(connect(path, checked=False)) as connection:
+        connection.execute(
+            "INSERT INTO sessions (key, agent, external_id, relink, patch_position) VALUES (7, 'toy', 's', 1, 99)"
+        )
+        connection.execute(
+            "INSERT INTO messages"
+            " (key, agent, external_id, role, changed_seq, pays_key, frame_key, frame_size, body_size)"
+            " VALUES (1, 'toy', 'm', 'user', 1, 7, 0, 0, 0)"
+        )
+    monkeypatch.setattr(module, "_migrations", lambda: every)
+    with closing(connect(path)) as connection:
+        assert connection.execute("SELECT billed_key FROM messages").fetchall() == [(7,)]
+        assert connection.execute("SELECT has_branches, facts_position FROM sessions").fetchall() == [(1, 99)]
+        connection.execute("DELETE FROM sessions")
+        assert connection.execute("SELECT billed_key FROM messages").fetchall() == [(None,)], "the reference is kept"
+
+
 def test_many_may_open_a_new_store_at_once(path: Path) -> None:
     """One migrates, the others wait for it."""
     failures: list[Exception] = []

@@ -23,9 +23,9 @@ from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, MESSAGE_COUNTS, US
 
 Dump: TypeAlias = dict[str, dict[str, Any]]
 
-_PRIVATE = frozenset({"key", "revision", "changed_seq", "model_key", "price_key", "pays_key"})
+_PRIVATE = frozenset({"key", "revision", "changed_seq", "model_key", "price_key", "billed_key"})
 
-_PAID = "role = 'assistant' AND pays_key IS NOT NULL"
+_PAID = "role = 'assistant' AND billed_key IS NOT NULL"
 
 _ARCHIVED = re.compile(rb'\{"\$archived":\[(\d+),')
 """A place in the archive that a stored body names, and its source."""
@@ -107,8 +107,8 @@ def _sessions(connection: sqlite3.Connection) -> dict[str, Any]:
     return _rows(
         connection,
         f"{_NAMES} SELECT n.id, s.native, p.path, s.title, s.title_source, s.cwd, s.git_branch, s.git_commit,"
-        " s.agent_version, s.created_at, s.updated_at, parent.id, s.relationship, s.shares, s.relink, s.active_leaf,"
-        f" s.patch_position, s.turns, s.titles, s.metadata, s.reported_cost, {counts}"
+        " s.agent_version, s.created_at, s.updated_at, parent.id, s.relationship, s.shares, s.has_branches,"
+        f" s.active_leaf, s.facts_position, s.turns, s.titles, s.metadata, s.reported_cost, {counts}"
         " FROM sessions s JOIN names n ON n.key = s.key LEFT JOIN projects p ON p.key = s.project_key"
         " LEFT JOIN names parent ON parent.key = s.parent_key",
         1,
@@ -121,7 +121,7 @@ def _messages(connection: sqlite3.Connection) -> dict[str, Any]:
         connection,
         f"{_NAMES} SELECT m.external_id, {columns}, o.name, v.name, n.id FROM messages m"
         " LEFT JOIN models o ON o.key = m.model_key LEFT JOIN price_versions v ON v.key = m.price_key"
-        " LEFT JOIN names n ON n.key = m.pays_key",
+        " LEFT JOIN names n ON n.key = m.billed_key",
         1,
     )
 
@@ -201,7 +201,7 @@ def check_integrity(connection: sqlite3.Connection) -> None:
         ), name
     for name in (*BUCKETS, "cost"):
         total = f"SELECT key, {name} FROM sessions WHERE {name} <> 0 ORDER BY 1"
-        paid = f"SELECT pays_key, sum({name}) FROM messages WHERE {_PAID} GROUP BY 1 HAVING sum({name}) <> 0"
+        paid = f"SELECT billed_key, sum({name}) FROM messages WHERE {_PAID} GROUP BY 1 HAVING sum({name}) <> 0"
         assert connection.execute(total).fetchall() == connection.execute(f"{paid} ORDER BY 1").fetchall(), name
     _check_frames(connection)
     counted = "SELECT s.key, s.messages, s.events FROM sessions s ORDER BY 1"
@@ -211,7 +211,7 @@ def check_integrity(connection: sqlite3.Connection) -> None:
     )
     assert connection.execute(counted).fetchall() == connection.execute(recounted).fetchall()
     unpaid = (
-        "SELECT count(*) FROM messages WHERE pays_key IS NULL AND"
+        "SELECT count(*) FROM messages WHERE billed_key IS NULL AND"
         " (key IN (SELECT message_key FROM memberships) OR key NOT IN (SELECT message_key FROM superseded))"
     )
     assert connection.execute(unpaid).fetchone() == (0,)

@@ -250,7 +250,7 @@ class ToyFold:
             return None, None
         if record.parent == self._state.tail:
             return self._state.tail_message, None
-        self._change().relink = True
+        self._change().has_branches = True
         return None, record.parent
 
     # -- messages and results
@@ -320,7 +320,7 @@ class ToyFold:
     # -- everything else
 
     def _read_compaction(self, record: Record) -> None:
-        self._change().relink = True
+        self._change().has_branches = True
         event = CompactionEvent(
             id=record.id or f"{self._offset}",
             position=self._offset,
@@ -357,7 +357,7 @@ class ToyFold:
     def _read_leaf(self, record: Record) -> None:
         self._add_event(self._record_event(record), record)
         self._change().active_leaf = record.leaf
-        self._change().relink = True
+        self._change().has_branches = True
 
     def _read_spawn(self, record: Record) -> None:
         self._changes.links.append(
@@ -411,7 +411,7 @@ class ToyFold:
         self._changes.events.append(change)
         if record.id is not None:
             if record.parent != self._state.tail:
-                self._change().relink = True
+                self._change().has_branches = True
             self._advance(record, message)
         self._changes.counts.events += 1
         return change

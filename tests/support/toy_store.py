@@ -98,10 +98,10 @@ class ToyStore:
         )
         return {message: f"{fate} < {cause}" if cause else fate for message, fate, cause in rows}
 
-    def payers(self) -> dict[str, str]:
+    def billed_sessions(self) -> dict[str, str]:
         """Message -> the session that pays for it."""
         return dict(
-            self.rows("SELECT m.external_id, s.external_id FROM messages m JOIN sessions s ON s.key = m.pays_key")
+            self.rows("SELECT m.external_id, s.external_id FROM messages m JOIN sessions s ON s.key = m.billed_key")
         )
 
     def links(self) -> set[tuple[str, str, str, int]]:

@@ -145,7 +145,8 @@ def test_what_the_user_said_and_what_is_native_stay(home: Path, store: Path) -> 
         "INSERT INTO tombstones VALUES ('toy:gone', 0)",
         "INSERT INTO sessions (key, agent, external_id, native) VALUES (99, 'chat', 'n', 1)",
         f"INSERT INTO frames (key, data) VALUES (99, x'{frame.hex()}')",
-        "INSERT INTO messages (key, agent, external_id, role, changed_seq, pays_key, frame_key, frame_size, body_size)"
+        "INSERT INTO messages"
+        " (key, agent, external_id, role, changed_seq, billed_key, frame_key, frame_size, body_size)"
         f" VALUES (99, 'chat', 'nm', 'user', 0, 99, 99, {len(frame)}, {len(body)})",
         "INSERT INTO memberships (session_key, position, message_key) VALUES (99, 0, 99)",
     )

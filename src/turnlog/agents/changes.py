@@ -108,7 +108,7 @@ class SessionChange(msgspec.Struct, kw_only=True):
     """US dollars, the agent's own running total."""
     active_leaf: str | None = None
     """Record id that the agent itself names as the end of the active branch; "" when it names the very start."""
-    relink: bool = False
+    has_branches: bool = False
     """A branch or compaction appeared: fates must be worked out anew over the session's tree."""
     metadata: dict[str, Any] = {}
 

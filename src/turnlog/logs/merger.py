@@ -223,7 +223,7 @@ class SourceMerger:
         events = [change for change, _ in self._events[session_id].values()]
         facts = self.sessions[session_id]
         message_of = messages_of_records(placements, events)
-        fates = place_messages(placements, events, message_of, facts.active_leaf) if facts.relink else {}
+        fates = place_messages(placements, events, message_of, facts.active_leaf) if facts.has_branches else {}
         parents = parents_of(placements, message_of)
         memberships = [
             _membership(

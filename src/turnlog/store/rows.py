@@ -77,7 +77,7 @@ MESSAGE_COLUMNS = (
     "cost",
     "reported_cost",
     "price_key",
-    "pays_key",
+    "billed_key",
 )
 """All but where the body lies: `frames.PLACE_COLUMNS`."""
 

@@ -518,7 +518,7 @@ def test_progress_may_be_the_only_copy_of_a_subagent() -> None:
     assert gathered.messages["c-1"].origin is Origin.SUBAGENT_PROMPT
     assert gathered.links[("subagent", ROOT, f"{ROOT}.a1")].tool_call_id == "t1"
     assert gathered.place("msg_2").parent_id == "msg_1"
-    assert not any(change.relink for change in gathered.sessions.values())
+    assert not any(change.has_branches for change in gathered.sessions.values())
 
 
 def test_a_broken_copy_in_progress_is_a_diagnostic() -> None:
@@ -577,7 +577,7 @@ def test_parallel_calls_each_have_their_own_result() -> None:
     gathered = fold(prompt, first, second, later, sooner, log.assistant("msg_2", text("both")))
     assert [found.results[0].output_text for found in calls_of(gathered.messages["msg_1"])] == ["one", "two"]
     assert gathered.place("msg_2").parent_id == "msg_1"
-    assert not gathered.sessions[ROOT].relink
+    assert not gathered.sessions[ROOT].has_branches
 
 
 def fed(*feeds: list[dict[str, Any]]) -> Gathered:

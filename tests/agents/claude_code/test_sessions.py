@@ -87,7 +87,7 @@ def test_parents_are_messages_whatever_records_are_between() -> None:
     assert gathered.place("msg_2").parent_id == "msg_1"
     assert gathered.events[hook["uuid"]].parent_id == "msg_1"
     assert set(fates(gathered).values()) == {"active"}
-    assert not gathered.sessions[ROOT].relink
+    assert not gathered.sessions[ROOT].has_branches
 
 
 def test_injected_context_beside_results_makes_no_branch() -> None:
@@ -125,7 +125,7 @@ def test_a_parent_that_is_long_gone_is_named_by_its_record() -> None:
     gathered = fold(*records, back)
     place = gathered.place(back["uuid"])
     assert (place.parent_id, place.parent_record) == (None, first["uuid"])
-    assert gathered.sessions[ROOT].relink
+    assert gathered.sessions[ROOT].has_branches
     (rewind,) = events_of(gathered, RewindEvent)
     assert (rewind.to_message_id, rewind.metadata) == (None, {"to_record": first["uuid"]})
     found = fates(gathered)
@@ -150,7 +150,7 @@ def test_records_without_ids_follow_each_other() -> None:
         del record["uuid"], record["parentUuid"]
     gathered = fold(*records)
     assert [place.parent_id for place in gathered.placements.values()] == [None, f"{ROOT}@0", "msg_1"]
-    assert not gathered.sessions[ROOT].relink
+    assert not gathered.sessions[ROOT].has_branches
 
 
 # Branches
@@ -165,7 +165,7 @@ def test_a_prompt_on_an_older_message_is_a_rewind() -> None:
     gathered = fold(start, first, second, answer, edited, branch)
     (rewind,) = events_of(gathered, RewindEvent)
     assert rewind.to_message_id == "msg_1"
-    assert gathered.sessions[ROOT].relink
+    assert gathered.sessions[ROOT].has_branches
     assert [name for name, fate in fates(gathered).items() if fate == "rewound"] == [second["uuid"], "msg_2"]
     assert (gathered.place(second["uuid"]).turn, gathered.place(edited["uuid"]).turn) == (2, 3)
 
@@ -229,7 +229,7 @@ def test_the_newest_message_is_the_leaf_unless_the_agent_names_an_older_one() ->
     assert leaf_after(start, first, second, fact("last-prompt", leafUuid=second["uuid"])) == second["uuid"]
     back = fact("last-prompt", leafUuid=first["uuid"])
     assert leaf_after(start, first, second, back) == first["uuid"]
-    assert fold(start, first, second, back).sessions[ROOT].relink
+    assert fold(start, first, second, back).sessions[ROOT].has_branches
     assert leaf_after(start, first, back, second) == second["uuid"]
 
 
@@ -276,7 +276,7 @@ def test_a_compaction_has_its_summary_and_the_messages_that_stay() -> None:
     assert (event.summary_message_id, event.kept_message_ids) == (summary["uuid"], ("msg_2",))
     assert gathered.messages[summary["uuid"]].origin is Origin.COMPACTION
     assert gathered.place(summary["uuid"]).parent_id == "msg_2"
-    assert gathered.sessions[ROOT].relink
+    assert gathered.sessions[ROOT].has_branches
     assert fates(gathered) == {
         start["uuid"]: "compacted",
         "msg_1": "compacted",

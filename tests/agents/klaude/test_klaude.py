@@ -404,7 +404,7 @@ def test_retractions_without_a_line_go_by_the_text() -> None:
 
 def test_a_rewind_without_its_checkpoint_changes_nothing() -> None:
     gathered = fold(user("u", "one"), record("RewindEntry", checkpoint_id=4, note="n", rationale="r"))
-    assert gathered.sessions[SESSION_ID].relink is False
+    assert gathered.sessions[SESSION_ID].has_branches is False
     assert len(gathered.events) == 1
 
 

@@ -42,7 +42,7 @@ def test_a_message_that_a_fork_copied_is_counted_once(tmp_path: Path) -> None:
     def look(store: ToyStore) -> None:
         assert store.row("SELECT count(*) FROM messages") == 4
         assert store.row("SELECT count(*) FROM memberships") == 6
-        assert store.payers() == {"a1": "first", "a2": "first", "a3": "first", "f3": "fork"}
+        assert store.billed_sessions() == {"a1": "first", "a2": "first", "a3": "first", "f3": "fork"}
         assert store.session("first", "messages, steps, calls, input, output") == (3, 2, 2, 20, 10)
         assert store.session("fork", "messages, steps, calls, input, output") == (3, 2, 1, 10, 5)
         assert store.row("SELECT sum(calls), sum(input), sum(output) FROM usage") == (3, 30, 15)
@@ -56,7 +56,7 @@ def test_a_session_that_goes_on_where_another_ended_continues_it(tmp_path: Path)
     files = {"first.log": A, "next.log": A + answer("n3", parent="r-a2", at=4)}
 
     def look(store: ToyStore) -> None:
-        assert store.payers() == {"a1": "first", "a2": "first", "n3": "next"}
+        assert store.billed_sessions() == {"a1": "first", "a2": "first", "n3": "next"}
         assert store.parents() == {"next": ("first", "continuation")}
 
     in_any_order(tmp_path, files, look)
@@ -71,7 +71,7 @@ def test_a_record_that_says_it_is_a_copy_does_not_pay(tmp_path: Path) -> None:
     }
 
     def look(store: ToyStore) -> None:
-        assert store.payers() == {"a1": "late", "a2": "late", "z3": "late", "e3": "early"}
+        assert store.billed_sessions() == {"a1": "late", "a2": "late", "z3": "late", "e3": "early"}
         assert store.parents() == {"early": ("late", "fork")}
 
     in_any_order(tmp_path, files, look)
@@ -79,7 +79,7 @@ def test_a_record_that_says_it_is_a_copy_does_not_pay(tmp_path: Path) -> None:
 
 def test_the_same_log_under_two_ids_is_paid_for_by_the_one_that_sorts_first(tmp_path: Path) -> None:
     def look(store: ToyStore) -> None:
-        assert set(store.payers().values()) == {"one"}
+        assert set(store.billed_sessions().values()) == {"one"}
         assert store.parents() == {"two": ("one", "continuation")}
         assert store.session("two", "messages, calls") == (2, 0)
 
@@ -123,7 +123,14 @@ def test_forks_of_forks_are_settled_together(tmp_path: Path) -> None:
     }
 
     def look(store: ToyStore) -> None:
-        assert store.payers() == {"a1": "one", "a2": "one", "o3": "one", "x1": "three", "t9": "two", "h4": "three"}
+        assert store.billed_sessions() == {
+            "a1": "one",
+            "a2": "one",
+            "o3": "one",
+            "x1": "three",
+            "t9": "two",
+            "h4": "three",
+        }
         assert sum(store.session(name, "calls") for name in ("one", "two", "three")) == 5
 
     in_any_order(tmp_path, files, look)
@@ -153,10 +160,10 @@ def test_a_fork_of_a_fork_came_out_of_the_nearer_one(tmp_path: Path) -> None:
 def test_a_fork_that_grows_moves_what_is_paid_and_says_so(store: ToyStore) -> None:
     """The fork is read first and pays; when the original comes, it takes over, and both are changed."""
     store.add("fork.log", A, answer("f3", parent="r-a2", at=4))
-    assert set(store.payers().values()) == {"fork"}
+    assert set(store.billed_sessions().values()) == {"fork"}
     changed = store.row("SELECT max(seq) FROM changes")
     store.add("first.log", A, answer("a3", parent="r-a2", at=3))
-    assert store.payers()["a2"] == "first"
+    assert store.billed_sessions()["a2"] == "first"
     touched = store.rows(
         "SELECT s.external_id FROM changes c JOIN sessions s ON s.key = c.session_key WHERE c.seq > ? ORDER BY 1",
         changed,

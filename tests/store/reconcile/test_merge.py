@@ -80,7 +80,7 @@ def session_changes(draw: st.DrawFn) -> SessionChange:
         first_at=draw(times),
         last_at=draw(times),
         active_leaf=draw(st.none() | names),
-        relink=draw(st.booleans()),
+        has_branches=draw(st.booleans()),
     )
 
 

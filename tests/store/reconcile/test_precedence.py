@@ -72,7 +72,7 @@ def test_a_stream_alone_is_a_session_like_any_other(store: ToyStore) -> None:
         *(1, 1, 1, 1, 1),
         *(1, 7, 3),
     )
-    assert store.payers() == {"item1": "s"}
+    assert store.billed_sessions() == {"item1": "s"}
     assert found(store, "printed") == found(store, "output") == ["item1"]
 
 
@@ -81,7 +81,7 @@ def test_what_only_a_stream_tells_gives_way_to_the_log(tmp_path: Path) -> None:
 
     def look(store: ToyStore) -> None:
         assert store.fates("s") == {"m1": "active", "m2": "active"}
-        assert store.payers() == {"m1": "s", "m2": "s"}
+        assert store.billed_sessions() == {"m1": "s", "m2": "s"}
         assert store.session("s", "messages, steps, tool_calls, failed_tool_calls, events, calls, input, output") == (
             *(2, 1, 0, 0, 0),
             *(1, 10, 5),
@@ -134,7 +134,7 @@ def test_a_log_that_comes_to_a_message_later_has_it_counted_again(store: ToyStor
     store.add("s.stream", SEEN)
     assert found(store, "printed") == []
     store.add("s.log", SEEN)
-    assert store.payers() == {"m1": "s", "m2": "s", "item1": "s"}
+    assert store.billed_sessions() == {"m1": "s", "m2": "s", "item1": "s"}
     assert store.session("s", "messages, tool_calls, calls, input") == (3, 1, 2, 17)
     assert store.row("SELECT count(*) FROM superseded") == 0
     assert store.row("SELECT count(*) FROM parts WHERE type = 'tool-call'") == 1
@@ -146,7 +146,7 @@ def test_two_streams_of_one_session_are_both_shown(tmp_path: Path) -> None:
     other = line(kind="text", message="item2", text="second", at=9, model="opus", tokens=[1, 1], stop="end")
 
     def look(store: ToyStore) -> None:
-        assert store.payers() == {"item1": "s", "item2": "s"}
+        assert store.billed_sessions() == {"item1": "s", "item2": "s"}
 
     in_any_order(tmp_path, {"s.stream": SEEN, "again/s.stream": other}, look)
 

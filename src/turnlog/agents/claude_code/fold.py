@@ -306,13 +306,13 @@ def _read_leaf(context: ClaudeContext, record: ClaudeRecord, session: SessionCon
     if leaf == _BEFORE_FIRST_RECORD:
         # All messages are rewound. Right after a branch began, the zeros stand for that branch instead.
         if record.explicit and not branched:
-            session.named_leaf, session.change.relink = "", True
+            session.named_leaf, session.change.has_branches = "", True
         return
     # The record is written with a delay and may name a record before or behind the newest. So it counts only when it
     # names an older message than the two newest.
     node = context.state.nodes.get(leaf) if leaf is not None else None
     if node is not None and node not in (state.leaf, state.anchor):
-        session.named_leaf, session.change.relink = leaf, True
+        session.named_leaf, session.change.has_branches = leaf, True
 
 
 def _read_summary(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:

@@ -208,7 +208,7 @@ class ClaudeContext(LineContext):
         # what follows, so two children of the anchor are one branch.
         if node == state.anchor:
             return state.leaf, False
-        state.branched = session.change.relink = True
+        state.branched = session.change.has_branches = True
         return node, True
 
     def reopen(self, message_id: str, place: ClaudePendingMessage, session: SessionContext) -> ClaudeMessageDraft:
@@ -252,7 +252,7 @@ class ClaudeContext(LineContext):
         )
         # What the compaction leaves out of the context depends on the whole tree, which only the store has.
         session = self.main if pending.session_id == self.main.id else self._child(pending.session_id)
-        session.change.relink = True
+        session.change.has_branches = True
 
     # -- events
 

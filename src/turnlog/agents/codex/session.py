@@ -386,7 +386,7 @@ def read_rollback(context: CodexContext, event: CodexEvent) -> None:
         target = state.turns[-count] if count <= len(state.turns) else None
         del state.turns[-count:]
         state.leaf = target
-        state.rolled_back = context.session.relink = True
+        state.rolled_back = context.session.has_branches = True
     context.add_event(
         RewindEvent(
             id=context.position_id(), position=context.position, created_at=context.written_at, to_message_id=state.leaf
@@ -468,7 +468,7 @@ def read_compaction(context: CodexContext) -> None:
     if summary_id is not None:
         kept.append(summary_id)
     context.close_message()
-    context.session.relink = True
+    context.session.has_branches = True
     context.add_event(
         CompactionEvent(
             id=context.position_id(),

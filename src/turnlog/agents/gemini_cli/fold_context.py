@@ -220,7 +220,7 @@ class GeminiContext(LineContext):
         if change is not None:
             # Files of one session are ordered by time; a file of JSON has no offsets that last.
             change.position = (min(state.last_at, _LATEST) << _OFFSET_BITS) + min(end, _LARGEST_OFFSET)
-            change.relink = state.branched
+            change.has_branches = state.branched
             if state.turn or state.branched:
                 change.active_leaf = "" if state.leaf is None else self.message_id(state.leaf)
 

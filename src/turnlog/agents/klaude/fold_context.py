@@ -102,7 +102,7 @@ class KlaudeContext(LineContext):
         """Everything that this feed has found."""
         change = self.changes.sessions.get(self.session_id)
         if change is not None and self.state.branched:
-            change.relink = True
+            change.has_branches = True
             # Without a branch the newest message is the leaf; naming it each time would make the store work out fates
             # for nothing.
             change.active_leaf = self.state.leaf or ""

@@ -223,7 +223,7 @@ class OpenCodeContext:
             titles={**older.titles, **newer.titles},
             first_at=min((at for at in (older.first_at, newer.first_at) if at), default=None),
             last_at=max((at for at in (older.last_at, newer.last_at) if at), default=None),
-            relink=older.relink or newer.relink,
+            has_branches=older.has_branches or newer.has_branches,
             metadata=_merge_metadata(older.metadata, newer.metadata),
             **joined,
         )
@@ -339,7 +339,7 @@ def _add_compaction(context: OpenCodeContext, line: RowLine, entry: TimelineEntr
         records=context.provenance(line),
     )
     context.add_event(event, counted=False)
-    context.merge_session(SessionChange(session_id=context.session_id, relink=True))
+    context.merge_session(SessionChange(session_id=context.session_id, has_branches=True))
 
 
 def _add_interruption(context: OpenCodeContext, entry: TimelineEntry, info: Row, parts: list[Row]) -> None:
@@ -371,9 +371,9 @@ def _read_session(context: OpenCodeContext, line: RowLine) -> None:
     context.version = change.agent_version or context.version
     change.position = change.position if line.position is None else line.position
     change.active_leaf = context.external if line.leaf is None else line.leaf
-    change.relink = line.restored
+    change.has_branches = line.restored
     if line.leaf is not None and line.reverted_from is not None:
-        change.relink = True
+        change.has_branches = True
         event = RewindEvent(
             id=f"{context.external}.revert.{line.reverted_from}",
             position=line.reverted_from,

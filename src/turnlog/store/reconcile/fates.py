@@ -40,7 +40,7 @@ class BranchTracker:
         """A message is at this place of a session."""
         draft = self._transaction.sessions.draft(session_key)
         draft.note_turn(placement.turn)
-        if draft.facts.relink:
+        if draft.facts.has_branches:
             self._records[session_key].update(dict.fromkeys(placement.record_ids, placement.position))
         # The fold no longer knew the message of the parent's record: the store looks for it.
         if placement.parent_id is None and placement.parent_record is not None:
@@ -50,12 +50,12 @@ class BranchTracker:
         """A message is new in a session."""
         # What hooks bring and what agents log beside the conversation is not part of the tree.
         is_logged = placement.position < HOOKED_FROM and placement.fate is not Fate.SIDECAR
-        if is_logged and self._transaction.sessions.draft(session_key).facts.relink:
+        if is_logged and self._transaction.sessions.draft(session_key).facts.has_branches:
             self._chains[session_key].append((placement.position, message_id, placement.parent_id))
 
     def note_records(self, session_key: int, record_ids: Iterable[str], position: int | None) -> None:
         """These records are of the message at this position, or of none: one of them may end the active branch."""
-        if self._transaction.sessions.draft(session_key).facts.relink:
+        if self._transaction.sessions.draft(session_key).facts.has_branches:
             self._records[session_key].update(dict.fromkeys(record_ids, position))
 
     def changed(self) -> set[int]:
@@ -124,7 +124,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     placements = {member.external_id: member.placement(session_id) for member in members}
     events = _events(connection, session_key, session_id)
     active_leaf, has_branches = connection.execute(
-        "SELECT active_leaf, relink FROM sessions WHERE key = ?", (session_key,)
+        "SELECT active_leaf, has_branches FROM sessions WHERE key = ?", (session_key,)
     ).fetchone()
     message_of = messages_of_records(placements, events)
     shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []

@@ -107,7 +107,7 @@ def _shared_messages(
     members: dict[tuple[int, int | None], list[tuple[int, int, int]]] = defaultdict(list)
     for session_key in sorted(group):
         rows = connection.execute(
-            "SELECT s.message_key, m.pays_key, s.copied, s.position FROM memberships s"
+            "SELECT s.message_key, m.billed_key, s.copied, s.position FROM memberships s"
             " JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?",
             (session_key,),
         )

@@ -92,7 +92,7 @@ def merge_session_changes(one: SessionChange, other: SessionChange) -> SessionCh
         titled_at=titled_at,
         first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
         last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
-        relink=one.relink or other.relink,
+        has_branches=one.has_branches or other.has_branches,
         metadata=merge_json(earlier.metadata, later.metadata, lambda before, after: after),
         **latest,
     )

@@ -65,7 +65,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "messages": ("messages", "messages.key", "messages.agent", "messages.external_id"),
     "bodies": ("messages.*", "frames", "archived_texts", "blobs", "blob_uses"),
     "parts": ("parts", "more_paths"),
-    "billing": ("messages.pays_key",),
+    "billing": ("messages.billed_key",),
     "places": ("memberships", "superseded"),
     "fates": ("memberships.fate", "memberships.fate_cause", "memberships.parent_id"),
     "events": ("events",),

@@ -38,9 +38,9 @@ _FAILED_STATE = "output-error"
 _SEARCHABLE_TYPES = ("text/", "application/json", "application/xml")
 
 _MESSAGE = (
-    "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.pays_key,"
+    "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.billed_key,"
     " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0),"
-    " (SELECT project_key FROM sessions WHERE key = coalesce(m.pays_key,"
+    " (SELECT project_key FROM sessions WHERE key = coalesce(m.billed_key,"
     f" (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), {BODY_COLUMNS} FROM messages m"
 )
 _NEWER = "WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"

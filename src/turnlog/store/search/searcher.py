@@ -49,7 +49,7 @@ _PLACES = (
     " FROM memberships x JOIN messages m ON m.key = x.message_key JOIN sessions s ON s.key = x.session_key"
     " LEFT JOIN projects p ON p.key = s.project_key"
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
-    " WHERE x.message_key IN ({keys}) ORDER BY x.session_key IS NOT m.pays_key, x.session_key"
+    " WHERE x.message_key IN ({keys}) ORDER BY x.session_key IS NOT m.billed_key, x.session_key"
 )
 
 # Both tables give their documents by falling id, so SQLite merges them and sorts nothing: the first of a million
@@ -67,7 +67,7 @@ _IDS = (
 _BLOCK = (
     "SELECT d.layout, m.key, m.created_at, m.external_id FROM documents d JOIN messages m ON m.key = d.message_key"
     " WHERE d.block = ? AND"
-    " (m.pays_key IS NOT NULL OR EXISTS (SELECT 1 FROM memberships x WHERE x.message_key = m.key))"
+    " (m.billed_key IS NOT NULL OR EXISTS (SELECT 1 FROM memberships x WHERE x.message_key = m.key))"
 )
 
 Position: TypeAlias = tuple[int, str, int, int]

@@ -25,7 +25,7 @@ from turnlog.store.window import MessageRow, Window
 
 _PLACE_COLUMNS = (
     "s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
-    f" CASE WHEN m.pays_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"
+    f" CASE WHEN m.billed_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"
     " CASE WHEN m.has_tool_calls THEN s.records END, m.key, "
     f"{BODY_COLUMNS}"
 )

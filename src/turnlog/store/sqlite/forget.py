@@ -246,7 +246,7 @@ def _bill_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:
     marks = ",".join("?" * len(others))
     unbilled = connection.execute(
         f"SELECT m.key, min(o.session_key) FROM messages m JOIN memberships o ON o.message_key = m.key"
-        f" WHERE m.pays_key IS NULL AND o.session_key IN ({marks}) GROUP BY m.key",
+        f" WHERE m.billed_key IS NULL AND o.session_key IN ({marks}) GROUP BY m.key",
         others,
     ).fetchall()
     names = Names(connection)

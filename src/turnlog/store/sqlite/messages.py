@@ -54,7 +54,7 @@ class _PlacedRow(NamedTuple):
     step: int | None
     fate: str
     fate_cause: str | None
-    pays_key: int | None
+    billed_key: int | None
     records: bytes | None
     source: str | None
     source_key: int | None
@@ -72,7 +72,7 @@ def _select_placed(table: str, *, parent_record: str = "s.parent_record", fate: 
     """The rows of the messages that stand in a table of places, which is `s` in conditions, and its messages `m`."""
     return (
         f"SELECT m.external_id, s.session_key, s.position, {PARENT_ID}, {parent_record}, s.turn, s.step, {fate},"
-        " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
+        " s.fate_cause, m.billed_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
         f" {BODY_COLUMNS}"
         f" FROM {table} s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
         " LEFT JOIN price_versions v ON v.key = m.price_key"
@@ -235,7 +235,7 @@ def _membership(row: _PlacedRow, session_id: str, parents: dict[str, str]) -> Me
         step=row.step,
         fate=Fate(row.fate),
         fate_cause=row.fate_cause,
-        is_billed=row.pays_key == row.session_key,
+        is_billed=row.billed_key == row.session_key,
         records=_provenance(row),
     )
 
@@ -280,7 +280,7 @@ def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_P
     rows: list[tuple[Any, ...]] = []
     for key in found:
         rows += connection.execute(
-            f"{_SELECT_MEMBERS} WHERE m.key = ? ORDER BY s.session_key IS NOT m.pays_key, s.session_key", key
+            f"{_SELECT_MEMBERS} WHERE m.key = ? ORDER BY s.session_key IS NOT m.billed_key, s.session_key", key
         ).fetchall()
         rows += connection.execute(f"{_SELECT_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
     if not rows:

@@ -43,7 +43,7 @@ _CALL_COLUMNS = (
 _POSITION = ToolCall.__struct_fields__.index("position")
 
 # A message that several sessions hold is listed once: in the session that is billed for it, else in the first.
-_BILLED = "coalesce(m.pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
+_BILLED = "coalesce(m.billed_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
 
 _FROM_PARTS = (
     f" FROM parts p CROSS JOIN messages m ON m.key = p.message_key JOIN sessions s ON s.key = {_BILLED}"
@@ -239,7 +239,7 @@ _PARTS_OF_TOUCHED = _FROM_PARTS.replace(
 _SESSIONS_OF_TOUCHED = (
     " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
     " JOIN sessions s ON s.key = (SELECT iif(count(*) = 1, min(session_key), coalesce("
-    "(SELECT pays_key FROM messages WHERE key = t.message_key), min(session_key)))"
+    "(SELECT billed_key FROM messages WHERE key = t.message_key), min(session_key)))"
     " FROM memberships WHERE message_key = t.message_key)"
 )
 """As in `_FROM_PARTS`: a message of several sessions counts once, for the one that is billed. For one that a

@@ -310,7 +310,7 @@ class MessageUpdates:
     ) -> None:
         """Store what `change` makes of a stored message, if that is anything new; `places` are those of new texts."""
         revision, cost, billed_key, *place = self._connection.execute(
-            f"SELECT m.revision, m.cost, m.pays_key, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
+            f"SELECT m.revision, m.cost, m.billed_key, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
         ).fetchone()
         stored = self._read(*place)
         old_body = self._texts.whole(stored)
@@ -481,7 +481,7 @@ def supersede(
     )
     connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
     id, billed_key, other = connection.execute(
-        "SELECT external_id, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
+        "SELECT external_id, billed_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
         " FROM messages WHERE key = ?1",
         (message_key,),
     ).fetchone()

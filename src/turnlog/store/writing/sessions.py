@@ -39,7 +39,7 @@ _FACTS = (
     "titles",
     "titled_at",
     "metadata",
-    "relink",
+    "has_branches",
     "created_at",
     "updated_at",
     "cwd",
@@ -48,7 +48,7 @@ _FACTS = (
     "agent_version",
     "reported_cost",
     "active_leaf",
-    "patch_position",
+    "facts_position",
 )
 _COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
 """Columns of `sessions` that are sums."""
@@ -62,8 +62,8 @@ _UPDATE_COUNTS = (
 )
 _SELECT = (
     "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = project_key), project_at, titles, titled_at,"
-    " metadata, relink, created_at, updated_at, cwd, git_branch, git_commit, agent_version,"
-    " reported_cost, active_leaf, patch_position FROM sessions"
+    " metadata, has_branches, created_at, updated_at, cwd, git_branch, git_commit, agent_version,"
+    " reported_cost, active_leaf, facts_position FROM sessions"
     " WHERE owner_key = 1 AND agent = ? AND external_id = ?"
 )
 
@@ -243,7 +243,7 @@ class SessionRows:
         if draft.facts.metadata.get(TOLD_BY) == "hooks":
             # Facts from hooks hold only until another source has any: a log says all of them, in its own words.
             draft.facts = SessionChange(session_id=change.session_id)
-        draft.needs_fates = draft.needs_fates or change.relink
+        draft.needs_fates = draft.needs_fates or change.has_branches
         draft.facts = merge_session_changes(draft.facts, change)
         draft.has_new_facts = True
 
@@ -369,7 +369,7 @@ class SessionRows:
             _json(facts.titles),
             milliseconds(facts.titled_at),
             _json(facts.metadata),
-            facts.relink,
+            facts.has_branches,
             milliseconds(facts.first_at),
             milliseconds(facts.last_at),
             facts.cwd,
@@ -384,7 +384,7 @@ class SessionRows:
 
 def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
     """What a session's row says, as a feed would have said it."""
-    project, project_at, titles, titled_at, metadata, relink, created_at, updated_at, *latest = facts
+    project, project_at, titles, titled_at, metadata, has_branches, created_at, updated_at, *latest = facts
     cwd, branch, commit, version, cost, leaf, position = latest
     return SessionChange(
         session_id=session_id,
@@ -401,7 +401,7 @@ def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
         last_at=moment(updated_at),
         reported_cost=None if cost is None else cost / NANO,
         active_leaf=leaf,
-        relink=bool(relink),
+        has_branches=bool(has_branches),
         metadata=msgspec.json.decode(metadata) if metadata else {},
     )
 
@@ -453,7 +453,7 @@ class UsageRows:
         if new is not None:
             self.add(new, message, cost)
             self._sessions.sequence(new)
-        self._connection.execute("UPDATE messages SET pays_key = ? WHERE key = ?", (new, message_key))
+        self._connection.execute("UPDATE messages SET billed_key = ? WHERE key = ?", (new, message_key))
 
     def flush(self) -> None:
         """Add the differences to the rows by day, and hand those of each session to its draft."""
