@@ -58,6 +58,9 @@ def test_options_choose_the_view(client: TestClient) -> None:
     plain = client.get(ADDRESS, params={"include_reasoning": False, "merge_tool_results": False}).json()
     assert parts(plain, "reasoning") == []
     assert {part["state"] for part in parts(plain, "dynamic-tool")} == {"input-available"}
+    apart = client.get(ADDRESS, params={"step_starts": False}).json()
+    assert parts(apart, "step-start") == []
+    assert len(apart["messages"]) == len(client.get(ADDRESS, params={"merge_steps": False}).json()["messages"])
 
 
 @pytest.mark.parametrize(

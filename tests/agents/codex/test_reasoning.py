@@ -75,6 +75,14 @@ def test_several_reasoning_items_are_the_same_wherever_the_file_is_split(cut: in
     assert pieces.in_order(SESSION) == fold(*SEVERAL).in_order(SESSION)
 
 
+def test_items_with_the_same_words_in_a_row_are_a_part_each() -> None:
+    again = event("agent_reasoning", text=TEXTS[0])
+    items = (reasoning(TEXTS[0], sealed="one"), reasoning(TEXTS[0], sealed="two"))
+    lines = (*HEAD, again, again, TOKENS, *items, answer("Done."))
+    assert sealed(fold(*lines)) == ["one", "two"]
+    assert fold_in_pieces(*lines).in_order(SESSION) == fold(*lines).in_order(SESSION)
+
+
 @pytest.mark.parametrize("version", ["0.63.0", "0.98.0"])
 def test_several_sections_of_one_item_stay_one_part(version: str) -> None:
     lines = (meta(cli_version=version), prompt("Go on"), *EVENTS, reasoning(*TEXTS, sealed="all"), answer("Done."))

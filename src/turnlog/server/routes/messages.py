@@ -84,6 +84,7 @@ class UIMessagesQuery(QueryParameters):
     include_reasoning: bool = True
     merge_tool_results: bool = True
     merge_steps: bool = True
+    step_starts: bool = Field(True, description="If false, no `step-start` parts: each model call is a UI message.")
     whole: bool = Field(False, description="Whether large contents are whole instead of previews.")
 
     @field_validator("cursor")
@@ -200,7 +201,8 @@ def get_ui_messages(
             version=query.version,
             include_reasoning=query.include_reasoning,
             merge_tool_results=query.merge_tool_results,
-            merge_steps=query.merge_steps,
+            merge_steps=query.merge_steps and query.step_starts,
+            step_starts=query.step_starts,
             blob_url=blob_url,
         )
     return json_response(page.to_json(), request.headers, etag)
