@@ -994,7 +994,7 @@ export interface ToolResultShown {
   metadata?: JsonObject;
 }
 
-/** Where a call stands. The last four are final, though a later result may still replace a final state. */
+/** The state of a call. The last four are final, though a later result may still replace a final state. */
 export type ToolState = "aborted" | "approval-requested" | "approval-responded" | "input-available" | "input-streaming" | "output-available" | "output-denied" | "output-error";
 
 /** How often a tool was called, and how that ended. */
