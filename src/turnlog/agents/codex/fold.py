@@ -256,6 +256,7 @@ def _read_item(context: CodexContext, item: Item) -> None:
     # Items before any tokens: this copy was written by 0.73 or later, where texts keep the places of their items.
     if state.layout_unknown and (draft := context.current_draft()) is not None:
         resolve_layout(state, draft.pending, texts_first=False)
+    # Newer items name their turn. Before that only `turn_context` and `task_started` do.
     if item.passthrough is not None and item.passthrough.turn_id is not None:
         session.read_turn_id(context, item.passthrough.turn_id)
     if kind == "message":

@@ -84,6 +84,7 @@ class CodexContext(LineContext):
         """The changes of this feed, messages in the order in which the feed met them first."""
         changes, session = self.changes, self.session
         changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.new_messages]
+        # Without a leaf the store shows the newest message, which a rollback may have left behind.
         if self.state.rolled_back and session.active_leaf is None:
             session.active_leaf = self.state.leaf
         if session != SessionChange(session_id=self.session_id):
@@ -292,6 +293,7 @@ class CodexContext(LineContext):
         shares_before: int | None = None,
     ) -> None:
         """Add a link from thread `parent` to `child`. A fork shares the parent's records before an ordinal."""
+        # A subagent runs in the process of its parent: it ends with it, also where its own log has no end.
         if kind == "subagent" and parent == self.external_id and self.is_own:
             self.state.remember_child(child)
         if parent != child:

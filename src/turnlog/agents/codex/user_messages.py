@@ -109,6 +109,7 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
         return "duplicates"
     if _is_reviewers_prompt(context):
         return "events"
+    # Both records of a prompt stand together. Context and marks of images make the item differ from what was typed.
     if _drop_newest_item(state.unmatched_prompts):
         return "duplicates"
     _begin_turn(context, text)
@@ -217,6 +218,7 @@ def origin_of_text(text: str) -> Origin | None:
 
 
 def _origin_of(context: CodexContext, item: Item, text: str) -> Origin:
+    # Only the item of a person, of a parent or of Codex in their place has the role `user`.
     if item.role != "user" or _is_attached_image(context, item):
         return Origin.HARNESS
     kinds = item.passthrough.content_item_kinds if item.passthrough else None

@@ -69,6 +69,7 @@ class GeminiCliFold:
         )
         if self._source.session_id is not None:
             context.state.session = self._source.session_id.partition(":")[2]
+        # Another terminal in the folder deletes logs without a prompt, and their header with them (0.61).
         elif context.state.session is None and data and not _begins_with_header(data):
             context.state.session = session_id_from_name(self._source)
         if self._source.appendable:
@@ -147,6 +148,7 @@ def _continue_previous_file(context: GeminiContext, record: GeminiRecord, source
 
 def _read_record(context: GeminiContext, record: GeminiRecord) -> None:
     counts = context.changes.counts
+    # A header may have a `kind`, but only a message has a `type` and no session.
     if record.type in MESSAGE_TYPES and record.session_id is None:
         logged = LoggedMessage(record, context.json, context.position, context.length)
         _count(context, record, is_message=append_message(context, logged))
@@ -237,6 +239,7 @@ def _apply_update(context: GeminiContext, update: Update, kind: str, raw: Raw) -
 
 
 def _set_facts(context: GeminiContext, summary: str | None, directories: Sequence[str] | None) -> None:
+    # The summary of a subagent is its report to the session that started it.
     if summary and not context.is_subagent:
         context.session.titles["summary"] = summary
     if directories and context.session.project_path is None:
@@ -325,6 +328,7 @@ def _steps(calls: list[_LocatedCall]) -> Iterator[list[_LocatedCall]]:
 
 def _begins_step(previous: GeminiCall, call: GeminiCall) -> bool:
     number = call_index(call.id)
+    # Since 0.2x ids end with the number of the call in its request.
     if number is not None:
         return number == 0
     before, after = aware_or_none(previous.timestamp), aware_or_none(call.timestamp)

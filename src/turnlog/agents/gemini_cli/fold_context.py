@@ -221,6 +221,7 @@ class GeminiContext(LineContext):
             # Files of one session are ordered by time; a file of JSON has no offsets that last.
             change.position = (min(state.last_at, _LATEST) << _OFFSET_BITS) + min(end, _LARGEST_OFFSET)
             change.has_branches = state.branched
+            # A log with nothing but the session context must not decide what the session shows.
             if state.turn or state.branched:
                 change.active_leaf = "" if state.leaf is None else self.message_id(state.leaf)
 

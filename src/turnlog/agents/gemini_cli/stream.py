@@ -208,6 +208,7 @@ def _read_result(state: GeminiStreamState, printed: PrintedContext, line: Stream
     if call is None:
         _read_other(state, printed, line)
         return
+    # The model answers only after it was sent the results: what follows is another response.
     if state.answer is not None and state.answer.id == call.message.id:
         state.answer.answered = True
     result = _result_of_call(printed, call, line)

@@ -373,6 +373,7 @@ class TableRows:
                 began,
             )
         ]
+        # The first prompt after an undo deletes messages, of which a fork may have copies.
         gone = [found for found in self._removed_before(project, began) if found[1].created == created]
         oldest = min((session for session, _ in (*there, *gone)), default=None)
         if oldest is None:
@@ -421,6 +422,7 @@ class TableRows:
         for row in self._select("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id"):
             key = _key(row, "id")
             yield MessageRows(key, row, tuple(parts.pop(key, ())))
+        # Parts without the row of their message are shown all the same.
         for key, orphans in parts.items():
             yield MessageRows(key, {}, tuple(orphans))
 
@@ -438,6 +440,7 @@ class TableRows:
             return []
         rows = [row for row in self._select(f"SELECT * FROM {SESSION_MESSAGE} WHERE session_id = ?") if is_message(row)]
         first = min((to_int(row.get("time_created")) for row in rows), default=0)
+        # 1.15 to 1.17 write such rows beside those of `message`, for the first agent and model of an old session.
         if any(to_int(message.row.get("time_created")) <= first for message in messages):
             return []
         return [MessageRows(_key(row, "id"), row) for row in rows]

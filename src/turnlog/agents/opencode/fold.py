@@ -372,6 +372,7 @@ def _read_session(context: OpenCodeContext, line: RowLine) -> None:
     change.position = change.position if line.position is None else line.position
     change.active_leaf = context.external if line.leaf is None else line.leaf
     change.has_branches = line.restored
+    # `session.revert` hides messages without deleting them: they are `rewound` as long as it stands.
     if line.leaf is not None and line.reverted_from is not None:
         change.has_branches = True
         event = RewindEvent(

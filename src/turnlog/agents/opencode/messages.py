@@ -127,6 +127,7 @@ def _contains_cached(counts: dict[str, Any], version: str | None, provider: str 
 def _contains_reasoning(counts: dict[str, Any], total: int | None, version: str | None) -> bool:
     """Whether `output` contains `reasoning`."""
     output, reasoning = counts["output"] or 0, counts["reasoning"] or 0
+    # Reasoning that is part of the output cannot be more than it.
     if not reasoning or reasoning > output:
         return False
     known = sum(count or 0 for count in counts.values())
@@ -341,6 +342,7 @@ class _Step(NamedTuple):
                 continue
             if read.child is not None:
                 children.append(SubagentCall(read.child, read.part.tool_call_id))
+            # A result has no row. It stands where its call ended, and never before its message.
             arrival = position + 1 if read.ended_at is None else max(position + 1, time_position(read.ended_at))
             results += [(result.id, arrival) for result in read.part.results]
         return tuple(found), tuple(results), tuple(children)
@@ -377,6 +379,7 @@ class _Step(NamedTuple):
         )
 
     def _usage(self, tokens: object, own_tokens: object, provider: str | None) -> Usage | None:
+        # OpenCode wrote the call of a `!` command itself: no tokens were spent, which is not the same as unknown.
         if _is_without_model(self.own):
             return Usage(input=0, output=0)
         found = (usage_of(each, self.version, provider=provider, model=self.model) for each in (tokens, own_tokens))
@@ -384,6 +387,7 @@ class _Step(NamedTuple):
 
     def _facts(self) -> Row:
         facts = {name: value for name, value in self.info.items() if name not in _MODELLED}
+        # The summary of a turn has both texts of every file that it changed: megabytes that its calls have too.
         if isinstance(facts.get("summary"), dict):
             facts["summary"] = _without_diff_texts(object_of(facts["summary"]))
         snapshots = [part["snapshot"] for part in self.own if _is_step(part) and part.get("snapshot")]
