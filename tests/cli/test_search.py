@@ -74,7 +74,7 @@ def test_a_filter_alone_lists_what_fits(run: Command) -> None:
 
 def test_pages_go_on_where_the_last_one_ended(run: Command) -> None:
     first = json.loads(run("search", "scout", "--limit", "1", "--json").stdout)
-    assert (first["total"], first["total_is_exact"], first["behind"]) == (2, True, 0)
+    assert (first["total"], first["total_is_exact"], first["unindexed"]) == (2, True, 0)
     assert found(run, "scout", "--limit", "1", "--cursor", first["next_cursor"]) == [("m2", "input")]
     assert run("search", "scout", "--cursor", "nonsense").exit_code == 2
     assert run("search", "scout", "--limit", "1").stderr == "1 of 2; --limit shows more.\n"
@@ -116,7 +116,7 @@ def test_without_an_index_it_says_how_much_is_missing(run: Command, index: Path)
     result = run("search", "webshop")
     assert result.exit_code == 0
     assert "11 messages not searchable yet: `turnlog sync` indexes them." in result.stderr
-    assert json.loads(run("doctor", "--json").stdout)["search_behind"] == 11
+    assert json.loads(run("doctor", "--json").stdout)["unindexed"] == 11
 
 
 def test_forgotten_words_are_gone(run: Command) -> None:

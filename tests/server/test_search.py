@@ -55,7 +55,7 @@ def test_every_field_is_found_and_leads_to_its_part(
     indexed: TestClient, word: str, message: str, field: str, part: int
 ) -> None:
     answer = search(indexed, q=word)
-    assert answer.pending == 0
+    assert answer.unindexed == 0
     found = next(hit for hit in hits(answer) if hit.message_id == message and hit.field == field)
     assert found.part == part
     assert marked(found)
@@ -130,7 +130,7 @@ def test_no_query_is_an_error(indexed: TestClient, query: str) -> None:
 @pytest.mark.parametrize("query", ["->", "✨", '"', "*", "-", "OR"])
 def test_what_has_no_word_is_found_nowhere(indexed: TestClient, query: str) -> None:
     answer = search(indexed, q=query)
-    assert (answer.items, answer.total, answer.total_is_exact, answer.pending) == ([], 0, True, 0)
+    assert (answer.items, answer.total, answer.total_is_exact, answer.unindexed) == ([], 0, True, 0)
     assert search(indexed, q=" ", role="user").total
 
 
@@ -150,15 +150,15 @@ def test_what_cannot_be_searched_for_is_422(indexed: TestClient, parameters: dic
     assert [wrong["field"] for wrong in response.json()["error"]["detail"]] == [field]
 
 
-def test_without_an_index_nothing_is_found_and_all_is_pending(client: TestClient) -> None:
+def test_without_an_index_nothing_is_found_and_all_is_unindexed(client: TestClient) -> None:
     answer = search(client, q="shop")
     assert answer.items == []
-    assert answer.pending == 8
-    assert client.get("/api/status").json()["search"]["pending"] == 8
+    assert answer.unindexed == 8
+    assert client.get("/api/status").json()["search"]["unindexed"] == 8
 
 
 def test_the_status_says_when_search_is_up_to_date(indexed: TestClient) -> None:
-    assert indexed.get("/api/status").json()["search"]["pending"] == 0
+    assert indexed.get("/api/status").json()["search"]["unindexed"] == 0
 
 
 def test_a_damaged_index_does_not_take_the_status_with_it(indexed: TestClient, own_store: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_damaged_index_does_not_take_the_status_with_it(indexed: TestClient, o
     for file in index.parent.glob(f"{index.name}-*"):
         file.unlink()
     index.write_bytes(b"this is no index" * 10_000)
-    assert indexed.get("/api/status").json()["search"]["pending"] in (None, 8)
+    assert indexed.get("/api/status").json()["search"]["unindexed"] in (None, 8)
 
 
 def test_groups_stand_in_the_order_of_their_first_hit() -> None:

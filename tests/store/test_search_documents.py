@@ -48,7 +48,7 @@ def nothing(outside: ExternalText) -> Iterable[bytes]:
 
 def shown(*parts: Part) -> list[tuple[int, str, bytes]]:
     return [
-        (document.sequence, FIELDS[document.field], b"|".join(texts_of(document, nothing)))
+        (document.part, FIELDS[document.field], b"|".join(texts_of(document, nothing)))
         for document in documents(*parts)
     ]
 

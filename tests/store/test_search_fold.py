@@ -47,7 +47,7 @@ def read_and_index(folder: Path, home: Path, schedule: Schedule, world: World, a
                 if looks.random() < 0.5:
                     indexer.step()
             indexer.catch_up()
-            assert indexer.behind() == 0
+            assert indexer.unindexed() == 0
     finally:
         connection.close()
 

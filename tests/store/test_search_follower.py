@@ -38,7 +38,7 @@ def answers(store: SearchStore) -> dict[str, list[tuple[str, int, str, str]]]:
     """All hits of many queries."""
     queries = [*WORDS, *[f"filler{number}" for number in range(0, 50, 7)], "al* beta", '"make alpha"', "common -alpha"]
     return {
-        query: [(hit.message_id, hit.sequence, hit.field, hit.snippet) for hit in store.hits(query, limit=10_000)]
+        query: [(hit.message_id, hit.part, hit.field, hit.snippet) for hit in store.hits(query, limit=10_000)]
         for query in queries
     }
 
@@ -172,7 +172,7 @@ def test_killed_at_any_point_an_index_goes_on_correctly(store: SearchStore, stag
         kills += index_until(store, tick) is None
         with Indexer(store.path, store.search_path) as indexer:
             indexer.catch_up()
-            assert indexer.behind() == 0
+            assert indexer.unindexed() == 0
         assert answers(store) == expected
     assert kills > 4
     assert rebuilt(store) == expected

@@ -77,7 +77,7 @@ def test_words_of_a_forgotten_session_are_no_longer_in_the_file(store: SearchSto
     assert all(store.found(secret) == [] for secret in SECRETS)
     assert len(store.found("ordinary")) == 30
     with Indexer(store.path, store.search_path) as indexer:
-        assert indexer.behind() == 0
+        assert indexer.unindexed() == 0
 
 
 def test_words_that_others_say_too_are_still_found(store: SearchStore) -> None:

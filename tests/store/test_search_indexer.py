@@ -53,9 +53,9 @@ def test_an_index_follows_what_is_read(store: SearchStore) -> None:
     log.message(text_message("b", "beta", minutes=1))
     store.read()
     with Indexer(store.path, store.search_path) as indexer:
-        assert indexer.behind() == 1
+        assert indexer.unindexed() == 1
         assert indexer.step() == 1
-        assert indexer.behind() == 0
+        assert indexer.unindexed() == 0
         assert indexer.step() == 0
     assert store.found("alpha OR beta") == ["b", "a"]
 
@@ -284,7 +284,7 @@ def test_an_index_that_is_deleted_is_made_anew(store: SearchStore) -> None:
     store.index()
     with Indexer(store.path, store.search_path) as indexer:
         index_file.remove(store.search_path)
-        assert indexer.behind() == 1
+        assert indexer.unindexed() == 1
         assert indexer.catch_up() == 1
     assert store.found("word") == ["m"]
 
@@ -321,7 +321,7 @@ def test_an_index_whose_tables_are_others_is_made_anew(store: SearchStore, monke
         older.setattr(index_file, "VERSION", index_file.version_of(tables))
         index_file.open_for_writing(store.search_path).close()
     store.read()
-    assert store.search("word").behind == 1
+    assert store.search("word").unindexed == 1
     store.index()
     assert store.found("word") == ["m"]
 

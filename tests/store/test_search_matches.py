@@ -11,7 +11,7 @@ MANY = 10_000
 
 
 def match(number: int, created_at: int) -> Match:
-    entry = DocumentEntry(sequence=0, field=0, flags=0, length=1, checksum=0)
+    entry = DocumentEntry(part=0, field=0, flags=0, length=1, checksum=0)
     return Match(created_at, f"m{number:06}", 0, 0, MANY - number, number, entry)
 
 

@@ -332,7 +332,7 @@ def test_without_an_index_nothing_is_found_and_it_is_said(store: SearchStore) ->
     store.log().message(text_message("m", "word"))
     store.read()
     page = store.search("word")
-    assert (page.hits, page.behind) == ((), 1)
+    assert (page.hits, page.unindexed) == ((), 1)
 
 
 def test_a_lagging_index_says_how_far_it_is_behind(store: SearchStore) -> None:
@@ -343,9 +343,9 @@ def test_a_lagging_index_says_how_far_it_is_behind(store: SearchStore) -> None:
     log.message(text_message("c", "word", minutes=2))
     store.read()
     page = store.search("word")
-    assert ([hit.message_id for hit in page.hits], page.behind) == (["a"], 2)
+    assert ([hit.message_id for hit in page.hits], page.unindexed) == (["a"], 2)
     with Searcher(store.path, store.search_path) as searcher:
-        assert searcher.behind() == 2
+        assert searcher.unindexed() == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all" * 100])
@@ -353,7 +353,7 @@ def test_a_damaged_index_is_none(store: SearchStore, content: bytes) -> None:
     store.log().message(text_message("m", "word"))
     store.read()
     store.search_path.write_bytes(content)
-    assert store.search("word").behind == 1
+    assert store.search("word").unindexed == 1
 
 
 def test_an_index_that_is_damaged_inside_is_none(store: SearchStore) -> None:
@@ -364,9 +364,9 @@ def test_an_index_that_is_damaged_inside_is_none(store: SearchStore) -> None:
     data = bytearray(store.search_path.read_bytes())
     data[4096:] = b"\xa5" * (len(data) - 4096)
     store.search_path.write_bytes(data)
-    assert store.search("word").behind == 50
+    assert store.search("word").unindexed == 50
     with Searcher(store.path, store.search_path) as searcher, pytest.raises(StoreError, match=r"search\.db"):
-        searcher.behind()
+        searcher.unindexed()
 
 
 def test_a_searcher_notices_a_new_index(store: SearchStore) -> None:
@@ -375,7 +375,7 @@ def test_a_searcher_notices_a_new_index(store: SearchStore) -> None:
         store.index()
         assert len(searcher.search("word").hits) == 1
         index_file.remove(store.search_path)
-        assert searcher.search("word").behind == 1
+        assert searcher.search("word").unindexed == 1
         store.index()
         assert len(searcher.search("word").hits) == 1
 

@@ -56,7 +56,7 @@ def _wait_until_searchable(address: str, seconds: float) -> None:
             status = json.load(answer)
         # The bundled sample is there before the server is.
         is_read = status["sample"] or status["sync"]["passes"] > 0
-        if is_read and status["search"]["pending"] == 0:
+        if is_read and status["search"]["unindexed"] == 0:
             return
         time.sleep(0.1)
     raise AssertionError(f"the logs were not read in {seconds} s: {status}")

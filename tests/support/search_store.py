@@ -71,7 +71,7 @@ class SearchStore:
 
     def fields(self, query: str, **filters: Any) -> list[tuple[int, str]]:
         """Parts and fields in which a query is found, the last first."""
-        return [(hit.sequence, hit.field) for hit in self.hits(query, **filters)]
+        return [(hit.part, hit.field) for hit in self.hits(query, **filters)]
 
 
 def text_message(

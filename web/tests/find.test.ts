@@ -35,7 +35,7 @@ it("puts hits in the order of the session, and names what was found once, the lo
   const found = inOrder({
     hits: [hit(20, 1), hit(20, 0, "words"), hit(5, 0, "word")],
     cut: false,
-    pending: 0,
+    unindexed: 0,
   });
   expect(found.hits.map(({ position, part }) => [position, part])).toEqual([
     [5, 0],

@@ -14,8 +14,8 @@ const WAITING: SyncProgress = {
   problems: [],
 };
 
-const line = (sync: Partial<SyncProgress>, pending = 0) =>
-  lineOf({ sync: { ...WAITING, ...sync }, search: { pending } });
+const line = (sync: Partial<SyncProgress>, unindexed = 0) =>
+  lineOf({ sync: { ...WAITING, ...sync }, search: { unindexed } });
 
 it("is silent while nothing happens, or files are only looked at", () => {
   expect(line({})).toBeNull();

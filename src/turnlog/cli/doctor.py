@@ -81,7 +81,7 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
             "prices": price_version(),
         },
         "store": None,
-        "search_behind": None,
+        "unindexed": None,
         "agents": [],
         "diagnostics": [],
         "diagnostics_total": 0,
@@ -95,7 +95,7 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
             _add_diagnostics(document, store, store.sources(), limit)
             document["unknown_kinds"] = store.unknown_kinds()
             known = store.fingerprints()
-        document["search_behind"] = _search_behind(store_path)
+        document["unindexed"] = _count_unindexed(store_path)
     registered = agents()
     for agent in registered:
         document["agents"].append(_found(agent, known, document["diagnostics"]))
@@ -123,12 +123,12 @@ def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[S
     document["diagnostics_total"] = len(problems) + (page.total or 0)
 
 
-def _search_behind(store_path: Path) -> int:
+def _count_unindexed(store_path: Path) -> int:
     from turnlog.store.search.base import search_path
     from turnlog.store.search.searcher import Searcher
 
     with Searcher(store_path, search_path(store_path)) as searcher:
-        return searcher.behind()
+        return searcher.unindexed()
 
 
 def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
@@ -243,7 +243,7 @@ def _write_store(document: DoctorDocument) -> None:
     store = document["store"]
     if store is None:
         return
-    behind = document["search_behind"]
+    unindexed = document["unindexed"]
     click.echo(f"\nStore {plain(store.path)}")
     for line in (
         f"{formatting.plural(store.sessions, 'session')}, {formatting.plural(store.subagents, 'subagent')},"
@@ -251,7 +251,7 @@ def _write_store(document: DoctorDocument) -> None:
         f"{formatting.size(store.file_size)} on disk, for {formatting.size(store.source_bytes)} of logs"
         f" (archive {formatting.size(store.archive_bytes)}); schema {store.schema_version}",
         f"{formatting.plural(store.vanished, 'file')} gone from disk and kept here" if store.vanished else "",
-        f"search is {formatting.plural(behind, 'message')} behind" if behind else "",
+        f"search is {formatting.plural(unindexed, 'message')} behind" if unindexed else "",
     ):
         if line:
             click.echo(f"  {line}")

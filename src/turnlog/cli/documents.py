@@ -82,7 +82,7 @@ class HitDocument(TypedDict):
     message_id: str
     agent: str
     role: str
-    sequence: int
+    part: int
     field: str
     tool_name: str | None
     created_at: str | None
@@ -92,13 +92,13 @@ class HitDocument(TypedDict):
 
 
 class SearchDocument(TypedDict):
-    """`turnlog search`. `behind`: messages that are not searchable yet."""
+    """`turnlog search`. `unindexed`: messages that are not searchable yet."""
 
     hits: list[HitDocument]
     next_cursor: str | None
     total: int | None
     total_is_exact: bool
-    behind: int
+    unindexed: int
 
 
 class ProblemDocument(TypedDict):
@@ -276,11 +276,11 @@ class VersionsDocument(TypedDict):
 
 
 class DoctorDocument(TypedDict):
-    """`turnlog doctor`. `search_behind`: messages that are not searchable yet; null without a store."""
+    """`turnlog doctor`. `unindexed`: messages that are not searchable yet; null without a store."""
 
     versions: VersionsDocument
     store: StoreStatus | None
-    search_behind: int | None
+    unindexed: int | None
     agents: list[FoundAgentDocument]
     diagnostics: list[DiagnosticDocument]
     diagnostics_total: int

@@ -116,7 +116,7 @@ def _document(page: SearchPage) -> SearchDocument:
         "next_cursor": page.next_cursor,
         "total": page.total,
         "total_is_exact": page.total_is_exact,
-        "behind": page.behind,
+        "unindexed": page.unindexed,
     }
 
 
@@ -125,7 +125,7 @@ def _hit_document(hit: Hit) -> HitDocument:
         "message_id": hit.message_id,
         "agent": hit.agent,
         "role": hit.role,
-        "sequence": hit.sequence,
+        "part": hit.part,
         "field": hit.field,
         "tool_name": hit.tool_name,
         "created_at": formatting.iso(hit.created_at),
@@ -175,5 +175,5 @@ def _notes(page: SearchPage) -> Iterator[str]:
         least = "" if page.total_is_exact else "at least "
         total = "" if page.total is None else f" of {least}{formatting.count(page.total)}"
         yield f"{formatting.count(len(page.hits))}{total}; --limit shows more."
-    if page.behind:
-        yield f"{formatting.plural(page.behind, 'message')} not searchable yet: `turnlog sync` indexes them."
+    if page.unindexed:
+        yield f"{formatting.plural(page.unindexed, 'message')} not searchable yet: `turnlog sync` indexes them."

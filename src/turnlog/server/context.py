@@ -65,10 +65,10 @@ class Context:
         """The number of the last change of the store."""
         return self.store.last_change()
 
-    def pending(self) -> int | None:
+    def unindexed(self) -> int | None:
         """Messages that are not searchable yet; None when the index cannot be read."""
         try:
-            return self.searcher.behind()
+            return self.searcher.unindexed()
         except StoreError:
             # It is disposable, and the next pass makes it anew: the status must not fail with it.
             return None

@@ -469,7 +469,7 @@ class SearchResponse(ResponseBody, frozen=True, kw_only=True):
     total: int | None
     """Counted for the first page only."""
     total_is_exact: bool
-    pending: int
+    unindexed: int
     """Messages that are not searchable yet."""
 
 
@@ -502,7 +502,7 @@ class SyncProgress(ResponseBody, frozen=True, kw_only=True):
 class SearchProgress(ResponseBody, frozen=True, kw_only=True):
     """How far search is behind the store."""
 
-    pending: int | None
+    unindexed: int | None
     """Messages that are not searchable yet; None when the index cannot be read."""
 
 

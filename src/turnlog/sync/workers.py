@@ -84,5 +84,5 @@ def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int],
 def _wait(store_path: Path, follower: Follower, on_progress: Callable[[int], None]) -> None:
     with Indexer(store_path, search_path(store_path)) as indexer:
         while not follower.finish(_POLL_SECONDS):
-            on_progress(indexer.behind())
+            on_progress(indexer.unindexed())
     on_progress(0)

@@ -663,7 +663,7 @@ export interface SearchHit {
 
 /** How far search is behind the store. */
 export interface SearchProgress {
-  pending: number | null;
+  unindexed: number | null;
 }
 
 /** A page of hits, by session in the order of their first hit. */
@@ -672,7 +672,7 @@ export interface SearchResponse {
   next_cursor: string | null;
   total: number | null;
   total_is_exact: boolean;
-  pending: number;
+  unindexed: number;
 }
 
 /** What a session holds, by its memberships (copies in forks included). */

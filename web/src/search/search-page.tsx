@@ -57,8 +57,9 @@ function countOf(page: SearchResponse | undefined): string {
   if (!page) return "";
   const total =
     page.total === null ? "" : `${plural(page.total, "hit")}${page.total_is_exact ? "" : " or more"}`;
-  const pending = page.pending > 0 ? `${formatCount(page.pending)} messages are not searchable yet` : "";
-  return [total, pending].filter(Boolean).join(" · ");
+  const unindexed =
+    page.unindexed > 0 ? `${formatCount(page.unindexed)} messages are not searchable yet` : "";
+  return [total, unindexed].filter(Boolean).join(" · ");
 }
 
 function TooLong({ query }: { query: string }) {

@@ -26,8 +26,8 @@ interface Line {
 export function lineOf({ sync, search }: Pick<StatusResponse, "sync" | "search">): Line | null {
   if (sync.state === "failed") return { text: `Reading the logs failed: ${sync.error}`, done: 0, total: 0 };
   if (sync.state === "running" && sync.phase && sync.phase !== "find") return phaseLine(sync);
-  if (search.pending) {
-    return { text: `${formatCount(search.pending)} messages are not searchable yet`, done: 0, total: 0 };
+  if (search.unindexed) {
+    return { text: `${formatCount(search.unindexed)} messages are not searchable yet`, done: 0, total: 0 };
   }
   return null;
 }

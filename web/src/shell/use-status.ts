@@ -25,5 +25,5 @@ export function useIsAway(): boolean {
 }
 
 function isBusy(status: StatusResponse | undefined): boolean {
-  return status?.sync.state === "running" || (status?.search.pending ?? 0) > 0;
+  return status?.sync.state === "running" || (status?.search.unindexed ?? 0) > 0;
 }

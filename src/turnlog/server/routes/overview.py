@@ -132,7 +132,7 @@ def get_status(request: Request, context: ContextOf) -> Response:
         prompts=context.prompts is not None,
         change_sequence=sequence,
         sync=context.sync(),
-        search=SearchProgress(pending=context.pending()),
+        search=SearchProgress(unindexed=context.unindexed()),
         store=counts,
     )
     return write(request, body)

@@ -56,7 +56,7 @@ def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Q
         next_cursor=page.next_cursor,
         total=page.total,
         total_is_exact=page.total_is_exact,
-        pending=page.behind,
+        unindexed=page.unindexed,
     )
     return write(request, body)
 
@@ -86,7 +86,7 @@ def _hit(hit: Hit, place: HitPlace, others: Iterable[HitPlace]) -> SearchHit:
     return SearchHit(
         message_id=hit.message_id,
         position=place.position,
-        part=hit.sequence,
+        part=hit.part,
         field=hit.field,
         role=cast("Role", hit.role),
         tool_name=hit.tool_name,

@@ -56,7 +56,7 @@ class Hit(NamedTuple):
     message_id: str
     agent: str
     role: str
-    sequence: int
+    part: int
     """Index of the part in the message."""
     field: SearchField
     tool_name: str | None
@@ -79,7 +79,7 @@ class SearchPage(NamedTuple):
     """How many hits were counted; only the first page counts."""
     total_is_exact: bool = False
     """False: there may be more than `total`."""
-    behind: int = 0
+    unindexed: int = 0
     """Messages that changed and are not searchable yet."""
 
 

@@ -212,7 +212,7 @@ class IndexBatch:
         load = self._store_reader.loader(row.key)
         for document in documents_of(row.body):
             for data in texts_of(document, load):
-                entry = DocumentEntry(document.sequence, document.field, document.flags, len(data), crc32(data))
+                entry = DocumentEntry(document.part, document.field, document.flags, len(data), crc32(data))
                 yield document, data, entry
 
     def _insert(self, row: MessageToIndex, texts: Iterable[_Text]) -> None:

@@ -23,7 +23,7 @@ SUPERSEDED = 4
 class DocumentEntry(msgspec.Struct, array_like=True, gc=False):
     """One document. `length` and `checksum` are those of its UTF-8 text, to know it again."""
 
-    sequence: int
+    part: int
     field: int
     flags: int
     length: int

@@ -72,7 +72,7 @@ Content: TypeAlias = tuple[str | ExternalText, ...]
 class Document(msgspec.Struct, frozen=True, gc=False):
     """One searchable text: a field of a part."""
 
-    sequence: int
+    part: int
     """Index of the part in the message."""
     field: int
     """Index in `FIELDS`."""
@@ -147,7 +147,7 @@ class StoreReader:
         self._connection = connection
         self._database = database
 
-    def behind(self, sequence: int, message_key: int) -> int:
+    def unindexed(self, sequence: int, message_key: int) -> int:
         """How many messages changed after a watermark (the change sequence and key of the last one seen)."""
         return self._connection.execute(
             f"SELECT count(*) FROM messages m {_NEWER}", (sequence, message_key)
@@ -224,13 +224,13 @@ def documents_of(body: bytes, only: Container[int] | None = None) -> list[Docume
         return [Document(0, TEXT, 0, "", ("\n".join(json_strings(body)),))]
     found: list[Document] = []
     flags = HAS_IMAGE if any([_is_image(part) for part in parts if part.type == "file"]) else 0
-    for sequence, part in enumerate(parts):
-        if only is not None and sequence not in only:
+    for index, part in enumerate(parts):
+        if only is not None and index not in only:
             continue
         if part.type == "tool-call":
-            _add_call(found, sequence, part)
+            _add_call(found, index, part)
         else:
-            _add_plain(found, sequence, part, flags)
+            _add_plain(found, index, part, flags)
     return found
 
 
@@ -278,21 +278,21 @@ def _last_break(data: bytes) -> int:
     return end
 
 
-def _add_plain(found: list[Document], sequence: int, part: _Part, flags: int) -> None:
+def _add_plain(found: list[Document], index: int, part: _Part, flags: int) -> None:
     if part.type == "text" or part.type == "reasoning":
         if part.text or part.blob is not None:
             field = TEXT if part.type == "text" else REASONING
-            found.append(Document(sequence, field, flags, "", (_text(part),)))
+            found.append(Document(index, field, flags, "", (_text(part),)))
     elif part.type == "file":
-        found.append(Document(sequence, FILE, flags, "", (_file_name(part),)))
+        found.append(Document(index, FILE, flags, "", (_file_name(part),)))
     elif part.type.startswith("source-"):
         names = [name for name in (part.title, part.url, part.filename) if name]
-        found.append(Document(sequence, TEXT, flags, "", ("\n".join(names),)))
+        found.append(Document(index, TEXT, flags, "", ("\n".join(names),)))
     else:
-        found.append(Document(sequence, TEXT, flags, "", ("\n".join(json_strings(bytes(part.data))),)))
+        found.append(Document(index, TEXT, flags, "", ("\n".join(json_strings(bytes(part.data))),)))
 
 
-def _add_call(found: list[Document], sequence: int, part: _Part) -> None:
+def _add_call(found: list[Document], index: int, part: _Part) -> None:
     flags = FAILED if part.state == _FAILED_STATE else 0
     output: list[str | ExternalText] = []
     so_far: list[str | ExternalText] = []
@@ -308,11 +308,11 @@ def _add_call(found: list[Document], sequence: int, part: _Part) -> None:
             output += _output(result)
     # Nothing final ever comes for a command that Codex left running, or the end of it names no output.
     output = output or so_far
-    found.append(Document(sequence, INPUT, flags, part.tool_name, (_input(part),)))
+    found.append(Document(index, INPUT, flags, part.tool_name, (_input(part),)))
     if output:
-        found.append(Document(sequence, OUTPUT, flags, part.tool_name, tuple(output)))
+        found.append(Document(index, OUTPUT, flags, part.tool_name, tuple(output)))
     if any(names):
-        found.append(Document(sequence, FILE, flags, part.tool_name, ("\n".join(names),)))
+        found.append(Document(index, FILE, flags, part.tool_name, ("\n".join(names),)))
 
 
 def _input(part: _Part) -> str | ExternalText:

@@ -66,11 +66,11 @@ class Indexer:
         self._file.close()
         self._store.close()
 
-    def behind(self) -> int:
+    def unindexed(self) -> int:
         """Messages that changed and are not indexed yet."""
         self._file.reopen_if_gone()
         progress = index_file.read_progress(self._file.connection)
-        return self._store_reader.behind(progress.sequence, progress.message_key)
+        return self._store_reader.unindexed(progress.sequence, progress.message_key)
 
     def step(self, *, wait: bool = True) -> int:
         """Index one batch of what changed; 0 when nothing is left, else about how many messages.

@@ -120,7 +120,7 @@ class Searcher:
             raise ValueError(f"a page of {limit} hits is none")
         asked = parse_query(query)
         if asked == Query() and query.strip():
-            return SearchPage((), total=0, total_is_exact=True, behind=self.behind())
+            return SearchPage((), total=0, total_is_exact=True, unindexed=self.unindexed())
         try:
             with self._connection() as connection:
                 if connection is not None:
@@ -129,23 +129,23 @@ class Searcher:
             # "Malformed": the indexer will make it anew.
             if type(error) is not sqlite3.DatabaseError:
                 raise StoreError(f"cannot search in {self._search_path}: {error}") from error
-        return SearchPage((), behind=self._all_messages())
+        return SearchPage((), unindexed=self._all_messages())
 
-    def behind(self) -> int:
+    def unindexed(self) -> int:
         """Messages that changed and are not searchable yet. Raises StoreError when the index cannot be read."""
         try:
             with self._connection() as connection:
                 if connection is None:
                     return self._all_messages()
                 progress = index_file.read_progress(connection)
-                return StoreReader(connection, index_file.STORE).behind(progress.sequence, progress.message_key)
+                return StoreReader(connection, index_file.STORE).unindexed(progress.sequence, progress.message_key)
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self._search_path}: {error}") from error
 
     def _all_messages(self) -> int:
         store = index_file.open_store(self._store_path)
         try:
-            return StoreReader(store).behind(0, 0)
+            return StoreReader(store).unindexed(0, 0)
         finally:
             store.close()
 
@@ -186,13 +186,13 @@ class _Search:
         self._store_reader = StoreReader(connection, index_file.STORE)
 
     def page(self, sort: SearchSort, limit: int, cursor: str | None) -> SearchPage:
-        behind = self._store_reader.behind(self._progress.sequence, self._progress.message_key)
+        unindexed = self._store_reader.unindexed(self._progress.sequence, self._progress.message_key)
         planner = Planner(self._connection, self._filter, self._vocabulary.expand, self._progress.displacement)
         plan = planner.plan(self._query)
         if plan is None:
-            return SearchPage((), total=0, total_is_exact=True, behind=behind)
+            return SearchPage((), total=0, total_is_exact=True, unindexed=unindexed)
         page = self._newest(plan, limit, cursor) if sort == "newest" else self._relevant(plan, limit, cursor)
-        return page._replace(behind=behind)
+        return page._replace(unindexed=unindexed)
 
     def _newest(self, plan: SearchPlan, limit: int, cursor: str | None) -> SearchPage:
         known = decode_cursor("newest", get_args(Position), cursor)
@@ -246,7 +246,7 @@ class _Search:
         """Message key -> agent, role and documents of the parts that match."""
         parts: dict[int, set[int]] = defaultdict(set)
         for match in matches:
-            parts[match.message_key].add(match.sequence)
+            parts[match.message_key].add(match.part)
         rows = self._connection.execute(
             f"SELECT m.key, m.agent, m.role, {BODY_COLUMNS} FROM messages m WHERE m.key IN ({sql_list(parts)})"
         )
@@ -268,7 +268,7 @@ class _Search:
                 match.message_id,
                 agent,
                 role,
-                match.sequence,
+                match.part,
                 FIELDS[match.field],
                 document.tool or None,
                 moment(match.time),
@@ -294,7 +294,7 @@ class _Search:
 
 def _find(documents: Iterable[Document], match: Match) -> Document | None:
     for document in documents:
-        if document.sequence == match.sequence and document.field == match.field:
+        if document.part == match.part and document.field == match.field:
             return document
     return None
 
@@ -313,7 +313,7 @@ class Match(NamedTuple):
     created_at: int
     """Unix milliseconds; -1 when unknown, so that it sorts before every time."""
     message_id: str
-    sequence: int
+    part: int
     field: int
     id: int
     message_key: int
@@ -355,7 +355,7 @@ class Matches:
                 continue
             self._shown += 1
             moment = -1 if created_at is None else created_at
-            yield Match(moment, message_id, entry.sequence, entry.field, number, message_key, entry)
+            yield Match(moment, message_id, entry.part, entry.field, number, message_key, entry)
 
     def count(self) -> tuple[int, bool]:
         """How many matches were counted within a few milliseconds, and whether these are all."""

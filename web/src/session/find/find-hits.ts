@@ -17,7 +17,7 @@ export interface Found {
   /** There are more. */
   cut: boolean;
   /** Messages that cannot be found yet. */
-  pending: number;
+  unindexed: number;
   /** The words that were found, as they stand in the session. */
   words: string[];
 }
@@ -43,30 +43,30 @@ export function wordsBegun(text: string): string {
 interface Pages {
   hits: SearchHit[];
   cut: boolean;
-  pending: number;
+  unindexed: number;
 }
 
 async function findAll(session: string, q: string, signal: AbortSignal): Promise<Pages> {
   const hits: SearchHit[] = [];
   let cursor: string | null = null;
-  let pending = 0;
+  let unindexed = 0;
   do {
     const page: SearchResponse = await getJson(SEARCH, { q, session, limit: PAGE, cursor }, signal);
     hits.push(...page.items.flatMap((group) => group.hits));
     cursor = page.next_cursor;
-    pending = page.pending;
+    unindexed = page.unindexed;
   } while (cursor !== null && hits.length < MOST_HITS);
-  return { hits, cut: cursor !== null, pending };
+  return { hits, cut: cursor !== null, unindexed };
 }
 
-export function inOrder({ hits, cut, pending }: Pages): Found {
+export function inOrder({ hits, cut, unindexed }: Pages): Found {
   const marked = hits.flatMap((hit) =>
     hit.snippet.filter((piece) => piece.marked).map((piece) => piece.text),
   );
   return {
     hits: hits.toSorted((one, other) => one.position - other.position || one.part - other.part),
     cut,
-    pending,
+    unindexed,
     words: [...new Set(marked.map((word) => word.toLowerCase()))].sort(
       (one, other) => other.length - one.length,
     ),

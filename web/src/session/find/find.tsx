@@ -170,7 +170,7 @@ function stateOf({ text, found, busy, error }: FindBarProps, current: number | n
   if (error) return "Search failed";
   if (text.trim() === "") return "";
   if (!found) return busy ? "…" : "";
-  if (found.hits.length === 0) return found.pending > 0 ? "No hits yet" : "No hits";
+  if (found.hits.length === 0) return found.unindexed > 0 ? "No hits yet" : "No hits";
   const total = `${formatCount(found.hits.length)}${found.cut ? "+" : ""}`;
   return current === null ? total : `${formatCount(current + 1)} of ${total}`;
 }
