@@ -50,6 +50,23 @@ def test_in_front_where_the_agent_says_so(metadata: dict[str, object]) -> None:
     ]
 
 
+def test_in_front_of_a_result_in_the_order_they_came() -> None:
+    before = {"attachment_position": "prepend"}
+    history = [
+        user("q"),
+        developer("one", metadata=before),
+        developer("two", image(), metadata=before),
+        assistant(call("c1", result("1")), call("c2", result("2"))),
+        developer("after"),
+        developer("three", metadata=before),
+        developer("four", metadata=before),
+    ]
+    assert attached(*history) == [
+        ("user", ["one\n", "two\n", "file", "q"]),
+        ("assistant", ["= 1", "= three\n", "= four\n", "= 2", "= after\n"]),
+    ]
+
+
 def test_not_to_what_the_provider_itself_ran() -> None:
     search = call("c1", result("1"), provider_executed=True)
     assert attached(user("q"), assistant(search), developer("late"))[0] == ("user", ["q", "late\n"])

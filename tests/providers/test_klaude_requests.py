@@ -197,6 +197,149 @@ def test_developer_text_stands_where_klaude_code_puts_it(tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("name", provider_names())
+def test_two_developer_texts_before_a_result_keep_their_order(tmp_path: Path, name: str) -> None:
+    """R-K22: `attachment_position` counts at results as at prompts."""
+
+    def developer(identity: str, words: str, position: str) -> dict[str, Any]:
+        return record("DeveloperMessage", id=identity, parts=[text(words)], attachment_position=position)
+
+    made = convert(
+        tmp_path,
+        name,
+        user("u", "ASKED"),
+        developer("d1", "FIRST", "prepend"),
+        developer("d2", "LAST", "append"),
+        developer("d3", "SECOND", "prepend"),
+        answer("a", call("c1")),
+        result("c1", output="OUTPUT"),
+        developer("d4", "AFTER", "append"),
+        developer("d5", "ONE", "prepend"),
+        developer("d6", "TWO", "prepend"),
+    )
+    told = repr(made.body)
+    expected = ["FIRST", "SECOND", "ASKED", "LAST", "ONE", "TWO", "OUTPUT", "AFTER"]
+    assert sorted(expected, key=told.index) == expected
+    assert made.losses == ()
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_what_a_rewind_says_is_read_by_the_model(tmp_path: Path, name: str) -> None:
+    """R-K22: klaude-code sends a rewind's rationale and note as a developer message; what was rewound is not sent."""
+    made = convert(
+        tmp_path,
+        name,
+        user("u", "ASKED"),
+        record("DeveloperMessage", id="d", parts=[text("<system-reminder>Checkpoint 0</system-reminder>")]),
+        answer("a", text("UNDONE")),
+        record("RewindEntry", checkpoint_id=0, note="THE NOTE", rationale="THE RATIONALE"),
+        answer("b", text("DONE")),
+    )
+    told = repr(made.body)
+    assert "UNDONE" not in told
+    expected = ["ASKED", "Checkpoint 0", "THE RATIONALE", "THE NOTE", "DONE"]
+    assert sorted(expected, key=told.index) == expected
+    (left_out,) = [repair for repair in made.repairs if repair.kind == "left-out"]
+    assert (left_out.message_id, left_out.detail.partition(" by ")[0]) == ("a", "rewound")
+    assert left_out.detail.endswith(".reminder")
+
+
+def test_a_retracted_prompt_names_its_cause(tmp_path: Path) -> None:
+    made = convert(
+        tmp_path,
+        "anthropic",
+        user("u", "q"),
+        answer("a", text("a")),
+        user("v", "OOPS"),
+        record("RetractEntry", retracted_text="OOPS", retracted_line=2),
+        user("w", "again"),
+    )
+    assert "OOPS" not in repr(made.body)
+    (left_out,) = [repair for repair in made.repairs if repair.kind == "left-out"]
+    assert left_out.message_id == "v"
+    assert left_out.detail.startswith(f"retracted by {SESSION}@")
+
+
+@pytest.mark.parametrize("signed", ["call", "text"])
+def test_gemini_gets_a_signature_back_on_the_part_before_it(tmp_path: Path, signed: str) -> None:
+    """R-K26: Gemini signs calls and texts, and klaude-code logs the signature behind them."""
+    part = call("c1", '{"b":1}') if signed == "call" else text("said")
+    said = answer("a", thought("hm", "gemini-3-x"), part, signature("gemini"), *([call("c1")] * (signed == "text")))
+    made = convert(tmp_path, "gemini", user("u", "q"), said, result("c1"))
+    found = answered(made)
+    assert found[0] == {"text": "hm", "thought": True}
+    expected = {"functionCall": {"name": "Bash", "args": {"b": 1}}} if signed == "call" else {"text": "said"}
+    assert found[1] == {**expected, "thoughtSignature": "c2ln"}
+    assert made.losses == ()
+    assert [repair.kind for repair in made.repairs] == ([] if signed == "call" else ["added-signature"])
+
+
+def test_each_parallel_call_has_its_own_signature(tmp_path: Path) -> None:
+    """R-K26."""
+    other = {**signature("gemini"), "signature": "b3RoZXI="}
+    said = answer("a", call("c1"), signature("gemini"), call("c2"), other)
+    made = convert(tmp_path, "gemini", user("u", "q"), said, result("c1"), result("c2"))
+    assert [part["thoughtSignature"] for part in answered(made)] == ["c2ln", "b3RoZXI="]
+    assert made.losses == ()
+
+
+def test_minimax_gets_its_reasoning_details_back(tmp_path: Path) -> None:
+    """R-K24: with the format and id of each, and the sealed ones."""
+    told = {"reasoning_field": "reasoning_details", "format": "MiniMax-response-v1"}
+    said = answer(
+        "a",
+        thought("hm", "MiniMax-M2.5", id="r1", **told),
+        {
+            "type": "thinking_signature",
+            "signature": "sealed",
+            "id": "r2",
+            "model_id": "MiniMax-M2.5",
+            "format": told["format"],
+        },
+        thought("so", "MiniMax-M2.5", id="r3", **told),
+        text("a"),
+    )
+    made = convert(tmp_path, "openai-chat", user("u", "q"), said, model="MiniMax-M2.5")
+    form = "MiniMax-response-v1"
+    assert answered(made) == {
+        "role": "assistant",
+        "content": "a",
+        "reasoning_details": [
+            {"type": "reasoning.text", "text": "hm", "id": "r1", "format": form, "index": 0},
+            {"type": "reasoning.encrypted", "data": "sealed", "id": "r2", "format": form, "index": 1},
+            {"type": "reasoning.text", "text": "so", "id": "r3", "format": form, "index": 2},
+        ],
+    }
+    assert made.losses == ()
+
+
+def test_a_sealed_detail_alone_goes_back_too(tmp_path: Path) -> None:
+    """R-K24."""
+    told = {"reasoning_field": "reasoning_details", "format": "MiniMax-response-v1"}
+    sealed = {"type": "thinking_signature", "signature": "sealed", "model_id": "MiniMax-M2.5", "format": told["format"]}
+    said = answer("a", sealed, text("a"), thought("hm", "MiniMax-M2.5", **told), call("c1"))
+    made = convert(tmp_path, "openai-chat", user("u", "q"), said, result("c1"), model="MiniMax-M2.5")
+    assert [detail.get("data", detail.get("text")) for detail in answered(made)["reasoning_details"]] == [
+        "sealed",
+        "hm",
+    ]
+    assert made.losses == ()
+
+
+def test_another_model_reads_the_text_of_reasoning_details(tmp_path: Path) -> None:
+    said = answer("a", thought("hm", "MiniMax-M2.5", reasoning_field="reasoning_details"), text("a"))
+    made = convert(tmp_path, "anthropic", user("u", "q"), said)
+    assert answered(made)[0]["text"] == "<thinking>\nhm\n</thinking>"
+    assert [loss.kind for loss in made.losses] == ["reasoning-as-text"]
+
+
+@pytest.mark.parametrize("phase", ["commentary", "final_answer"])
+def test_the_phase_of_an_answer_goes_back(tmp_path: Path, phase: str) -> None:
+    """R-K26, R-K27."""
+    made = convert(tmp_path, "responses", user("u", "q"), answer("a", text("a"), phase=phase), user("v", "more"))
+    assert answered(made)[0] == {"type": "message", "role": "assistant", "content": "a", "phase": phase}
+
+
+@pytest.mark.parametrize("name", provider_names())
 def test_damage_is_mended_at_every_provider(tmp_path: Path, name: str) -> None:
     """R-K22, R-K29: unanswered calls, results of none, two results of one, answers that say nothing."""
     made = convert(

@@ -44,6 +44,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     turn: int | None = None
     step: int | None = None
     fate: Fate = Fate.ACTIVE
+    fate_cause: str | None = None
+    """Id of the event whose record gives the message this fate."""
     copied: bool = False
     """A record says that another session made it (a fork's copy): it does not pay here."""
 

@@ -323,7 +323,7 @@ def _membership(
         turn=placement.turn,
         step=placement.step,
         fate=placement.fate if placed is None else placed.fate,
-        fate_cause=None if placed is None else placed.cause,
+        fate_cause=placement.fate_cause if placed is None else placed.cause,
         is_billed=is_billed,
         records=_provenance(place),
     )

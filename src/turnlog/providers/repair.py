@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
 
 import msgspec
 
@@ -267,13 +266,14 @@ def attach_developer_messages(messages: Iterable[Message], report: Report) -> tu
     """The messages without developer messages, and the texts of those before all others."""
     attached: list[Message] = []
     leading: list[Message] = []
+    placed = _Attachments(attached)
     history = list(messages)
     for index, message in enumerate(history):
         if message.role != "developer":
             attached.append(message)
         elif message.origin in _ANSWERED or _is_prompt(history, index):
             attached.append(as_user(message))
-        elif not _attach(message, attached):
+        elif not placed.add(message):
             report.mend("leading-developer", message.id, "sent as system text: nothing stands before it")
             leading.append(message)
     texts = ["\n".join(_texts(message)) for message in leading]
@@ -298,18 +298,36 @@ def _is_prompt(history: Sequence[Message], index: int) -> bool:
     )
 
 
-def _attach(message: Message, attached: list[Message]) -> bool:
-    """Add its parts to the last user message or tool result; False if there is none."""
-    for index in reversed(range(len(attached))):
-        earlier = attached[index]
-        if earlier.role == "user":
-            attached[index] = _with_parts(earlier, _lines(message), first=_is_prepended(message))
-            return True
-        call = next((part for part in reversed(earlier.parts) if _is_answered(part)), None)
-        if call is not None:
-            attached[index] = _with_result_parts(earlier, cast("ToolCallPart", call), _lines(message))
-            return True
-    return False
+class _Attachments:
+    """Puts developer messages with the messages before them."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._messages = messages
+        self._prepended: dict[int, int] = {}
+        """Place of a message -> how many parts were put in front of what it holds: more of them come after these."""
+
+    def add(self, message: Message) -> bool:
+        """Add its parts to the last user message or tool result; False if there is none."""
+        for index in reversed(range(len(self._messages))):
+            earlier = self._messages[index]
+            call = next((part for part in reversed(earlier.parts) if _is_answered(part)), None)
+            if earlier.role == "user":
+                held = earlier.parts
+                self._messages[index] = msgspec.structs.replace(earlier, parts=self._with(index, held, message))
+                return True
+            if isinstance(call, ToolCallPart):
+                held = call.results[-1].content
+                self._messages[index] = _with_content(earlier, call, self._with(index, held, message))
+                return True
+        return False
+
+    def _with(self, index: int, held: tuple[Part, ...], message: Message) -> tuple[Part, ...]:
+        added = _lines(message)
+        if not _is_prepended(message):
+            return (*held, *added)
+        at = self._prepended.get(index, 0)
+        self._prepended[index] = at + len(added)
+        return (*held[:at], *added, *held[at:])
 
 
 def _is_answered(part: Part) -> bool:
@@ -325,20 +343,14 @@ def _lines(message: Message) -> tuple[Part, ...]:
     )
 
 
-def _with_parts(message: Message, parts: tuple[Part, ...], *, first: bool) -> Message:
-    joined = (*parts, *message.parts) if first else (*message.parts, *parts)
-    return msgspec.structs.replace(message, parts=joined)
-
-
-def _with_result_parts(message: Message, call: ToolCallPart, parts: tuple[Part, ...]) -> Message:
-    result = call.results[-1]
-    result = msgspec.structs.replace(result, content=(*result.content, *parts))
+def _with_content(message: Message, call: ToolCallPart, content: tuple[Part, ...]) -> Message:
+    result = msgspec.structs.replace(call.results[-1], content=content)
     call_now = msgspec.structs.replace(call, results=(*call.results[:-1], result))
     return msgspec.structs.replace(message, parts=tuple(call_now if part is call else part for part in message.parts))
 
 
 def _is_prepended(message: Message) -> bool:
-    """Whether the agent sends it before the user's text, which klaude-code notes in its log."""
+    """Whether the agent sends it before the user's text or the result, which klaude-code notes in its log."""
     return agent_fact(message.metadata, "attachment_position") == "prepend"
 
 
@@ -350,7 +362,7 @@ def _put_first(files: Sequence[Part], owner: Message, attached: list[Message]) -
     """Put the files of leading developer messages into the first user message; system text cannot have files."""
     for index, message in enumerate(attached):
         if message.role == "user":
-            attached[index] = _with_parts(message, tuple(files), first=True)
+            attached[index] = msgspec.structs.replace(message, parts=(*files, *message.parts))
             return
     only_files = tuple(part for part in files if isinstance(part, FilePart))
     attached.insert(0, Message(id=owner.id, role="user", parts=only_files))

@@ -402,10 +402,55 @@ def test_retractions_without_a_line_go_by_the_text() -> None:
     assert [found.severity for found in other.diagnostics] == ["note"]
 
 
-def test_a_rewind_without_its_checkpoint_changes_nothing() -> None:
+def test_a_rewind_without_its_checkpoint_leaves_no_branch() -> None:
     gathered = fold(user("u", "one"), record("RewindEntry", checkpoint_id=4, note="n", rationale="r"))
     assert gathered.sessions[SESSION_ID].has_branches is False
     assert len(gathered.events) == 1
+
+
+def test_what_a_rewind_says_is_a_message() -> None:
+    """R-K7, R-K22: klaude-code puts it into the model's context, also where the checkpoint is not there."""
+    rewind = record("RewindEntry", checkpoint_id=0, note="It was a dead end", rationale="Too deep")
+    checkpoint = record("DeveloperMessage", id="d", parts=[text("<system-reminder>Checkpoint 0</system-reminder>")])
+    for records in ([user("u", "one"), rewind], [user("u", "one"), checkpoint, answer("a", text("no")), rewind]):
+        gathered = fold(*records, answer("b", text("yes")))
+        (reminder,) = [message for message in gathered.messages.values() if message.id.endswith(".reminder")]
+        assert (reminder.role, reminder.origin) == ("developer", Origin.HARNESS)
+        (part,) = reminder.parts
+        assert isinstance(part, TextPart)
+        assert "Rationale: Too deep. Summary: It was a dead end." in part.text
+        parent = "u" if len(records) == 2 else "d"
+        assert gathered.place(reminder.id).parent_id == parent
+        assert gathered.place("b").parent_id == reminder.id
+
+
+@pytest.mark.parametrize("pieces", ["at once", "line by line"])
+def test_what_left_the_branch_names_its_cause(tmp_path: Path, pieces: str) -> None:
+    """In memory and in a store, however the log was read."""
+    checkpoint = record("DeveloperMessage", id="d", parts=[text("<system-reminder>Checkpoint 0</system-reminder>")])
+    records = [
+        user("u", "one"),
+        user("v", "two"),
+        record("RetractEntry", retracted_text="two", retracted_line=1),
+        checkpoint,
+        answer("a", text("no")),
+        record("RewindEntry", checkpoint_id=0, note="n", rationale="r"),
+        answer("b", text("yes")),
+    ]
+    path = tmp_path / f"home/projects/p/sessions/{SESSION}/events.jsonl"
+    path.parent.mkdir(parents=True)
+    for count in [len(records)] if pieces == "at once" else range(1, len(records) + 1):
+        path.write_bytes(lines(*records[:count]))
+        read_home(tmp_path / "store.db", tmp_path / "home", AGENT)
+    history = read_session(path)
+    with open_store(tmp_path / "store.db") as store:
+        stored = {placed.message.id: placed.membership for placed in store.messages(SESSION_ID)}
+    alone = {place.message_id: place for place in history.memberships}
+    (retraction,) = [event for event in history.events if isinstance(event, RecordEvent)]
+    reminder = next(identity for identity in alone if identity.endswith(".reminder"))
+    for places in (alone, stored):
+        causes = {identity: (place.fate, place.fate_cause) for identity, place in places.items() if place.fate_cause}
+        assert causes == {"v": (Fate.RETRACTED, retraction.id), "a": (Fate.REWOUND, reminder)}
 
 
 # -- damage and places

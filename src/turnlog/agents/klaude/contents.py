@@ -48,6 +48,8 @@ TOOL_KINDS: dict[str, ToolKind] = {
 PARTS = frozenset({"text", "image_url", "image_file", "thinking_text", "thinking_signature", "tool_call"})
 """The six kinds of parts (R-K1)."""
 
+_DETAILS = "reasoning_details"
+
 _UNNAMED = "unknown"
 """The provider of a thought, when no usage names it."""
 
@@ -55,14 +57,54 @@ _UNNAMED = "unknown"
 def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) -> tuple[Part, ...]:
     """The parts of a message. A signature is added to the thought right before it, or is a part of its own (R-K6)."""
     found: list[Part] = []
-    for index, raw in enumerate(raws):
-        part = _wire_part(raw)
+    wire = wire_parts(raws)
+    details = ReasoningDetails() if any(part.reasoning_field == _DETAILS for part, _ in wire) else None
+    for index, (part, raw) in enumerate(wire):
         part_id = f"{message_id}.{index}"
         if part.type == "thinking_signature" and part.signature is not None:
-            _add_signature(found, part, part_id, provider)
-        else:
-            found.append(to_part(part, raw, part_id, provider))
+            if details is not None:
+                details.add_sealed(found, part, part_id, provider)
+            elif not _sign_google_part(found, part, provider):
+                _add_signature(found, part, part_id, provider)
+            continue
+        found.append(to_part(part, raw, part_id, provider))
+        if details is not None:
+            details.add_text(found, part)
     return tuple(found)
+
+
+class ReasoningDetails:
+    """The `reasoning_details` of an answer (MiniMax), of which klaude-code logs each as a part.
+
+    The API wants the whole list back, in its order, with the format and id of each. A thought holds its own details and
+    the sealed ones right behind it.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._count = 0
+
+    def add_text(self, found: list[Part], part: KlaudePart) -> None:
+        """Add the detail of the thought that was found last; other parts have none."""
+        thought = found[-1]
+        if isinstance(thought, ReasoningPart) and part.reasoning_field == _DETAILS:
+            found[-1] = self._with({"type": "reasoning.text", "text": part.text}, thought, part, None)
+
+    def add_sealed(self, found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:
+        """Add what stands in a signature to the thought right before it, or to one without text."""
+        before = found.pop() if found and isinstance(found[-1], ReasoningPart) else None
+        thought = before if isinstance(before, ReasoningPart) else ReasoningPart(id=part_id, text="")
+        found.append(self._with({"type": "reasoning.encrypted", "data": part.signature}, thought, part, provider))
+
+    def _with(
+        self, detail: dict[str, Any], thought: ReasoningPart, part: KlaudePart, provider: str | None
+    ) -> ReasoningPart:
+        facts = {"id": part.id, "format": part.format, "index": self._count}
+        self._count += 1
+        detail |= {name: value for name, value in facts.items() if value is not None}
+        data = thought.provider or ProviderData(name=provider or _UNNAMED, model=part.model_id)
+        opaque = {**data.opaque, _DETAILS: [*data.opaque.get(_DETAILS, ()), detail]}
+        return msgspec.structs.replace(thought, provider=msgspec.structs.replace(data, opaque=opaque))
 
 
 def to_part(part: KlaudePart, raw: Raw, part_id: str | None, provider: str | None = None) -> Part:
@@ -85,7 +127,9 @@ def reasoning_part(part_id: str | None, text: str, part: KlaudePart, provider: s
         "signature": part.signature,
     }
     known: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
-    data = ProviderData(name=provider or _UNNAMED, model=part.model_id, opaque=known) if known else None
+    # An answer without usage, as an aborted one, names its model on its thoughts alone.
+    name = provider if known else None
+    data = ProviderData(name=name or _UNNAMED, model=part.model_id, opaque=known) if known or part.model_id else None
     duration = None if part.duration_s is None else round(part.duration_s * 1000)
     return ReasoningPart(id=part_id, text=text, duration_ms=duration, provider=data)
 
@@ -200,6 +244,18 @@ def _wire_part(raw: Raw) -> KlaudePart:
     except msgspec.MsgspecError:
         kind = fields_of(raw).get("type")
         return KlaudePart(type=bytes(kind).decode(errors="replace").strip('"') if kind is not None else "part")
+
+
+def _sign_google_part(found: list[Part], part: KlaudePart, provider: str | None) -> bool:
+    """Sign the call or text right before a signature of Gemini, which signs any part; False where there is none."""
+    before = found[-1] if found else None
+    is_of_google = (part.format or "").startswith("google")
+    if not is_of_google or not isinstance(before, ToolCallPart | TextPart) or before.provider is not None:
+        return False
+    opaque = {"thought_signature": part.signature, "format": part.format}
+    data = ProviderData(name=provider or _UNNAMED, model=part.model_id, opaque=opaque)
+    found[-1] = msgspec.structs.replace(before, provider=data)
+    return True
 
 
 def _add_signature(found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:

@@ -149,8 +149,11 @@ def _read_fork_summary(context: KlaudeContext, kind: str, data: Data) -> None:
 
 
 def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
-    """Read a rewind of old versions: the lines behind its checkpoint leave the branch, if it exists."""
-    state = context.state
+    """Read a rewind of old versions: the lines behind its checkpoint leave the branch, if it exists.
+
+    What the model wrote about them is a developer message of the next request, also where there was no checkpoint.
+    """
+    state, identity = context.state, context.position_id()
     line = state.checkpoints.get(str(data.checkpoint_id))
     remaining = [entry for entry in state.active if line is not None and entry.number <= line]
     facts = {"checkpoint_id": data.checkpoint_id, "note": data.note, "rationale": data.rationale}
@@ -160,15 +163,20 @@ def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
         state.branched = True
     else:
         context.report("the rewind's checkpoint is not there", "note")
-    context.add_event(
-        RewindEvent(
-            id=context.position_id(),
-            created_at=time_of(data.created_at),
-            to_message_id=state.leaf,
-            metadata={NAME: facts},
-        )
+    at = time_of(data.created_at)
+    context.add_event(RewindEvent(id=identity, created_at=at, to_message_id=state.leaf, metadata={NAME: facts}))
+    text = _REWIND_REMINDER.format(rationale=data.rationale or "", note=data.note or "")
+    part = TextPart(id=f"{identity}.reminder.0", text=text)
+    context.add_message(
+        Message(id=f"{identity}.reminder", role="developer", parts=(part,), origin=Origin.HARNESS, created_at=at)
     )
-    context.add_line()
+
+
+_REWIND_REMINDER = (
+    "<system-reminder>After this, some operations were performed and context was refined via Rewind."
+    " Rationale: {rationale}. Summary: {note}. Please continue.</system-reminder>"
+)
+"""The words that klaude-code puts around a rewind's rationale and note for the model (2.43.0)."""
 
 
 def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:

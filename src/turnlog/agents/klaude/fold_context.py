@@ -163,7 +163,7 @@ class KlaudeContext(LineContext):
         self.add_line()
 
     def retract(self, line: ActiveLine) -> None:
-        """Mark the message of a line as retracted. Messages behind it stay."""
+        """Mark the message of a line as retracted by this record. Messages behind it stay."""
         assert line.message is not None
         self._add(Message(id=line.message, role="user"), line.position, fate=Fate.RETRACTED)
 
@@ -189,6 +189,8 @@ class KlaudeContext(LineContext):
             turn=(self.state.turn or None) if fate is Fate.ACTIVE else None,
             step=step,
             fate=fate,
+            # A record gives its message no other fate than this.
+            fate_cause=None if fate is Fate.ACTIVE else self.position_id(),
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))
 

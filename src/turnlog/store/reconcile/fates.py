@@ -22,7 +22,13 @@ from turnlog.store import zstd
 from turnlog.store.keys import session_id_of
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids
 from turnlog.store.reconcile.forks import shared_compactions
-from turnlog.store.reconcile.merge import fate_of_records, messages_of_records, parents_of, place_messages
+from turnlog.store.reconcile.merge import (
+    cause_of_records,
+    fate_of_records,
+    messages_of_records,
+    parents_of,
+    place_messages,
+)
 from turnlog.store.writing.transaction import Transaction
 
 
@@ -111,6 +117,7 @@ class _Member(NamedTuple):
             parent_record=self.parent_record,
             record_ids=unpack_ids(self.record_ids, self.external_id),
             fate=fate_of_records(Fate(self.fate)),
+            fate_cause=cause_of_records(Fate(self.fate), self.fate_cause),
         )
 
 

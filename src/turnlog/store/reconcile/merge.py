@@ -40,6 +40,7 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
     Of two fates the stronger one holds, since a message is retracted by a later record than its own.
     """
     first, second = sorted((one, other), key=_place_in_file)
+    fated = max(one, other, key=lambda placement: (_strength(placement.fate), placement.fate_cause or ""))
     has_parent = first if first.parent_id or first.parent_record or first.position < second.position else second
     return Placement(
         session_id=first.session_id,
@@ -50,7 +51,8 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
         parent_record=has_parent.parent_record,
         turn=second.turn if first.turn is None else first.turn,
         step=second.step if first.step is None else first.step,
-        fate=max(one.fate, other.fate, key=_strength),
+        fate=fated.fate,
+        fate_cause=fated.fate_cause,
         copied=one.copied or other.copied,
     )
 
@@ -204,7 +206,7 @@ def place_messages(
     if active_leaf and leaf is None:
         leaf = default_leaf(nodes)
     from_records = {
-        message_id: Placed(fate=placement.fate)
+        message_id: Placed(fate=placement.fate, cause=placement.fate_cause)
         for message_id, placement in placements.items()
         if placement.fate in (Fate.SUPERSEDED, Fate.RETRACTED)
     }
@@ -229,6 +231,11 @@ def parents_of(placements: Mapping[str, Placement], message_of: Mapping[str, str
 def fate_of_records(fate: Fate) -> Fate:
     """What records alone say of a message whose fate is known: of fates that follow from the tree, `ACTIVE`."""
     return fate if fate in _FATES_OF_RECORDS else Fate.ACTIVE
+
+
+def cause_of_records(fate: Fate, cause: str | None) -> str | None:
+    """The cause of a fate that is known, if a record gave that fate; None for one that follows from the tree."""
+    return cause if fate is not Fate.ACTIVE and fate in _FATES_OF_RECORDS else None
 
 
 def _with_result(part: ToolCallPart, change: ResultChange) -> ToolCallPart:

@@ -32,7 +32,13 @@ from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, FrameP
 from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
 from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.reconcile.fates import BranchTracker
-from turnlog.store.reconcile.merge import add_late_result, fate_of_records, merge_placements, merge_records
+from turnlog.store.reconcile.merge import (
+    add_late_result,
+    cause_of_records,
+    fate_of_records,
+    merge_placements,
+    merge_records,
+)
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
@@ -53,6 +59,7 @@ _MEMBER_COLUMNS = (
     "turn",
     "step",
     "fate",
+    "fate_cause",
     "copied",
     "records",
     "record_ids",
@@ -204,6 +211,7 @@ def member_row(
         placement.turn,
         placement.step,
         placement.fate,
+        placement.fate_cause,
         placement.copied,
         pack_records(placement.records),
         pack_ids(placement.record_ids, message_id),
@@ -235,8 +243,8 @@ class MessageUpdates:
             lambda: self._transaction.archived_places(change),
         )
         row = self._connection.execute(
-            f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, copied, records,"
-            " record_ids FROM memberships s WHERE message_key = ? AND session_key = ?",
+            f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, fate_cause,"
+            " copied, records, record_ids FROM memberships s WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
         if row is None:
@@ -401,16 +409,27 @@ class MessageUpdates:
             merged, origin = placement, here
         else:
             merged, origin = stored, there
-        fate = known.fate if merged.fate is stored.fate else merged.fate
-        shown = (merged.position, merged.turn, merged.step, str(fate))
+        fate, cause = merged.fate, merged.fate_cause
+        # What the tree made of the message holds until fates are worked out anew.
+        if fate is stored.fate is Fate.ACTIVE:
+            fate, cause = Fate(known.fate), known.fate_cause
+        shown = (merged.position, merged.turn, merged.step, str(fate), cause)
         records = pack_records(merged.records)
-        has_moved = (*shown, records) != (known.position, known.turn, known.step, known.fate, known.records)
+        has_moved = (*shown, records) != (
+            known.position,
+            known.turn,
+            known.step,
+            known.fate,
+            known.fate_cause,
+            known.records,
+        )
         self._branches.note_place(session_key, merged)
         ids = dict.fromkeys((*merged.record_ids, *stored.record_ids, *placement.record_ids))
         self._branches.note_records(session_key, ids, merged.position)
         self._connection.execute(
             "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
-            " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
+            " turn = ?, step = ?, fate = ?, fate_cause = ?, copied = ?, records = ?, record_ids = ?,"
+            " changed_seq = max(changed_seq, ?)"
             " WHERE message_key = ? AND session_key = ?",
             (
                 merged.position,
@@ -420,6 +439,7 @@ class MessageUpdates:
                 merged.turn,
                 merged.step,
                 fate,
+                cause,
                 merged.copied,
                 records,
                 pack_ids(tuple(ids), known.message_id),
@@ -442,6 +462,7 @@ class _Place(NamedTuple):
     turn: int | None
     step: int | None
     fate: str
+    fate_cause: str | None
     copied: int
     records: bytes | None
     record_ids: bytes | None
@@ -457,6 +478,7 @@ class _Place(NamedTuple):
             turn=self.turn,
             step=self.step,
             fate=fate_of_records(Fate(self.fate)),
+            fate_cause=cause_of_records(Fate(self.fate), self.fate_cause),
             copied=bool(self.copied),
         )
 
