@@ -24,7 +24,7 @@ from turnlog.model import (
 )
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import encode
-from turnlog.model.merge import add_result, block_index, merge_messages, merge_parts
+from turnlog.model.merge import add_result, block_index, copy_part_id, merge_messages, merge_parts
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TIMES = st.none() | st.integers(0, 5).map(lambda minutes: START + timedelta(minutes=minutes))
@@ -138,6 +138,49 @@ def _results(message: Message, call: str) -> tuple[ToolResult, ...]:
     return next((p.results for p in message.parts if isinstance(p, ToolCallPart) and p.tool_call_id == call), ())
 
 
+@st.composite
+def copied_readings(draw: st.DrawFn) -> Message:
+    """What one feed knows of a copy: some of its blocks, numbered in the order in which the copy lists them."""
+    blocks: list[TextPart | ReasoningPart | ToolCallPart] = [
+        ReasoningPart(text="hm", provider=ProviderData(name="anthropic", opaque={"signature": "s"})),
+        TextPart(text="said"),
+        *(
+            ToolCallPart(tool_call_id=name, tool_name="t", started_at=START + timedelta(seconds=second))
+            for second, name in enumerate("abc")
+        ),
+    ]
+    is_partial = draw(st.booleans())
+    calls = draw(st.permutations(blocks[2:])) if not is_partial else blocks[2:]
+    listed = [*(draw(st.sets(st.sampled_from((0, 1)))) if is_partial else (0, 1)), *range(2, 5)]
+    copy = [[*blocks[:2], *calls][number] for number in listed]
+    known = draw(st.sets(st.sampled_from(range(len(copy)))))
+    ids = [copy_part_id("m", number) if is_partial else f"m.{number}" for number in range(len(copy))]
+    parts = [msgspec.structs.replace(copy[number], id=ids[number]) for number in sorted(known)]
+    return Message(id="m", role="assistant", parts=tuple(parts))
+
+
+@settings(max_examples=examples(100))
+@given(copied_readings(), copied_readings(), copied_readings())
+def test_copies_that_number_blocks_otherwise_end_in_one_order_and_different_ids(
+    one: Message, two: Message, three: Message
+) -> None:
+    """R-K4: whichever copy was read first, and in whatever pieces."""
+    copies = (one, two, three)
+    found = {encode(reduce(merge_messages, order)) for order in permutations(copies)}
+    found.add(encode(merge_messages(copies[0], merge_messages(copies[1], copies[2]))))
+    assert len(found) == 1
+    parts = reduce(merge_messages, copies).parts
+    assert len({part.id for part in parts}) == len(parts)
+
+
+def test_a_copy_yields_to_the_numbers_of_the_original() -> None:
+    blocks = [TextPart(text="said"), *(ToolCallPart(tool_call_id=name, tool_name="t") for name in "ab")]
+    original = [msgspec.structs.replace(part, id=f"m.{number}") for number, part in enumerate(blocks)]
+    copy = [msgspec.structs.replace(part, id=copy_part_id("m", number)) for number, part in enumerate(blocks[1:])]
+    assert merge_parts(original, copy) == merge_parts(copy, original) == tuple(original)
+    assert merge_parts(copy, copy[::-1]) == tuple(copy)
+
+
 def test_two_blocks_of_one_text_stay_two() -> None:
     """R-S15: a message may say the same twice; the number of a block tells whether it is the same one."""
     first = Message(id="m", role="assistant", parts=(TextPart(id="m.0", text="ok"),))
@@ -213,4 +256,6 @@ def test_messages_of_different_ids_are_not_joined() -> None:
 
 def test_block_numbers() -> None:
     assert [block_index(TextPart(id=name, text="")) for name in ("m.7", "a.b.12")] == [7, 12]
+    assert block_index(TextPart(id="m.7~1", text="")) == 7
+    assert 10**6 < block_index(TextPart(id="m.c9", text="")) < block_index(TextPart(id="m.c10", text=""))
     assert block_index(TextPart(text="")) == block_index(TextPart(id="m.x", text="")) > 10**6

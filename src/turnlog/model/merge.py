@@ -4,12 +4,20 @@ Lines of one message arrive apart: interleaved with results, split over reads, c
 is a join (associative, commutative, idempotent), so that any split of the bytes and any order of the files ends in
 the same message. It holds for readings as a fold makes them: every part of a message that may be read in pieces has
 an id (`<message id>.<block number>`), and a line with a stop reason has its usage.
+
+Copies may number the blocks of a message in another way. One that leaves out blocks says so in its ids
+(`copy_part_id`), which yield to those of the original. Two that list the same calls in different order cannot be told
+apart: each part has the smaller number, parts of one number get different ids (`<message id>.<block number>~<count>`),
+and the calls stand in the order of their times.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
+from itertools import groupby
 from typing import Any, TypeGuard
 
 import msgspec
@@ -59,21 +67,87 @@ def _version(message: Message) -> tuple[bool, float]:
 
 def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
     """Union of two part lists, in block order (the number at the end of a part's id), no block twice."""
-    merged = list(one)
-    for part in other:
+    merged = [_with_own_number(part) for part in one]
+    for part in map(_with_own_number, other):
         index = _find(merged, part)
         if index is None:
             merged.append(part)
         else:
             merged[index] = _join_parts(merged[index], part)
+    merged = _without_copied(merged)
     merged.sort(key=_place)
+    counts = Counter(part.id for part in merged if part.id is not None)
+    if len(counts) < counts.total():
+        return tuple(_with_different_ids(_calls_by_time(merged, counts)))
     return tuple(merged)
 
 
+_COPY = "c"
+"""Before the number of a block in a copy. It sorts behind digits: of two ids the smaller is that in the original."""
+
+_COUNTED = re.compile(rf"(?<=\.)({_COPY}?\d+)~\d+\Z")
+_FIRST_COPY, _UNNUMBERED = 1 << 29, 1 << 30
+
+
+def copy_part_id(message_id: str, number: int) -> str:
+    """The id of a block in a copy that leaves out others, so that its number is not that of the original."""
+    return f"{message_id}.{_COPY}{number}"
+
+
 def block_index(part: Part) -> int:
-    """The block number in a part id `<message id>.<number>`; a part without one comes last, in order of arrival."""
-    number = (part.id or "").rpartition(".")[2]
-    return int(number) if number.isdecimal() else 1 << 30
+    """The block number in a part id `<message id>.<number>`.
+
+    A block that only a copy has comes behind those of the original; a part without a number last, in order of arrival.
+    """
+    number = (part.id or "").rpartition(".")[2].partition("~")[0]
+    if number.isdecimal():
+        return int(number)
+    copied = number.removeprefix(_COPY)
+    return _FIRST_COPY + int(copied) if copied != number and copied.isdecimal() else _UNNUMBERED
+
+
+def _is_copied(part: Part) -> bool:
+    return _FIRST_COPY <= block_index(part) < _UNNUMBERED
+
+
+def _without_copied(parts: list[Part]) -> list[Part]:
+    """The parts without blocks of copies that the original has too. Calls are known by their ids already."""
+    copied = [part for part in parts if _is_copied(part)]
+    originals = [part for part in parts if block_index(part) < _FIRST_COPY] if copied else []
+    repeated = [part for part in copied if any(_says_the_same(part, original) for original in originals)]
+    return [part for part in parts if part not in repeated] if repeated else parts
+
+
+def _with_own_number(part: Part) -> Part:
+    """The part as a reading has it: without the count that made its id different from another's."""
+    if part.id is None or "~" not in part.id:
+        return part
+    return msgspec.structs.replace(part, id=_COUNTED.sub(r"\1", part.id))
+
+
+def _with_different_ids(parts: Iterable[Part]) -> Iterable[Part]:
+    seen: Counter[str] = Counter()
+    for part in parts:
+        count = 0 if part.id is None else seen[part.id]
+        yield part if not count else msgspec.structs.replace(part, id=f"{part.id}~{count}")
+        if part.id is not None:
+            seen[part.id] += 1
+
+
+def _calls_by_time(parts: list[Part], counts: Counter[str]) -> list[Part]:
+    """Calls that follow each other, some of them under one number, in the order in which the model made them."""
+    ordered: list[Part] = []
+    for are_calls, run in groupby(parts, lambda part: isinstance(part, ToolCallPart)):
+        found = list(run)
+        if are_calls and any(counts[part.id or ""] > 1 for part in found):
+            found.sort(key=_call_time)
+        ordered += found
+    return ordered
+
+
+def _call_time(part: Part) -> tuple[bool, float, tuple[int, str, str, str]]:
+    at = part.started_at if isinstance(part, ToolCallPart) else None
+    return (at is None, at.timestamp() if at else 0.0, _place(part))
 
 
 def add_result(part: ToolCallPart, result: ToolResult) -> ToolCallPart:
@@ -109,14 +183,24 @@ def _place(part: Part) -> tuple[int, str, str, str]:
 
 def _find(parts: list[Part], wanted: Part) -> int | None:
     for index, part in enumerate(parts):
-        if part.type != wanted.type:
-            continue
-        if isinstance(part, ToolCallPart) and isinstance(wanted, ToolCallPart):
-            if part.tool_call_id == wanted.tool_call_id:
-                return index
-        elif part.id == wanted.id if part.id and wanted.id else _content(part) == _content(wanted):
+        if part.type == wanted.type and _is_same(part, wanted):
             return index
     return None
+
+
+def _is_same(one: Part, other: Part) -> bool:
+    if isinstance(one, ToolCallPart) and isinstance(other, ToolCallPart):
+        return one.tool_call_id == other.tool_call_id
+    if not one.id or not other.id:
+        return _content(one) == _content(other)
+    return one.id == other.id
+
+
+def _says_the_same(one: Part, other: Part) -> bool:
+    """Whether a copy's block is one of the original: both have the same words, and the same proof of a thought."""
+    if isinstance(one, TextPart | ReasoningPart) and isinstance(other, TextPart | ReasoningPart):
+        return (one.type, one.text, one.provider) == (other.type, other.text, other.provider)
+    return not isinstance(one, ToolCallPart) and _content(one) == _content(other)
 
 
 def _content(part: Part) -> Part:

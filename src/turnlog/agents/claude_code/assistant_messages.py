@@ -83,7 +83,9 @@ def _place_message(
         state.step += 1
         step = state.step
         _add_opening(session)
-    place = ClaudePendingMessage(context.position, parent, state.turn or None, step)
+    # A block that is numbered in the log has its number in a copy too.
+    is_copy = context.reads_copy and record.api_block_index is None
+    place = ClaudePendingMessage(context.position, parent, state.turn or None, step, is_copy=is_copy)
     forgotten = context.state.remember_message(message_id, place)
     # Blocks of a forgotten message are numbered anew, so it must not go on in the same draft: the same bytes split
     # otherwise would not have it.
@@ -153,7 +155,7 @@ def _assistant_part(
     number: int,
     index: int,
 ) -> Part | ClaudeCallDraft:
-    part_id = f"{draft.id}.{number}"
+    part_id = draft.part_id(number)
     kind = block.type
     if kind == "text" and block.text is not None:
         return contents.text_part(block, part_id)
@@ -172,7 +174,7 @@ def _call_of(
     known = context.calls.get(call_id)
     if known is not None and known.draft is draft:
         return known
-    call = ClaudeCallDraft(draft, f"{draft.id}.{number}", call_id, name)
+    call = ClaudeCallDraft(draft, draft.part_id(number), call_id, name)
     call.input, repaired = contents.exact_input(block.input)
     if repaired:
         context.report("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
@@ -207,7 +209,7 @@ def _reopen_call(
 ) -> ClaudeCallDraft:
     """The draft of a call that an earlier feed emitted."""
     draft = context.reopen(known.message_id, place, session)
-    call = context.calls[call_id] = ClaudeCallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
+    call = context.calls[call_id] = ClaudeCallDraft(draft, draft.part_id(known.number), call_id, known.name)
     draft.add_part(known.number, call)
     return call
 

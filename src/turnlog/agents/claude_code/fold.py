@@ -255,7 +255,9 @@ def read_progress(context: ClaudeContext, record: ClaudeRecord) -> None:
     # The link is the same for every copy, so the first one is enough.
     if record.parent_tool_use_id is not None and child.state.leaf is None:
         context.link_subagent(parent.id, child.id, record.parent_tool_use_id)
+    context.reads_copy = True
     _COPY_READERS[copy.type](context, copy)
+    context.reads_copy = False
 
 
 def _copy_in(context: ClaudeContext, record: ClaudeRecord) -> ClaudeRecord | None:

@@ -44,6 +44,8 @@ class ClaudeContext(LineContext):
         self.root = external_id.partition(".")[0]
         """External id of the session that the person started; of a subagent's log, that of its ancestor."""
         self.is_subagent = is_subagent
+        self.reads_copy = False
+        """The record is in another one (`progress`), which may not have all records of its session."""
         self.new_messages: list[ClaudeMessageDraft | MessageChange] = []
         self.drafts: dict[str, ClaudeMessageDraft] = {}
         self.calls: dict[str, ClaudeCallDraft] = {}

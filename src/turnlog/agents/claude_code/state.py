@@ -39,7 +39,7 @@ from turnlog.model import (
     ToolState,
     Usage,
 )
-from turnlog.model.merge import join_mappings
+from turnlog.model.merge import copy_part_id, join_mappings
 from turnlog.model.parts import STATE_OF_STATUS, state_after
 from turnlog.model.usage import merge_usage
 
@@ -98,6 +98,8 @@ class ClaudePendingMessage(msgspec.Struct, array_like=True):
     turn: int | None
     step: int | None
     blocks: list[SeenBlock] = []
+    is_copy: bool = False
+    """It is known by copies in another session's log, which may leave out blocks."""
 
 
 class ClaudePendingCall(msgspec.Struct, array_like=True):
@@ -379,6 +381,10 @@ class ClaudeMessageDraft:
         number = seen[-1].number + 1 if seen else 0
         seen.append(SeenBlock(number, kind, length, key))
         return number
+
+    def part_id(self, number: int) -> str:
+        """The id of the part with a number."""
+        return copy_part_id(self.id, number) if self.pending.is_copy else f"{self.id}.{number}"
 
     def add_part(self, number: int, part: Part | ClaudeCallDraft) -> None:
         """Set the part of a number. Where the part is there already, the longer text stays."""
