@@ -23,13 +23,15 @@ EXAMPLE := examples/chat/page
 SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench rig clean prices
+.PHONY: help serve setup test lint types layers webcheck pytest format lock web browser wheel bench rig clean prices
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
 	$(BIN)/turnlog serve $(ARGS)
+
+setup: .build/tools .build/bytecode $(STATIC) $(JUDGES) ## Install and build what the tests need
 
 test: lint types layers webcheck pytest ## Check everything: style, types, layers, web app, behaviour
 

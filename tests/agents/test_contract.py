@@ -14,6 +14,7 @@ from support.claude_files import gather
 from turnlog.agents import BUILT_IN, agent, agents, detect, load_target
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
 from turnlog.agents.changes import Changes, LineCounts
+from turnlog.model import ToolCallPart, ToolKind
 from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -177,6 +178,16 @@ def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
         parts, last = feeds(agent(name), source, data.splitlines(keepends=True))
         assert gather(*parts).as_json() == gather(*whole).as_json()
         assert last == state
+
+
+def test_its_tools_have_kinds(name: str) -> None:
+    """R-C8: what edits a file and what runs a command is known, or `turnlog files` stays empty."""
+    calls: list[ToolCallPart] = []
+    for source in logs(name):
+        [changes], _ = feeds(agent(name), source, [log_of(agent(name), source)])
+        for change in changes.messages:
+            calls += [part for part in change.message.parts if isinstance(part, ToolCallPart)]
+    assert {call.kind for call in calls} - {ToolKind.OTHER}
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)

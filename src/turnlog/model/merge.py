@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from itertools import groupby
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ from turnlog.model.codec import encode
 from turnlog.model.message import Message
 from turnlog.model.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState, state_after
 from turnlog.model.usage import merge_usage
+
+T = TypeVar("T")
 
 _STATE_RANK = {state: rank for rank, state in enumerate((*ToolState, ToolState.OUTPUT_DENIED))}
 """Of two states that readings declare without a result the later in a call's life holds; a refusal is for good."""
@@ -259,6 +261,15 @@ def _join_fields(one: Value, other: Value, *, skip: frozenset[str]) -> dict[str,
 def _defaults_of(kind: type[Value]) -> tuple[tuple[str, Any], ...]:
     """Name and default of each field; msgspec works its types out anew whenever it is asked for fields."""
     return tuple([(field.name, field_default(field)) for field in msgspec.structs.fields(kind)])
+
+
+def join_values(one: T | None, other: T | None) -> T | None:
+    """Of two values of one field: the one that is set, else the smaller.
+
+    A fold that joins the records of a message decides as the store does for two feeds. Otherwise the result would
+    depend on where a log was split.
+    """
+    return _join(one, other, None)
 
 
 def _join(left: Any, right: Any, default: Any) -> Any:

@@ -67,6 +67,17 @@ def test_lines_of_one_message_with_results_between_are_one_message() -> None:
     assert (place.turn, place.step) == (1, 1)
 
 
+def test_lines_that_differ_in_a_fact_of_their_message_agree_however_the_log_is_split() -> None:
+    """R-S15: of two models that lines of one message name, the store's join and the fold keep the same."""
+    log = Log()
+    lines = [
+        log.assistant("msg_1", THINKING, apiBlockIndex=0, requestedModel="claude-a"),
+        log.assistant("msg_1", text("Done."), apiBlockIndex=1, requestedModel="claude-b"),
+    ]
+    assert fold(*lines).messages["msg_1"].requested_model == "claude-a"
+    assert fold(*reversed(lines)).messages["msg_1"].requested_model == "claude-a"
+
+
 def test_blocks_without_an_index_are_in_the_order_of_their_lines() -> None:
     log = Log("2.0.30")
     gathered = fold(

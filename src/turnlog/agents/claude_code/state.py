@@ -39,7 +39,7 @@ from turnlog.model import (
     ToolState,
     Usage,
 )
-from turnlog.model.merge import copy_part_id, join_mappings
+from turnlog.model.merge import copy_part_id, join_mappings, join_values
 from turnlog.model.parts import STATE_OF_STATUS, state_after
 from turnlog.model.usage import merge_usage
 
@@ -319,15 +319,12 @@ class ClaudeMessageDraft:
             self.synthetic = True
             if record.is_api_error_message:
                 self.error = _error_of(record, message)
-        elif message.model is not None:
-            self.model = message.model
+        else:
+            self.model = join_values(self.model, message.model)
         # Lines of 1.0.24 to 2.1.20 often have none; later versions repeat it on every line.
-        if message.stop_reason is not None:
-            self.raw_stop_reason = message.stop_reason
-        if record.request_id is not None:
-            self.request_id = record.request_id
-        if record.requested_model is not None:
-            self.requested_model = record.requested_model
+        self.raw_stop_reason = join_values(self.raw_stop_reason, message.stop_reason)
+        self.request_id = join_values(self.request_id, record.request_id)
+        self.requested_model = join_values(self.requested_model, record.requested_model)
         if record.is_aborted_mid_stream:
             self.aborted = True
         # Only 0.2 writes `costUSD`.
