@@ -66,8 +66,6 @@ def test_unknown_times_are_dashes_for_people_and_null_for_machines() -> None:
     assert formatting.moment(None) == formatting.clock(None) == formatting.UNKNOWN
     assert formatting.iso(None) is None
     assert formatting.iso(datetime(2026, 11, 20, 9, 30, tzinfo=UTC)) == "2026-11-20T09:30:00Z"
-    assert formatting.dollars(None) is None
-    assert formatting.dollars(Decimal("0.010000001")) == 0.010000001
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,3 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 def iso(at: datetime | None) -> str | None:
     """A time as JSON has it: ISO 8601, UTC, `Z`."""
     return None if at is None else at.isoformat().replace("+00:00", "Z")
-
-
-def dollars(amount: Decimal | None) -> float | None:
-    """Money as JSON has it. Nano-dollars of less than a million dollars pass a float unharmed."""
-    return None if amount is None else float(amount)

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from turnlog import paths
 from turnlog.errors import NotFoundError, TurnlogError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from turnlog.model import Session
     from turnlog.store.base import Store
 
@@ -244,6 +245,8 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
 
     Bash splits words at the colon of an id, and so passes only the text after it.
     """
+    from click.shell_completion import CompletionItem
+
     try:
         with open_existing(ctx.params.get("store_path") or paths.database_path()) as store:
             found = islice(_abbreviated(store, incomplete, subagents=False), COMPLETIONS)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from turnlog.replay import ReplayEvent
 
 LONGEST_PAUSE = 3.0
-"""As in `turnlog.replay`, which is not imported for a command's help."""
+"""The same as `turnlog.replay.LONGEST_PAUSE`, which a test compares: help does not import that room."""
 
 
 @click.command(

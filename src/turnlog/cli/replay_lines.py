@@ -1,6 +1,7 @@
 """The lines of a replay on a terminal: one function per kind of event.
 
-Everything a log text is made harmless (`terminal.plain`) here; colours are left out by whoever writes into a pipe.
+All text of a log passes through `plain_text` here, which removes control sequences. Colours are turnlog's own; whoever
+writes the lines into a pipe removes them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.terminal import dim
+from turnlog.cli.terminal import SUMMARY_LENGTH, dim
 from turnlog.model import FilePart
 from turnlog.plain_text import one_line, plain
 from turnlog.replay import (
@@ -30,8 +31,6 @@ from turnlog.replay import (
     TurnStarted,
     UserShown,
 )
-
-SUMMARY_LENGTH = 100
 
 
 def lines_of(event: ReplayEvent, *, full: bool) -> Iterator[str]:
@@ -77,9 +76,9 @@ def _tool_call(event: ToolCallShown, full: bool) -> Iterator[str]:
     name = click.style(one_line(event.tool_name), bold=True)
     if full:
         yield f"• {name}"
-        yield from _indented(event.arguments, "  ◂ ")
+        yield from _dim_lines(event.arguments, "  ◂ ")
     else:
-        yield f"• {name} {_summary(event.arguments)}".rstrip()
+        yield f"• {name} {one_line(event.arguments, SUMMARY_LENGTH)}".rstrip()
 
 
 _OUTCOMES = {"success": ("done", None), "error": ("failed", "red"), "aborted": ("aborted", "yellow")}
@@ -94,9 +93,11 @@ def _tool_result(event: ToolResultShown, full: bool) -> Iterator[str]:
     text = event.result or event.error_text or ""
     if full:
         yield click.style(ends, fg=colour, dim=colour is None)
-        yield from _indented(text, "  ▸ ")
+        yield from _dim_lines(text, "  ▸ ")
     else:
-        yield click.style(f"{ends}: {_summary(text)}" if text.strip() else ends, fg=colour, dim=colour is None)
+        yield click.style(
+            f"{ends}: {one_line(text, SUMMARY_LENGTH)}" if text.strip() else ends, fg=colour, dim=colour is None
+        )
     yield from _files(event.images)
 
 
@@ -160,15 +161,11 @@ def _files(files: tuple[FilePart, ...]) -> Iterator[str]:
 def _titled_text(name: str, text: str, full: bool) -> Iterator[str]:
     if full:
         yield dim(name)
-        yield from _indented(text, "  ")
+        yield from _dim_lines(text, "  ")
     else:
-        yield dim(f"{name}: {_summary(text)}")
+        yield dim(f"{name}: {one_line(text, SUMMARY_LENGTH)}")
 
 
-def _indented(text: str, margin: str) -> Iterator[str]:
+def _dim_lines(text: str, margin: str) -> Iterator[str]:
     for line in plain(text).splitlines():
         yield dim(margin + line)
-
-
-def _summary(text: str) -> str:
-    return one_line(text, SUMMARY_LENGTH)

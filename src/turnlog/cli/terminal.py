@@ -11,8 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import click
@@ -46,11 +44,15 @@ def write_json(value: Any) -> None:
 
 
 def _to_json_value(value: Any) -> Any:
+    # Imported late, as what prints no JSON needs none of these. Usage reports are dataclasses, so that `turnlog usage`
+    # does without msgspec.
+    from dataclasses import is_dataclass
+    from decimal import Decimal
+
     if isinstance(value, Decimal):
         return float(value)
     if is_dataclass(value):
         return vars(value)
-    # Imported late: usage reports are dataclasses, so that `turnlog usage` does not pay for this import.
     import msgspec
 
     return msgspec.to_builtins(value)
@@ -73,6 +75,9 @@ def _escape(characters: str) -> str:
     units = characters.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
+
+SUMMARY_LENGTH = 100
+"""Characters of a text that is shown in one line."""
 
 GAP = 2
 """Spaces between columns."""

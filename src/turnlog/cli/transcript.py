@@ -1,6 +1,6 @@
 """A session as text for a terminal: its turns, its steps and the parts of each message.
 
-One table says how a message of each origin is shown. All text of a log passes through `terminal.plain` here, which
+One table says how a message of each origin is shown. All text of a log passes through `plain_text` here, which
 removes control sequences. Colours are turnlog's own; whoever writes the lines into a pipe removes them.
 """
 
@@ -14,7 +14,7 @@ import click
 from msgspec import UNSET
 
 from turnlog.cli import formatting
-from turnlog.cli.terminal import dim
+from turnlog.cli.terminal import SUMMARY_LENGTH, dim
 from turnlog.formats.labels import STATES, Note, event_label, part_label
 from turnlog.model import (
     CompactionEvent,
@@ -39,9 +39,6 @@ from turnlog.model.message import command_line
 from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line, plain
 from turnlog.store.values import PlacedMessage
-
-SUMMARY_LENGTH = 100
-"""Characters of a text that is shown in one line."""
 
 
 class Detail(NamedTuple):
