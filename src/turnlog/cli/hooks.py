@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from turnlog.cli.options import CommandT, examples, json_option, store_option
 from turnlog.cli.terminal import write_json
@@ -15,6 +14,8 @@ from turnlog.errors import TurnlogError
 from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from turnlog.agents.base import Agent
     from turnlog.cli.documents import AgentHooksDocument, HooksDocument
     from turnlog.hooks.settings import SettingsPlan
@@ -56,19 +57,21 @@ def _options(command: CommandT) -> CommandT:
     return json_option(store_option(command))
 
 
-def _known_programs(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    choice = click.Choice(_programs())
-    return tuple(choice.convert(each, param, ctx) for each in given)
+def _named_agents(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Agent]:
+    """Program -> agent, of the given programs; of all agents with hooks where none is given."""
+    known = _known_agents()
+    choice = click.Choice(list(known))
+    return {name: known[name] for name in [choice.convert(each, param, ctx) for each in given] or known}
 
 
 def _complete_program(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return click.Choice(_programs()).shell_complete(ctx, param, incomplete)
+    return click.Choice(list(_known_agents())).shell_complete(ctx, param, incomplete)
 
 
-def _programs() -> list[str]:
+def _known_agents() -> dict[str, Agent]:
     from turnlog.agents import agents_with_hooks
 
-    return list(agents_with_hooks())
+    return agents_with_hooks()
 
 
 def _changing_options(command: CommandT) -> CommandT:
@@ -78,7 +81,7 @@ def _changing_options(command: CommandT) -> CommandT:
         metavar="AGENT...",
         nargs=-1,
         required=True,
-        callback=_known_programs,
+        callback=_named_agents,
         shell_complete=_complete_program,
     )
     return named(_options(command))
@@ -90,7 +93,7 @@ def _changing_options(command: CommandT) -> CommandT:
 @_changing_options
 @click.pass_context
 def install(
-    ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
+    ctx: click.Context, agents: Mapping[str, Agent], yes: bool, project: Path | None, as_json: bool, store_path: Path
 ) -> None:
     """Add turnlog's hooks to the settings of agents, or renew them."""
     from turnlog.hooks.settings import plan_install
@@ -102,7 +105,7 @@ def install(
 @_changing_options
 @click.pass_context
 def remove(
-    ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
+    ctx: click.Context, agents: Mapping[str, Agent], yes: bool, project: Path | None, as_json: bool, store_path: Path
 ) -> None:
     """Remove turnlog's hooks from the settings of agents, and restore every byte that was there before."""
     from turnlog.hooks.settings import plan_remove
@@ -111,14 +114,16 @@ def remove(
 
 
 @hooks.command(epilog=examples("turnlog hooks status", "turnlog hooks status claude --project ."))
-@click.argument("agents", metavar="[AGENT...]", nargs=-1, callback=_known_programs, shell_complete=_complete_program)
+@click.argument("agents", metavar="[AGENT...]", nargs=-1, callback=_named_agents, shell_complete=_complete_program)
 @_options
 @click.pass_context
-def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as_json: bool, store_path: Path) -> None:
+def status(
+    ctx: click.Context, agents: Mapping[str, Agent], project: Path | None, as_json: bool, store_path: Path
+) -> None:
     """List which agents have turnlog's hooks, and in which file."""
     from turnlog.hooks.settings import plan_install
 
-    outcomes = [_plan(program, plan_install, _folder(store_path), project) for program in agents or _programs()]
+    outcomes = [_plan(*named, plan_install, _folder(store_path), project) for named in agents.items()]
     if as_json:
         write_json(_document(outcomes, with_diff=False))
     else:
@@ -129,7 +134,7 @@ def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as
 
 def _run(
     ctx: click.Context,
-    agents: Iterable[str],
+    agents: Mapping[str, Agent],
     make_plan: Callable[[Agent, Path, Path | None], SettingsPlan],
     *,
     yes: bool,
@@ -138,7 +143,7 @@ def _run(
     store_path: Path,
 ) -> None:
     folder = _folder(store_path)
-    outcomes = [_plan(program, make_plan, folder, project) for program in dict.fromkeys(agents)]
+    outcomes = [_plan(*named, make_plan, folder, project) for named in agents.items()]
     if yes:
         outcomes = [_carry_out(outcome, folder) for outcome in outcomes]
     if as_json:
@@ -154,11 +159,12 @@ def _folder(store_path: Path) -> Path:
 
 
 def _plan(
-    program: str, make_plan: Callable[[Agent, Path, Path | None], SettingsPlan], folder: Path, project: Path | None
+    program: str,
+    agent: Agent,
+    make_plan: Callable[[Agent, Path, Path | None], SettingsPlan],
+    folder: Path,
+    project: Path | None,
 ) -> _Outcome:
-    from turnlog.agents import agents_with_hooks
-
-    agent = agents_with_hooks()[program]
     try:
         return _Outcome(program, agent, make_plan(agent, folder, project), False, None)
     except TurnlogError as error:
