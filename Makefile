@@ -49,9 +49,10 @@ webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
 pytest: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html browser ## Run the tests (ARGS="-k usage")
-	@# A browser keeps an event loop running: its tests have a process of their own. 5: none was selected.
+	@# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server.
+	@# 5: none was selected.
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
-	$(BIN)/pytest -m browser $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/pytest -n 2 --dist loadfile -m browser $(ARGS) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def test_usage_downloads_as_csv(visit: Visit) -> None:
     page = visit.open("/usage?by=model&agent=claude-code")
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
-    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
     assert download.value.suggested_filename == "usage-by-model.csv"
-    assert lines[0].startswith("model,label,calls,")
-    assert any(line.startswith("mystery-model-9,") for line in lines)
+    assert rows[0][:3] == ["model", "label", "calls"]
+    assert any(row[0] == "mystery-model-9" for row in rows)
