@@ -57,6 +57,7 @@ class Archive:
         view = memoryview(data)
         for begin in range(0, len(data), SEGMENT_SIZE):
             piece = view[begin : begin + SEGMENT_SIZE]
+            # `_refill` looks for small frames in the table: one that it may take back cannot wait for the worker.
             if self._worker is not None and len(piece) > _REFILL_BELOW:
                 frame = self._worker.submit(zstd.compress_for_archive, piece)
                 self._pending.append((source_key, generation, start + begin, len(piece), frame))

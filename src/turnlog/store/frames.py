@@ -67,6 +67,8 @@ class FramePacker:
     def add(self, session_key: int, key: int, body: bytes) -> None:
         """Take the body of a message of a session."""
         size = len(body)
+        # `drop_bodies` finds all that a message ever said by its key alone: a row holds one session's messages, without
+        # a gap between their keys, and no more than `MOST_TOGETHER`.
         follows = session_key == self._session_key and key == self._next_key
         if not follows or self._row_size + size > ROW_SIZE or key - self._rows[-1][0] >= MOST_TOGETHER:
             self._rows.append((key, len(self._frames)))
@@ -77,6 +79,7 @@ class FramePacker:
             self._frame_size = 0
         self._bodies.append((self._rows[-1][0], len(self._frames) - 1, self._frame_size, size))
         self._frames[-1].append(body)
+        # One more for the comma: bodies of a frame are a piece of a JSON list.
         self._frame_size += size + 1
         self._row_size += size + 1
         self._session_key, self._next_key = session_key, key + 1
@@ -143,11 +146,13 @@ class BodyReader:
 
     def _load(self, key: int, start: int, size: int) -> bytes:
         """A frame, without the rest of its row."""
+        # A row has up to 256 KB of JSON in it; SQLite reads of a blob only the pages that are asked for.
         try:
             with self._connection.blobopen("frames", "data", key, readonly=True, name=self._database) as row:
                 row.seek(start)
                 return row.read(size)
         except sqlite3.OperationalError:
+            # A row that is not there and a file that cannot be read are the same class of error.
             if self._connection.execute("SELECT 1 FROM frames WHERE key = ?", (key,)).fetchone() is None:
                 raise _lost(key) from None
             raise
@@ -167,6 +172,7 @@ def load_frames(connection: sqlite3.Connection, places: Sequence[_Place]) -> lis
     found: list[bytes] = []
     for key, start, size, first, end in _stretches(places):
         frame = stored[key][start : start + size]
+        # Only where a window begins or ends inside of a frame is it unpacked, and the rest packed again.
         whole = first == 0 and end == zstd.content_size(frame)
         found.append(frame if whole else zstd.compress(zstd.decompress(frame)[first:end]))
     return found

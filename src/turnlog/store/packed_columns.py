@@ -116,6 +116,7 @@ def pack_event(event: HistoryEvent) -> PackedEvent:
         return PackedEvent(body=zstd.compress(encode(event)))
     if event.data is UNSET:
         return PackedEvent()
+    # Columns have no place for unknown fields, nor for a time finer than a millisecond.
     if not event.id or event.extra or moment(milliseconds(event.created_at)) != event.created_at:
         return PackedEvent(body=zstd.compress(encode(event)))
     data = bytes(event.data)

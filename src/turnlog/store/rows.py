@@ -179,6 +179,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             files += 1
         plain.append(_plain_row(key, sequence, part))
     counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
+    # What the agent put beside a typed prompt is shown only where nothing else is.
     shown = [command_line(message) or ""] if message.origin in _TYPED else said
     preview = _preview(shown) or _preview(texts)
     return MessageFacts(plain, calls, more, counts, preview, bool(calls), reasoning > 0, files > 0, has_structured)

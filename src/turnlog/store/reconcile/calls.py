@@ -163,6 +163,7 @@ def link_spawn_calls(connection: sqlite3.Connection, session_ids: set[str]) -> N
     for parent_id, children in _without_call(connection, sorted(session_ids)).items():
         spawned = [found for child in children if (found := _spawned(connection, *child)) is not None]
         calls = match_spawn_calls(_free_calls(connection, parent_id), spawned) if spawned else {}
+        # A call that was found before may be another child's, now that more of them are known.
         connection.execute(
             "UPDATE links SET found_call_id = NULL, found_message_id = NULL WHERE parent_id = ? AND kind = 'subagent'",
             (parent_id,),

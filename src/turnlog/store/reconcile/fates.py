@@ -66,6 +66,7 @@ class BranchTracker:
 
     def changed(self) -> set[int]:
         """Sessions with branches that went on in any other way than from each message to the next behind it."""
+        # A line more in a long session nearly always goes straight on: the fates of the other lines stay, unread.
         touched = {*self._chains, *self._records} - self._transaction.sessions.without_fates
         return {key for key in touched if not self._goes_straight_on(key) or self._ends_elsewhere(key)}
 
@@ -134,6 +135,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
         "SELECT active_leaf, has_branches FROM sessions WHERE key = ?", (session_key,)
     ).fetchone()
     message_of = messages_of_records(placements, events)
+    # Only a fork without copies has negative positions: what its parent compacted before the fork is gone for it too.
     shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []
     placed = place_messages(placements, [*shared, *events], message_of, active_leaf) if has_branches or shared else {}
     parents = parents_of(placements, message_of)
@@ -142,6 +144,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
         parent = parents[member.external_id]
         at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
         if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
+            # A window shows fates and no parents: for a parent alone nobody who follows the session is told.
             has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
             changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
     connection.executemany(

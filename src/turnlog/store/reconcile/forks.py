@@ -95,7 +95,9 @@ def _place_shared(transaction: Transaction, fork: _Fork, parents_with_new_fates:
     wanted = {place.message_key: place for place in _shared(connection, parent, fork.before)}
     own, known = _held(connection, child)
     gone = [key for key, place in known.items() if wanted.get(key) != place]
+    # A message that the fork's own log has as well stands where that log has it.
     new = [place for key, place in wanted.items() if known.get(key) != place and key not in own]
+    # No source of this transaction may have spoken of the fork: the passes that follow must see it too.
     sessions.key(fork.child_id)
     sequence = sessions.sequence(child) if gone or new else 0
     sessions.note_gone(child, [(known[key].position, _id(connection, key)) for key in gone])
@@ -171,6 +173,7 @@ def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterato
     )
     for row in rows.fetchall():
         place = _Place(*row)
+        # Codex numbers the records of a thread, and a fork names the first that it does not share.
         number = _record_number(place.record_ids)
         if number is not None and number >= before:
             break

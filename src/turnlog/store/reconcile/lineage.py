@@ -62,10 +62,14 @@ def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> Sha
     billing: list[BillingChange] = []
     latest: dict[int, tuple[int, int]] = {}
     for message_key, old, members in _shared_messages(connection, group):
+        # Records that mark copies (`forkedFrom` in Claude Code's log) count first. Up to 1.0.24 it copied a resumed
+        # history without a mark: then the session counts whose own messages begin earliest.
         new = min(members, key=lambda member: (member[1], rank[member[0]]))[0]
         if new != old:
             billing.append(BillingChange(message_key, old, new))
         for key, _, position in members:
+            # A copy of a copy shares messages with every session before it. It came out of the one that is billed for
+            # the last message they share.
             if key != new and position >= latest.get(key, (-1, 0))[0]:
                 latest[key] = (position, new)
     _infer_links(connection, group, {child: parent for child, (_, parent) in latest.items()}, rank)
@@ -133,6 +137,7 @@ def _infer_links(
         if parent is None or stated or _comes_out_of(connection, ids[parent], ids[child]):
             continue
         agent = ids[child].partition(":")[0]
+        # -1: the parent holds nothing of its own, so the child goes on where it ended.
         kind = "continuation" if rank[parent][0] == -1 else "fork"
         connection.execute(
             "INSERT INTO links (agent, parent_id, child_id, kind, inferred) VALUES (?, ?, ?, ?, ?)",

@@ -41,6 +41,7 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
     """
     first, second = sorted((one, other), key=_place_in_file)
     fated = max(one, other, key=lambda placement: (_strength(placement.fate), placement.fate_cause or ""))
+    # Two readings at one position are of one record; of these one may not have known the parent.
     has_parent = first if first.parent_id or first.parent_record or first.position < second.position else second
     return Placement(
         session_id=first.session_id,
@@ -114,6 +115,7 @@ def _project(earlier: SessionChange, later: SessionChange) -> SessionChange:
 
 def _merge_titles(earlier: SessionChange, later: SessionChange) -> tuple[dict[TitleSource, str], datetime | None]:
     """The later titles, but of two prompts whose times are known the earlier, and when that was."""
+    # A session in several files has a first prompt in each, and their offsets do not compare: the time decides.
     titles: dict[TitleSource, str] = {**earlier.titles, **later.titles}
     timed = [(at, change.titles["prompt"]) for change in (earlier, later) if (at := change.titled_at) is not None]
     if not timed:

@@ -134,6 +134,7 @@ class Blocks:
 
     def reserve(self, wanted: int) -> int:
         """The first free block from `wanted` on. Passed blocks are remembered, so that a crowd costs each only once."""
+        # A log whose messages have one time, or none, wants one block for all of them.
         passed: list[int] = []
         block = wanted
         while True:

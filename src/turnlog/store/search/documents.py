@@ -43,6 +43,7 @@ _MESSAGE = (
     " (SELECT project_key FROM sessions WHERE key = coalesce(m.billed_key,"
     f" (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), {BODY_COLUMNS} FROM messages m"
 )
+# Many messages share a number of the change sequence, one a transaction and session: the key goes on from there.
 _NEWER = "WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
 
 # An output is spilled into the folder of its session; that of a subagent (`<session>.<agent id>`) into its parent's.

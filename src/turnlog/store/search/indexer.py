@@ -254,6 +254,7 @@ class Indexer:
         from turnlog.store.search.batch import IndexBatch
 
         with self._file.locked(wait=wait):
+            # A store that was deleted and made anew, or copied back from a backup, counts its changes from elsewhere.
             if self._is_of_another_store():
                 index_file.clear(self._file.connection)
             yield IndexBatch(self._file.connection, self._store_reader)

@@ -155,6 +155,7 @@ class Searcher:
         file = _identity(self._search_path)
         with self._lock:
             identity, connection = self._idle.pop() if self._idle else (None, None)
+        # The index may be deleted and made anew at any time; an open connection would go on reading the old file.
         if connection is not None and identity != file:
             connection.close()
             connection = None
@@ -217,6 +218,7 @@ class _Search:
         """Ranks the matches that were newest when the first page was asked for."""
         at = decode_cursor("relevance", (int, int), cursor)
         newest_id, offset = (plan.last_id, 0) if at is None else (min(plan.last_id, at[0]), at[1])
+        # FTS5's bm25 reads every match: 0.4 s for a common word in a million parts, 5 s in five million.
         candidates = list(islice(Matches(self._connection, plan, newest_id), RANKED))
         ranked = self._rank(candidates)
         page = ranked[offset : offset + limit]

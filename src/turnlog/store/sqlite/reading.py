@@ -209,7 +209,7 @@ def select_span(
         raise ValueError("around cannot be combined with after or before")
     parameters = (key, *values)
     where = f"{select} WHERE s.session_key = ? AND {condition}"
-    limit = -1 if span.limit is None else span.limit
+    limit = -1 if span.limit is None else span.limit  # SQLite: no limit
     forwards = "ORDER BY s.position, s.message_key LIMIT ?"
     backwards = "ORDER BY s.position DESC, s.message_key DESC LIMIT ?"
     if span.around is not None:

@@ -45,6 +45,7 @@ _POSITION = ToolCall.__struct_fields__.index("position")
 # A message that several sessions hold is listed once: in the session that is billed for it, else in the first.
 _BILLED = "coalesce(m.billed_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
 
+# CROSS JOIN keeps SQLite from swapping the tables: rows must come in the order of an index of the first one.
 _FROM_PARTS = (
     f" FROM parts p CROSS JOIN messages m ON m.key = p.message_key JOIN sessions s ON s.key = {_BILLED}"
     " JOIN memberships c ON c.message_key = m.key AND c.session_key = s.key"

@@ -120,6 +120,7 @@ class Batch:
             titles = [found for found in changes.leaf_titles if not sessions.is_forgotten(found.record_id)]
             sessions.leaf_titles.save(source.agent, titles, source.key)
         for spill in changes.spills:
+            # The messages that preview the output are marked as changed, by SQL.
             self._inserts.finish_write()
             save_spill(self._transaction, spill)
         save_diagnostics(self._transaction, changes.diagnostics)
@@ -159,6 +160,8 @@ class Batch:
             return
         self._inserts.finish_write()
         stored = self._stored_keys([change.message.id for change in changes])
+        # A message is written once a feed, if it is new. What the feed says of one that is stored, or says again, is
+        # merged after that, since a merge reads the row.
         later: list[tuple[int, int, MessageChange]] = []
         for change in changes:
             session_key = self._transaction.sessions.key(change.placement.session_id)
@@ -220,9 +223,8 @@ class Batch:
         """Add results that were read before their call to it, now that it may be there."""
         self._inserts.finish_write()
         for event_key, source_key, change in self._events.orphans(session_id):
-            if self._updates.call_key(change) is not None:
+            if self._updates.add_result(change, source_key):
                 self._events.adopt(session_id, event_key)
-                self._updates.add_result(change, source_key)
 
 
 @contextmanager

@@ -170,6 +170,7 @@ class EventRows:
             milliseconds(event.created_at),
             self._transaction.source.key,
             self._transaction.source.generation,
+            # Only an agent whose sessions go on in several files has positions that are no offsets.
             None if start == event.position else start,
             length,
             change.record_id,

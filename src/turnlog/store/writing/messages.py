@@ -125,6 +125,7 @@ class MessageInserts:
         if not self._messages:
             return
         self.finish_write()
+        # zstd and SQLite both let go of the interpreter: the statements below run while a worker compresses.
         packed = self._packer.take()
         self._writing = self._messages, packed, self._compress(packed.texts)
         connection = self._transaction.connection
@@ -327,6 +328,8 @@ class MessageUpdates:
         found: list[bodies.ExternalContent] = []
         external = bodies.externalize(new, found)
         body = bodies.pack(external)
+        # Most readings say nothing new: each line of an answer in Claude Code's log repeats its usage, and a file that
+        # was written anew is folded from its start. They leave the body as it is, and nobody is told of them.
         if body == old_body:
             return
         session_key = self._sessions.key(session_id)
@@ -346,6 +349,7 @@ class MessageUpdates:
         columns = self._transaction.message_columns(
             new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
         )
+        # Places that the stored body names stay good, since the archive keeps every generation of a file.
         known = {**places(), **self._texts.places(stored)}
         body = leave_out(body, known)
         note_uses(self._connection, key, body)

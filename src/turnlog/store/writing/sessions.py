@@ -348,6 +348,7 @@ class SessionRows:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO gone (seq, session_key, is_event, position, id) VALUES (?, ?, ?, ?, ?)", rows
             )
+            # Who has not looked for so long reads the session again (`Store.session_changes` returns None).
             self._connection.execute("DELETE FROM gone WHERE seq <= ?", (self._next_sequence - LONGEST_MEMORY,))
 
     def _new_row(self, draft: SessionDraft) -> tuple[Any, ...]:
