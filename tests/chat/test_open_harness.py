@@ -25,8 +25,8 @@ from turnlog.chat.runtimes.open_harness import (
     OpenHarnessAdapter,
     OpenHarnessRuntime,
     OpenHarnessTransport,
+    TransportOptions,
 )
-from turnlog.chat.runtimes.open_harness_events import TransportOptions
 from turnlog.errors import ConflictError, ConversionError, StreamStateError
 
 Json = dict[str, Any]

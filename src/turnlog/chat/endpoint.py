@@ -275,9 +275,11 @@ def _settle_part(part: UIMessagePart) -> UIMessagePart:
 
 
 _RUNNING = ("input-streaming", "input-available", "approval-responded")
+"""Without `approval-requested`: the user may still answer, and the run continues with that."""
 
 
 def _stop_call(part: ToolUIPart | DynamicToolUIPart) -> UIMessagePart:
+    # Refused, and killed before the refusal was written down as its outcome.
     if part.approval is not UNSET and part.approval.approved is False:
         return replace(part, state="output-denied")
     # AI SDK accepts `rawInput` only in a part without `input`.

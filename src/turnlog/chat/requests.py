@@ -86,6 +86,7 @@ def parse_chat_request(data: bytes | str, *, version: Version = 7) -> ChatReques
 
 
 def _parse_object(data: bytes | str) -> dict[str, Any]:
+    # As a server in Node reads a body, with JSON.parse: only streams are refused for keys that reach prototypes.
     try:
         body: Any = parse_json(repair_text(data) if isinstance(data, str) else data, unsafe_keys=True)
     except ValueError as error:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
     from turnlog.chat.runtimes.codex import CodexCommand, CodexServerCommand
     from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
-    from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, OpenHarnessTransport
-    from turnlog.chat.runtimes.open_harness_events import TransportOptions
+    from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, OpenHarnessTransport, TransportOptions
     from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 
 __all__ = [
@@ -45,7 +44,7 @@ _MODULES = {
     "ProviderRuntime": "provider",
     "SessionPoint": "command",
     "Tool": "provider",
-    "TransportOptions": "open_harness_events",
+    "TransportOptions": "open_harness",
 }
 
 

@@ -19,8 +19,8 @@ from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolU
 from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.message_differ import Events
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.command import OutputReader, SessionPoint
-from turnlog.model.codec import parse_json, to_json
+from turnlog.chat.runtimes.command import OutputReader, SessionPoint, record_of
+from turnlog.model.codec import to_json
 from turnlog.model.stream import (
     Abort,
     ApprovalRequest,
@@ -94,6 +94,7 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
         }
         valued = [word for name, value in options.items() if value is not None for word in (name, value)]
         allowed = ["--allowedTools", *self.allowed_tools] if self.allowed_tools else []
+        # `stdio`: permission is requested in the output, by a `control_request`. Without it, `-p` refuses such calls.
         asking = ["--include-partial-messages", "--permission-prompt-tool", "stdio"]
         return [self.program, *forms, *asking, *valued, *allowed, *self.more_arguments]
 
@@ -158,13 +159,9 @@ class ClaudeCodeStream:
 
     def feed(self, line: bytes) -> Events:
         """The events of a line; none for one that is no JSON object."""
-        try:
-            value: Any = parse_json(line)
-        except (ValueError, RecursionError):
+        record = record_of(line)
+        if record is None:
             return []
-        if not isinstance(value, dict):
-            return []
-        record = cast("Json", value)
         kind = record.get("type")
         events = self._start(record)
         if kind == "stream_event":
@@ -218,6 +215,7 @@ class ClaudeCodeStream:
         return [RunStart(metadata={**self._metadata, SESSION_KEY: f"{AGENT}:{session}"})]
 
     def _end(self, record: Json) -> Events:
+        # An error of the API ends with `subtype: success` and `is_error`, a limit of turns with another subtype.
         failed = record.get("is_error") is True or record.get("subtype") != "success"
         finish = self._differ.finish
         events = self._differ.end_step()

@@ -21,9 +21,9 @@ from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
 from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.message_differ import Events
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.command import OutputReader, SessionPoint
+from turnlog.chat.runtimes.command import OutputReader, SessionPoint, record_of
 from turnlog.model import Usage
-from turnlog.model.codec import parse_json, to_json
+from turnlog.model.codec import to_json
 from turnlog.model.stream import (
     ApprovalRequest,
     ReasoningDelta,
@@ -103,13 +103,9 @@ class CodexStream:
 
     def feed(self, line: bytes) -> Events:
         """The events of a line; none for one that is no JSON object."""
-        try:
-            value: Any = parse_json(line)
-        except (ValueError, RecursionError):
+        record = record_of(line)
+        if record is None:
             return []
-        if not isinstance(value, dict):
-            return []
-        record = cast("dict[str, Any]", value)
         events = self._output.feed(line)
         match record.get("type"):
             case "thread.started":
@@ -360,13 +356,9 @@ class CodexServerStream:
 
     def feed(self, line: bytes) -> Events:
         """The events of a line; none for one that is no JSON object."""
-        try:
-            value: Any = parse_json(line)
-        except (ValueError, RecursionError):
+        message = record_of(line)
+        if message is None:
             return []
-        if not isinstance(value, dict):
-            return []
-        message = cast("Json", value)
         if "method" not in message:
             return self._response(message)
         params: Any = message.get("params")
@@ -415,12 +407,13 @@ class CodexServerStream:
         return [RunStart(metadata={**self._metadata, SESSION_KEY: f"{AGENT}:{self._thread}"})]
 
     def _request(self, message: Json, params: Json) -> Events:
-        is_approval = str(message["method"]).endswith(
-            ("commandExecution/requestApproval", "fileChange/requestApproval")
-        )
+        # A request without an answer would block the turn. A subagent's call is not in the stream, so nobody could see
+        # what is asked.
+        is_approval = str(message["method"]).endswith(_APPROVALS)
         if not is_approval or params.get("threadId") != self._thread:
             self._out.append({"id": message["id"], "error": _NOT_SUPPORTED})
             return []
+        # The server numbers its requests anew in each process, and the page keeps approvals by id.
         approval_id = f"{self._turn}:{message['id']}"
         self._requests[approval_id] = message["id"]
         reason: Any = params.get("reason")
@@ -461,6 +454,7 @@ class CodexServerStream:
         return self._end_step(_usage_of(cast("Json", params.get("tokenUsage") or {}).get("last")))
 
     def _failed(self, params: Json) -> Events:
+        # The server reports each try that failed, and goes on by itself.
         if params.get("willRetry") is not True:
             self._error = str(cast("Json", params.get("error") or {}).get("message"))
         return []

@@ -15,6 +15,7 @@ from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.message_differ import Events, MessageDiffer
 from turnlog.chat.runtime import RunRequest
 from turnlog.model import ErrorEvent, Message, ReasoningPart, TextPart
+from turnlog.model.codec import parse_json
 from turnlog.model.stream import StreamEvent
 
 _ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -109,6 +110,15 @@ class AgentCommand(Protocol):
     def open_stream(self, metadata: dict[str, Any], request: RunRequest, point: SessionPoint | None) -> AgentStream:
         """The stream of one run; `metadata` goes into `RunStart`, with the session's id."""
         ...
+
+
+def record_of(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line that an agent printed; None for anything else, such as a warning of its libraries."""
+    try:
+        value: Any = parse_json(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def point_of(request: RunRequest, agent: str) -> SessionPoint | None:
