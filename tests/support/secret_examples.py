@@ -4,6 +4,8 @@ import random
 import string
 from typing import NamedTuple
 
+from support.secret_kinds import blank, secrets
+
 _random = random.Random(20261121)
 
 ALNUM = string.ascii_letters + string.digits
@@ -36,7 +38,7 @@ def within(before: str, secret: str, after: str, harmless: str) -> Example:
 
 _KEY_LINES = "\n".join(some(64, ALNUM + "+/") for _ in range(5))
 
-EXAMPLES: dict[str, Example] = {
+_WRITTEN: dict[str, Example] = {
     "anthropic-key": token("sk-ant-", "api03-" + some(93), "sk-ant-…"),
     "openai-key": token("sk-", "proj-" + some(80), "the task-" + some(36) + " went on"),
     "openrouter-key": token("sk-or-v1-", some(64, HEX)),
@@ -174,7 +176,6 @@ EXAMPLES: dict[str, Example] = {
         "AccountName=shop;AccountKey=", some(86) + "==", ";EndpointSuffix=x", "AccountKey=<your-account-key>;"
     ),
     "signed-url": within("https://x.blob/a?sp=r&sig=", some(43) + "%3D", "&se=1", "https://x.blob/a?sig=..."),
-    "command-line-password": within("mysql --password ", "tr0ub4dor&3", " shop", "mysql --password $DB_PASSWORD shop"),
     "command-line-user": within("curl -s -u shop:", "correcthorse", " https://x", "curl -u $USER:$PASSWORD https://x"),
     "netrc-password": within(
         "machine git.internal login me password ", "correcthorse", "\n", "machine x login me password <token>\n"
@@ -184,6 +185,83 @@ EXAMPLES: dict[str, Example] = {
     ),
     "password": within('db_password: "', "tr0ub4dor&3", '"', "password = getpass.getpass(prompt)"),
     "named-secret": within("client_secret = '", some(32), "'", "client_secret = settings.client_secret_v2"),
+}
+_OF_KINDS = {
+    "onepassword-secret-key": "1Password secret key",
+    "adobe-secret": "Adobe client secret",
+    "amazon-mws-key": "Amazon MWS key",
+    "artifactory-key": "Artifactory key",
+    "asana-token": "Asana token",
+    "authress-key": "Authress key",
+    "aws-appsync-key": "AWS AppSync key",
+    "aws-bedrock-short-key": "Amazon Bedrock short key",
+    "braintree-token": "Braintree token",
+    "canva-secret": "Canva secret",
+    "clickhouse-secret": "ClickHouse Cloud secret",
+    "clojars-token": "Clojars token",
+    "composio-key": "Composio key",
+    "contentful-token": "Contentful token",
+    "defined-networking-key": "Defined Networking key",
+    "discord-bot-token": "Discord bot token",
+    "docker-swarm-token": "Docker Swarm token",
+    "duffel-token": "Duffel token",
+    "easypost-key": "EasyPost key",
+    "flutterwave-key": "Flutterwave secret",
+    "frameio-token": "Frame.io token",
+    "gitlab-runner-token": "GitLab runner registration",
+    "gocardless-token": "GoCardless token",
+    "google-hmac-key": "Google HMAC key",
+    "grafana-key": "Grafana key",
+    "harness-token": "Harness token",
+    "hubspot-token": "HubSpot token",
+    "infracost-key": "Infracost key",
+    "infisical-token": "Infisical token",
+    "intra42-secret": "Intra42 secret",
+    "launchdarkly-key": "LaunchDarkly key",
+    "nats-seed": "NATS seed",
+    "new-relic-insert-key": "New Relic insert key",
+    "nuget-key": "NuGet key",
+    "octopus-key": "Octopus key",
+    "openshift-token": "OpenShift token",
+    "paseto": "PASETO",
+    "prefect-key": "Prefect key",
+    "readme-key": "Readme key",
+    "riot-key": "Riot key",
+    "salesforce-session": "Salesforce session",
+    "scalingo-token": "Scalingo token",
+    "settlemint-token": "SettleMint token",
+    "shippo-token": "Shippo token",
+    "typeform-token": "Typeform token",
+    "wakatime-key": "WakaTime key",
+    "wallet-key": "wallet key, extended",
+    "x-bearer-token": "X bearer token",
+    "yandex-token": "Yandex key",
+    "private-key-block": "private key, PuTTY",
+    "password-hash": "htpasswd line",
+    "url-token": "token before the host",
+    "basic-credentials": "basic header",
+    "teams-webhook": "Teams webhook",
+    "zapier-webhook": "Zapier webhook",
+    "sudo-password": "sudo",
+    "vault-login": "Vault login",
+    "secure-string": "PowerShell secure string",
+    "keystore-password": "keytool",
+    "openssl-password": "OpenSSL argument",
+    "pgpass-line": ".pgpass line",
+    "docker-auth": "Docker configuration",
+    "bundler-credentials": "Sidekiq credentials",
+    "sql-password": "SQL user",
+    "json-web-key": "JSON web key",
+    "database-password": "mysql password",
+    "login-password": "sshpass",
+    "archive-password": "zip password",
+    "named-key": "HMAC key",
+    "mnemonic": "mnemonic in a call",
+}
+_KINDS = {secret.kind: secret for secret in secrets()}
+
+EXAMPLES: dict[str, Example] = _WRITTEN | {
+    rule: Example(_KINDS[kind].text, _KINDS[kind].secret, blank(kind)) for rule, kind in _OF_KINDS.items()
 }
 """Rule -> what it finds and what it leaves."""
 

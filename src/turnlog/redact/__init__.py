@@ -1,8 +1,8 @@
 """Secrets out of what leaves this machine: any text, JSON or value of the model, with a report of what was masked.
 
-A secret is recognised by its own shape (`rules`: keys and tokens of known issuers, key blocks, connection strings,
-headers) or by the name that it is given (`password = …`). Placeholders are no secrets (`placeholders`). The report
-names rules, places and counts, never a secret. What no shape and no name tells stays; people's names are no secrets.
+A secret is recognised by its own shape or its context (`rules`: tokens of known issuers, key blocks, headers, options
+of commands) or by its name (`names`: `password = …`). Placeholders are no secrets (`placeholders`). The report contains
+rules, places and counts, never a secret. A secret without a known shape, context or name stays.
 """
 
 from turnlog.redact.masking import mask_text

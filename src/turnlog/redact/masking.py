@@ -1,24 +1,41 @@
-"""Masks in one text, and in one named value. Knows rules and placeholders, no structure."""
+"""Finds and masks secrets in one text or one named value. Knows rules and placeholders, but no structure."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
 
-from turnlog.redact.placeholders import is_password, is_placeholder, is_random
-from turnlog.redact.rules import KEY_FIELD, PASSWORD_FIELD, RULES, Rule
+from turnlog.redact.mnemonics import find_mnemonics
+from turnlog.redact.names import find_assignments, secret_name
+from turnlog.redact.placeholders import is_placeholder, is_random
+from turnlog.redact.rules import BLOCKS, RULES, TOKENS, Rule
+from turnlog.redact.triggers import has_word, rules_for, tokens_in
+from turnlog.redact.views import View, cut_run, run_end, unmarked, unwrapped
 
 SHORTEST = 8
 """No rule matches fewer characters."""
 
-SHORTEST_TOKEN = 15
-"""No secret with a shape of its own has fewer."""
+_FILL = "\ue000"
+"""Replaces what was found while the next rules are tried. A private-use character, which no pattern matches."""
 
-_EXACT = tuple((literal, rule) for rule in RULES if not rule.any_case for literal in rule.literals)
-_ANY_CASE = tuple((literal, rule) for rule in RULES if rule.any_case for literal in rule.literals)
-_ORDER = {rule.name: number for number, rule in enumerate(RULES)}
+
+_BLOCKS = frozenset(rule.name for rule in BLOCKS)
+_INSIDE = frozenset(rule.name for rule in TOKENS if not rule.begins)
+_WEB_KEY = next(rule for rule in RULES if rule.name == "json-web-key")
+
+
+class Span(NamedTuple):
+    """Where a secret is in a text."""
+
+    start: int
+    end: int
+    rule: str
 
 
 def mask(rule: str) -> str:
@@ -28,56 +45,196 @@ def mask(rule: str) -> str:
 
 def mask_text(text: str, found: Counter[str] | None = None) -> str:
     """The text without secrets; what was masked is counted by rule in `found`."""
+    spans = find_secrets(text)
+    if found is not None:
+        found.update(span.rule for span in spans)
+    return mask_spans(text, spans)
+
+
+def mask_spans(text: str, spans: Iterable[Span]) -> str:
+    """The text with each of these spans masked. The spans are in order."""
+    pieces: list[str] = []
+    end = 0
+    for span in spans:
+        pieces += [text[end : span.start], mask(span.rule)]
+        end = span.end
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def find_named(name: str, value: str) -> list[Span]:
+    """The secrets in a field's value. The field's name can show that the whole value is one."""
+    spans = find_secrets(value)
+    if spans or len(value) < 6:
+        return spans
+    told = secret_name(name)
+    if told is None or not told.check(value) or is_placeholder(value):
+        return spans
+    return [Span(0, len(value), told.rule)]
+
+
+def find_web_keys(json: str) -> list[Span]:
+    """The secret members of JSON web keys in exact JSON. Their names are single letters."""
+    return [Span(*span, _WEB_KEY.name) for span in _matches(_WEB_KEY, json, _lowered(json))]
+
+
+def find_secrets(text: str) -> list[Span]:
+    """The secrets in a text, in order and without overlaps."""
     if len(text) < SHORTEST:
-        return text
-    counted: Counter[str] = Counter() if found is None else found
-    for rule in _rules_for(text):
-        text = rule.pattern.sub(partial(_replace, rule, counted), text)
-    return text
+        return []
+    spans = _find(text)
+    view = unmarked(text)
+    if view is not None:
+        spans += [Span(*view.span(span.start, span.end), span.rule) for span in _find(view.text)]
+    if len(text) >= SHORTEST_ENCODED:
+        spans += _find_wrapped(text, _joined(spans))
+        spans += _find_encoded(text, _joined(spans))
+    return _joined(spans)
 
 
-def mask_named(name: str, value: str, found: Counter[str]) -> str:
-    """`mask_text` of a field's value, which its name may show to be a secret as a whole."""
-    masked = mask_text(value, found)
-    if masked != value or len(value) < 6:
-        return masked
-    told = _rule_of_name(name)
-    if told is None or not told[1](value) or is_placeholder(value):
-        return value
-    found[told[0]] += 1
-    return mask(told[0])
+def _lowered(text: str) -> str:
+    """The text in lower case, with the same length: only one character would become two."""
+    return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
 
 
-_FIELDS = (
-    (re.compile(rf"(?:{PASSWORD_FIELD.pattern})$", re.IGNORECASE), "password", is_password),
-    (re.compile(rf"(?:{KEY_FIELD.pattern})$", re.IGNORECASE), "named-secret", is_random),
-)
+def _find(text: str) -> list[Span]:
+    """The secrets that the rules find. Each rule sees only what the rules before it left."""
+    lowered = _lowered(text)
+    words = has_word(lowered)
+    spans = _find_tokens(text)
+    if spans:
+        text, lowered = _filled(text, spans), _filled(lowered, spans)
+    for rule in rules_for(text, lowered, words):
+        new = [Span(*span, rule.name) for span in _matches(rule, text, lowered)]
+        if new:
+            text, lowered = _filled(text, new), _filled(lowered, new)
+            spans += new
+    if words:
+        spans += [Span(*found) for found in find_assignments(text, lowered)]
+    return spans + [Span(start, end, "mnemonic") for start, end in find_mnemonics(text, lowered)]
 
 
-@lru_cache(maxsize=4096)
-def _rule_of_name(name: str) -> tuple[str, Callable[[str], bool]] | None:
-    """The rule for values of fields of this name, and what it asks of them. Few names occur again and again."""
-    return next(((rule, check) for field, rule, check in _FIELDS if field.search(name)), None)
+def _find_tokens(text: str) -> list[Span]:
+    """The secrets that are recognised by their beginning."""
+    spans: list[Span] = []
+    for start, rules in tokens_in(text):
+        if not spans or spans[-1].end <= start:
+            spans += _token_at(text, start, rules)
+    return spans
 
 
-def _rules_for(text: str) -> list[Rule]:
-    """The rules that may match, in their order."""
-    found = {rule.name: rule for literal, rule in _EXACT if literal in text} if len(text) >= SHORTEST_TOKEN else {}
-    lowered = text.lower()
-    found |= {rule.name: rule for literal, rule in _ANY_CASE if literal in lowered}
-    return sorted(found.values(), key=lambda rule: _ORDER[rule.name]) if found else []
+def _token_at(text: str, start: int, rules: Iterable[Rule]) -> list[Span]:
+    """The token that begins here, if there is one."""
+    for rule in rules:
+        match = rule.pattern.match(text, start)
+        if match is not None and _is_secret(rule, match[0]):
+            return [Span(*match.span(), rule.name)]
+    return []
 
 
-def _replace(rule: Rule, found: Counter[str], match: re.Match[str]) -> str:
-    group = "secret" if "secret" in rule.pattern.groupindex else 0
-    secret = match[group]
-    if is_placeholder_of(rule, secret) or (rule.check is not None and not rule.check(secret)):
-        return match[0]
-    found[rule.name] += 1
-    start, end = match.start(group) - match.start(), match.end(group) - match.start()
-    return match[0][:start] + mask(rule.name) + match[0][end:]
+def _filled(text: str, spans: Iterable[Span]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for span in spans:
+        pieces += [text[end : span.start], _FILL * (span.end - span.start)]
+        end = span.end
+    return "".join([*pieces, text[end:]])
 
 
-def is_placeholder_of(rule: Rule, secret: str) -> bool:
-    """Whether a match is a secret of the rule. A key block may hold anything."""
-    return rule.name != "private-key" and is_placeholder(secret)
+def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    has_group = "secret" in rule.pattern.groupindex
+    for match in rule.pattern.finditer(lowered if rule.any_case else text):
+        start, end = match.span("secret" if has_group and match["secret"] is not None else 0)
+        secret = text[start:end].strip(_FILL)
+        if secret and _is_secret(rule, secret) and (rule.near is None or _is_near(rule.near, text, match.start())):
+            yield start, end
+
+
+def _is_secret(rule: Rule, secret: str) -> bool:
+    """Whether a match is a secret of the rule. A key block may hold anything, and a hash begins like a variable."""
+    if rule.name not in _BLOCKS and is_placeholder(secret):
+        return False
+    return rule.check is None or rule.check(secret)
+
+
+_NEAR = 300
+"""The command of an option is at most so many characters before it."""
+
+
+def _is_near(command: re.Pattern[str], text: str, position: int) -> bool:
+    line = text[max(0, position - _NEAR) : position]
+    return command.search(line, line.rfind("\n") + 1) is not None
+
+
+def _find_wrapped(text: str, known: list[Span]) -> Iterator[Span]:
+    """Tokens that continue on the next line."""
+    if "\n" not in text and "\\n" not in text:
+        return
+    begin = end = 0
+    view: View | None = None
+    for start, rules in tokens_in(text):
+        if start >= end:
+            begin, end, view = start, run_end(text, start), cut_run(text, start)
+        for span in () if view is None else _token_at(view.text, start - begin, rules):
+            end = begin + view.span(span.start, span.end)[1] if view else end
+            yield from _if_cut(text, Span(start, end, span.rule), known)
+    for rule in rules_for(text, "", words=False):
+        if rule.name in _INSIDE:
+            view = unwrapped(text)
+            for start, end in _matches(rule, view.text, view.text):
+                yield from _if_cut(text, Span(*view.span(start, end), rule.name), known)
+
+
+def _if_cut(text: str, span: Span, known: list[Span]) -> Iterator[Span]:
+    """The span, if it is new or adds more than a word of the next line to a known one."""
+    beginning = _overlapping(known, span.start, span.end)
+    if is_random(text[span.start if beginning is None else beginning.end : span.end].strip()):
+        yield span
+
+
+SHORTEST_ENCODED = 32
+"""No base64 of fewer characters is looked into."""
+
+_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{{{SHORTEST_ENCODED},20000}}={{0,2}}(?![A-Za-z0-9+/_-])")
+
+
+def _find_encoded(text: str, known: list[Span]) -> Iterator[Span]:
+    """Base64 that decodes to a text with a secret: the whole of it."""
+    for match in _BASE64.finditer(text):
+        decoded = _decoded(match[0])
+        inside = find_secrets(decoded) if decoded is not None else []
+        if inside and _overlapping(known, *match.span()) is None:
+            yield Span(*match.span(), inside[0].rule)
+
+
+def _decoded(word: str) -> str | None:
+    """The text that a word of base64 decodes to; None if it is no text."""
+    try:
+        if not base64.b64decode(word[:24]).isascii():
+            return None
+        text = base64.b64decode(word + "=" * (-len(word) % 4)).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return text if text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable() else None
+
+
+def _overlapping(spans: list[Span], start: int, end: int) -> Span | None:
+    """The first of these ordered spans that overlaps this place."""
+    number = bisect_right(spans, start, key=attrgetter("end"))
+    return spans[number] if number < len(spans) and spans[number].start < end else None
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """The spans in order. Overlapping spans become one, with the rule that was found first."""
+    if len(spans) < 2:
+        return spans
+    order = {span: number for number, span in reversed(list(enumerate(spans)))}
+    joined: list[Span] = []
+    for span in sorted(order, key=lambda span: (span.start, -span.end)):
+        if joined and span.start < joined[-1].end:
+            first = min(joined[-1], span, key=lambda each: order.get(each, 0))
+            merged = Span(joined[-1].start, max(joined[-1].end, span.end), first.rule)
+            order[merged] = min(order[joined[-1]], order[span])
+            joined[-1] = merged
+        else:
+            joined.append(span)
+    return joined

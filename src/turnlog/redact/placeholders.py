@@ -1,10 +1,12 @@
-"""What looks like a secret but is not one: examples, templates, names of variables, words.
+"""What looks like a secret but is not one: examples, templates, names of variables, words, paths.
 
 Judges candidates that a rule has found; knows no rule.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
 from collections import Counter
@@ -12,9 +14,12 @@ from collections import Counter
 _PLACEHOLDER = re.compile(
     r"""
     [xX]{4} | \*{3} | \.{3} | … | •{3} | _{4} | \#{4} | 0{8}     # blanks to be filled in
-    | [<>{}\[\]] | ^\$ | ^%[A-Z_]+%$                             # templates: <token>, ${VAR}, {{ key }}, [REDACTED]
-    | example | placeholder | redacted | changeme | change[_-]me | dummy | sample | insert[_-] | replace[_-]
-    | (?<![a-z])(?:your|my|fake|foo|some)[_-]                    # YOUR_API_KEY
+    | <[\w\ .:/|-]+> | \{\{?[^{}]+\}                             # templates: <token>, ${VAR}, {{ key }}, {key}
+    | \[[A-Z][\w\ :.-]+\] | ^[\[({<]                             # [REDACTED], (hidden)
+    | ^\$[A-Za-z_({\[?] | ^%[A-Za-z_]+%?$ | ^%\d$ | ^\\?["']      # $VAR, %VAR%, %1
+    | example | placeholder | redacted | removed | changeme | change[_-]me | dummy | sample | insert[_-] | replace[_-]
+    | insecure | ^(?:pk_(?:live|test)_|pk\.eyJ|phc_|pub_)        # keys that are public
+    | (?<![a-z])(?:your|my|fake|foo|some)[_-]         # YOUR_API_KEY
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -22,30 +27,49 @@ _PLACEHOLDER = re.compile(
 _WORDS = re.compile(
     r"(?:password|passwd|pass|pwd)\d?|secrets?|token|api[_-]?key|credentials?|user|username|root|string|null|none|undefined"
     r"|true|false|unset|required|optional|hidden|masked|here|todo|test|testing|(?:my|your)[_-]?(?:password|secret)|p@ssw[o0]rd"
+    r"|hash|str|postgres|admin|guest|x-oauth-(?:basic|token)|x-access-token|oauth2|base64|bcrypt|argon2\w{0,2}|scram-sha-\d{3}"
+    r"|(?:sha|md|utf|oauth|pbkdf)-?\d{1,3}|abc123|foobar|[a-z]+ password"
 )
 
-_CODE = re.compile(r"[()]|^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data)[.\[]")
+_CODE = re.compile(
+    r"^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data|secrets|var|local|vault)[.\[]"
+    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^&?[A-Za-z_]+\d{0,4}(?:\??\.[A-Za-z_]+\d{0,4})+;?$"
+)
 """An expression that yields a secret is not the secret."""
+
+_CALL = re.compile(r"[\w.$:?!]+(?=[(\[])")
 
 _IDENTIFIER = re.compile(
     r"""
-    [?!]?(?:
+    [?!@&$:]?(?:
         [A-Z]{2,6}\d?(?=[A-Z][a-z]{2})              # PKCS7 in PKCS7PrivateKey
       | [A-Z]{2,18}\d?(?![A-Za-z0-9])               # MY_KEY
       | [A-Z][a-z]{1,18}\d?                         # PrivateKey
-      | (?<![A-Za-z0-9])[a-z]{1,18}\d?              # access_token, user.password
-      | (?<![A-Za-z0-9])\d{1,3}(?![A-Za-z0-9])      # MY_KEY_2
-      | [._-]
-    )+
+      | (?<![A-Za-z0-9])[a-z]{1,18}\d{0,3}          # access_token, user.password
+      | (?<![A-Za-z0-9])v?\d{1,3}[a-z]?(?![A-Za-z0-9])  # MY_KEY_2, 70b
+      | (?<![A-Za-z0-9])20\d\d(?:[01]\d(?:[0-3]\d)?)?(?![A-Za-z0-9])  # of a year, of a day
+      | [._:@\#$?!-]
+    )+\??
     """,
     re.VERBOSE,
 )
-"""Words, maybe joined, as names of variables and types are: a key has capitals and digits anywhere."""
+"""Words, maybe joined, as in names of variables, types and models. A key has capitals and digits anywhere."""
+
+_NAMED_PLACE = re.compile(r"(?:https?|file|s3|gs|git|ssh|op|vault)://|arn:|sha\d{3}[:-]|h1:|\$\w{1,40}/")
+_PATH_START = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\{0,3}[\\/]")
+_PATH_WORD = re.compile(
+    r"[._@]{0,2}(?:[A-Za-z]?[a-z]{2,20}|[A-Z]{2,20})(?:[._-][A-Za-z]?[a-z0-9]{0,20}|[A-Z][a-z]{1,20})*"
+)
+_PATH_NUMBER = re.compile(r"v?\d{1,4}|\.{1,2}|[A-Za-z]:")
 
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is only the placeholder of a secret: `YOUR_API_KEY`, `xxxx`, `<token>`, `${VAR}`, `***`."""
-    return _WORDS.fullmatch(text.lower()) is not None or _PLACEHOLDER.search(text) is not None or len(set(text)) <= 2
+    return (
+        _WORDS.fullmatch(text.lower().strip("()[]{}<>.,;:")) is not None
+        or _PLACEHOLDER.search(text) is not None
+        or len(set(text)) <= 2
+    )
 
 
 def entropy(text: str) -> float:
@@ -57,22 +81,74 @@ def entropy(text: str) -> float:
 def is_random(text: str) -> bool:
     """Whether a value under a telling name is a key: letters and digits, or many letters of both cases; few repeat."""
     looks_made = _is_mixed(text) or (len(text) >= 20 and text not in (text.lower(), text.upper()))
-    return len(text) >= 12 and looks_made and entropy(text) >= 3.0 and not _is_expression(text)
+    return len(text) >= 10 and looks_made and entropy(text) >= 2.7 and not _is_expression(text) and not is_path(text)
+
+
+def is_key(text: str) -> bool:
+    """Whether a value under a vague name (`…_key`) is a key: 16 random characters or more, with digits."""
+    digits = sum(character.isdigit() for character in text)
+    return len(text) >= 16 and digits >= 2 and is_random(text) and not _is_uuid(text)
+
+
+def is_url_token(text: str) -> bool:
+    """Whether the text before the host of an address is a token, not a user name."""
+    return len(text) >= 20 and is_key(text)
 
 
 def is_password(text: str) -> bool:
     """Whether a value under a name for passwords is one: shorter than a key, but no word and no expression."""
-    return len(text) >= 6 and _is_mixed(text) and entropy(text) >= 2.2 and _CODE.search(text) is None
+    if len(text) < 6 or not _is_mixed(text) or entropy(text) < 2.2 or is_path(text) or max(text) > "\u024f":
+        return False
+    return not _is_code(text) and _VERSION.fullmatch(text) is None
+
+
+_VERSION = re.compile(
+    r"v?\d+(?:[.:,-]\d+)+[a-z]{0,2}\d{0,2}|\d+(?:\.\d+)?(?:ms|s|m|h|px|em|rem|kb|mb|%)?|[A-Z]\w+[a-z]\(\w*|\d+[A-Z]?"
+)
 
 
 def is_given(text: str) -> bool:
     """Whether the text in the place of a password is one; any text is, except placeholders."""
-    return _CODE.search(text) is None
+    return not _is_code(text)
 
 
 def is_key_body(text: str) -> bool:
     """Whether a block holds a key: a line of it, not only the words BEGIN and END."""
-    return re.search(r"[A-Za-z0-9+/]{40}", text) is not None
+    return re.search(r"[A-Za-z0-9+/]{32}", text) is not None
+
+
+def is_basic(text: str) -> bool:
+    """Whether a text is a user name and a password in base64, as HTTP and Docker send them."""
+    try:
+        decoded = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return False
+    name, colon, password = decoded.partition(":")
+    return bool(colon and password) and decoded.isprintable() and not is_placeholder(password) and len(name) < 200
+
+
+def is_cookie(text: str) -> bool:
+    """Whether one of the values of a cookie header is a key."""
+    return any(is_random(pair.partition("=")[2]) and len(pair.partition("=")[2]) >= 16 for pair in text.split("; "))
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is a path, an address or an ARN: mostly words between slashes."""
+    if _NAMED_PLACE.match(text) is not None:
+        return True
+    if "/" not in text and _PATH_START.match(text) is None:
+        return False
+    pieces = [piece for piece in re.split(r"[\\/]+", text) if piece]
+    words = sum(_PATH_WORD.fullmatch(piece) is not None for piece in pieces)
+    numbers = sum(_PATH_NUMBER.fullmatch(piece) is not None for piece in pieces)
+    return words > 0 and (words + numbers) * 2 >= len(pieces)
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def _is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
 
 
 def _is_mixed(text: str) -> bool:
@@ -81,4 +157,11 @@ def _is_mixed(text: str) -> bool:
 
 
 def _is_expression(text: str) -> bool:
-    return _CODE.search(text) is not None or _IDENTIFIER.fullmatch(text) is not None
+    return _is_code(text) or _IDENTIFIER.fullmatch(text) is not None
+
+
+def _is_code(text: str) -> bool:
+    if _CODE.search(text) is not None:
+        return True
+    call = _CALL.match(text)
+    return call is not None and (_IDENTIFIER.fullmatch(call[0]) is not None)

@@ -1,7 +1,7 @@
 """Walks whatever is exported: values of the model, plain JSON values, exact JSON, files that are text.
 
 Everything keeps its type and its order; exact JSON keeps every byte besides the strings that held a secret. Times,
-numbers and binary contents are passed over.
+numbers and binary contents are not looked at, except the text chunks of a PNG.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from turnlog.redact.masking import SHORTEST_TOKEN, mask_named, mask_text
+from turnlog.redact import pictures
+from turnlog.redact.masking import Span, find_named, find_secrets, find_web_keys, mask_spans, mask_text
+from turnlog.redact.names import secret_name
+from turnlog.redact.triggers import SHORTEST_TOKEN
 
 AnyT = TypeVar("AnyT")
 
@@ -23,6 +26,13 @@ _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s{0,100}:)?|}')
 """A string of JSON, and whether it names a field; and where fields end."""
 
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
+
+_PNG = base64.b64encode(pictures.SIGNATURE)[:10].decode()
+"""How the base64 of a PNG begins."""
+
+_NAMING = frozenset(("name", "Name", "key", "Key", "variable", "parameter"))
+_VALUES = ("value", "Value")
+"""Fields that name the field `value` next to them: `{"name": "API_KEY", "value": "…"}`."""
 
 
 class Masked(NamedTuple):
@@ -74,9 +84,10 @@ class Redactor:
     def _mapping(self, value: dict[Any, Any], place: str, _name: str) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
         same = True
+        beside = _name_beside(value)
         for key, item in value.items():
             named = self._free_name(key, f"{place} (a name)", made)
-            made[named] = self._walk(item, f"{place}.{named}", str(key))
+            made[named] = self._walk(item, f"{place}.{named}", _told_name(str(key), beside))
             same = same and named is key and made[named] is item
         return value if same else made
 
@@ -103,64 +114,76 @@ class Redactor:
 
     def _json(self, data: bytes, place: str, name: str = "") -> bytes:
         text = data.decode(errors="surrogateescape")
-        names = [name]
+        names = [name, ""]
 
         def replace(match: re.Match[str]) -> str:
             return self._json_string(match, place, names)
 
         masked = _STRING.sub(replace, text)
+        if '"kty"' in masked:
+            masked = self._masked(masked, find_web_keys(masked), place)
         return data if masked == text else masked.encode(errors="surrogateescape")
 
     def _json_string(self, match: re.Match[str], place: str, names: list[str]) -> str:
         content = match[1]
         if content is None:
-            names[0] = ""
+            names[:] = ["", ""]
             return match[0]
         text = _unescape(content) if "\\" in content else content
         if match[2] is not None:
             names[0] = text
             masked = self._text(text, f"{place} (a name)", "") if len(text) >= SHORTEST_TOKEN else text
         else:
-            masked = self._text(text, f"{place}.{names[0]}" if names[0] else place, names[0])
+            name = names[0]
+            masked = self._text(text, f"{place}.{name}" if name else place, _told_name(name, names[1]))
+            if name in _NAMING:
+                names[1] = text
         return match[0] if masked is text else msgspec.json.encode(masked).decode() + (match[2] or "")
 
     def _text(self, value: str, place: str, name: str) -> str:
         if value.startswith("data:"):
             return self._data_url(value, place)
-        found: Counter[str] = Counter()
-        masked = mask_named(name, value, found) if name else mask_text(value, found)
-        self._note(place, found)
-        return masked if found else value
+        if value.startswith(_PNG):
+            return self._base64(value, place)
+        spans = find_named(name, value) if name else find_secrets(value)
+        return self._masked(value, spans, place) if spans else value
+
+    def _masked(self, text: str, spans: list[Span], place: str) -> str:
+        """The text with these spans masked. Adds them to the report."""
+        if not spans:
+            return text
+        # A secret may also be in the name of a field that names the place.
+        self._found.setdefault(mask_text(place), Counter()).update(span.rule for span in spans)
+        return mask_spans(text, spans)
 
     def _data_url(self, value: str, place: str) -> str:
         head = _DATA_URL.match(value)
         if head is None:
             return self._noted(value, place)
+        content = value[head.end() :]
+        masked = self._base64(content, place)
+        return value if masked is content else head[0] + masked
+
+    def _base64(self, value: str, place: str) -> str:
         try:
-            content = base64.b64decode(value[head.end() :], validate=True)
+            content = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
             return self._noted(value, place)
         masked = self._bytes(content, place, "")
-        return value if masked is content else head[0] + base64.b64encode(masked).decode()
+        return value if masked is content else base64.b64encode(masked).decode()
 
     def _noted(self, value: str, place: str) -> str:
-        found: Counter[str] = Counter()
-        masked = mask_text(value, found)
-        self._note(place, found)
-        return masked if found else value
+        return self._masked(value, find_secrets(value), place)
 
     def _bytes(self, value: bytes, place: str, _name: str) -> bytes:
+        if value.startswith(pictures.SIGNATURE):
+            return pictures.mask_png(value, lambda text: self._noted(text, place))
         try:
             text = value.decode()
         except UnicodeDecodeError:
             return value
         masked = self._noted(text, place)
         return value if masked is text else masked.encode()
-
-    def _note(self, place: str, found: Counter[str]) -> None:
-        if found:
-            # A secret may also be in the name of a field that names the place.
-            self._found.setdefault(mask_text(place), Counter()).update(found)
 
     _walks: ClassVar[dict[type, Callable[[Redactor, Any, str, str], Any]]] = {
         str: _text,
@@ -170,6 +193,16 @@ class Redactor:
         bytes: _bytes,
         msgspec.Raw: _raw,
     }
+
+
+def _name_beside(value: dict[Any, Any]) -> str:
+    """The name that a field of this object gives to the field `value`."""
+    return next((str(item) for key, item in value.items() if key in _NAMING and type(item) is str), "")
+
+
+def _told_name(name: str, beside: str) -> str:
+    """The name by which a value is judged: its own, or the one that the field beside it gives."""
+    return beside if beside and name in _VALUES and secret_name(beside) is not None else name
 
 
 def _unescape(content: str) -> str:

@@ -1,0 +1,187 @@
+"""Secrets that are recognised by their name: how such names end, and what separates a name from its value.
+
+The same names are used for JSON fields, where the name is known, and for text, where it must be found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from turnlog.redact.placeholders import is_basic, is_cookie, is_given, is_key, is_password, is_placeholder, is_random
+from turnlog.redact.rules import HEADERS
+
+
+class Name(NamedTuple):
+    """How the name of a kind of secret ends, in any language."""
+
+    rule: str
+    pattern: re.Pattern[str]
+    value: re.Pattern[str]
+    """The shape of what has this name."""
+    check: Callable[[str], bool]
+
+
+_QUOTED = r"""(?<=["'`])[^\s"'`\\\x1b]{%d,512}(?=\\{0,3}["'`])"""
+
+
+def _value(least: int) -> str:
+    """A value of so many characters: up to the quote that ends it, or up to where a language would end it."""
+    return rf"""{_QUOTED % least}|[^\s"'`,;&|<>\\\x1b]{{{least},512}}"""
+
+
+_PASSWORD = (
+    # May hold what ends a value elsewhere (`a=1&b=2`, `a=1;b=2`), unless another value follows.
+    rf"""{_QUOTED % 6}|(?:[^\s"'`,;&\\<\x1b]|[,;&](?=[^\s"'`\\])(?!\w{{1,30}}=)){{6,256}}"""
+)
+
+_LINE = re.compile(r"""[^\s"'`\\\x1b]{10,512}(?=\s|\\|\Z)""")
+"""A value in an env file, up to the end of the line."""
+
+_MORE = r"(?:[_-]?(?:key|base|value|prod|production|dev|test|staging|live|local|\d{1,3}))?"
+
+_KEYS = (
+    r"api[_-]?key|secret[_-]?key|access[_-]?key|private[_-]?key|encryption[_-]?key|signing[_-]?key|master[_-]?key"
+    r"|auth[_-]?key|account[_-]?key|app[_-]?key|preshared[_-]?key|secret|(?<!publickey)token|credentials?"
+)
+
+
+def _name(rule: str, names: str, value: str, check: Callable[[str], bool], flags: int = re.IGNORECASE) -> Name:
+    return Name(rule, re.compile(rf"(?:{names}){_MORE}\Z", flags), re.compile(value), check)
+
+
+NAMES = (
+    _name("password", "password|passwd|passphrase|passcode|pwd|psk", _PASSWORD, is_password),
+    # A word of its own, and not the end of `bypass` or `compass`.
+    _name("password", r"(?<![A-Za-z])(?i:pass)|(?<=[a-z0-9])Pass", _value(6), is_password, 0),
+    _name("cookie", "cookie", _value(16), is_cookie),
+    Name("bundler-credentials", re.compile(r"contribsys_{1,2}com\Z", re.IGNORECASE), re.compile(_value(17)), is_given),
+    Name("docker-auth", re.compile(r"(?<![\w.-])auth\Z"), re.compile(_value(8)), is_basic),
+    _name("named-secret", rf"{HEADERS}|{_KEYS}", _value(10), is_random),
+    _name("named-key", r"[a-z0-9][_-](?i:key)|[a-z0-9]Key|[A-Z0-9]_KEY", _value(16), is_key, 0),
+)
+"""The first match counts. Names may have more in front: `db_password`."""
+
+_HARMLESS = re.compile(
+    r"(?:public|publishable|pub|primary|foreign|partition|sort|cache|idempotency|object)[_-]?key\Z"
+    r"|(?:continuation|pagination|page|next|prev|last|first|cancellation|sync|stop|eos|bos|pad|mask|start|end)[_-]?token\Z",
+    re.IGNORECASE,
+)
+"""Similar names that hold no secret."""
+
+NAME_ENDS = ("pass", "pwd", "psk", "secret", "token", "credential", "key")
+"""Every name that is looked for in text contains one of them, in lower case."""
+
+
+@lru_cache(maxsize=4096)
+def secret_name(name: str) -> Name | None:
+    """What kind of secret a name holds; None if it holds none. The same few names occur again and again."""
+    if _HARMLESS.search(name):
+        return None
+    return next((each for each in NAMES if each.pattern.search(name)), None)
+
+
+_QUOTE = r"""\\{0,3}["'`]"""
+
+_GAP = r"(?:\s|\\{1,3}[nrt]|[,+>-]){0,40}"
+"""Between two fields of an object, also in escaped JSON and in a diff."""
+
+_ASSIGNMENT = re.compile(
+    rf"(?:pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?:"
+    # apiKey: string = "…", API_KEY: Final[str] = "…", const key string = "…"
+    rf"(?P<typed>(?:\s{{0,2}}:\s{{0,2}}|\s{{1,2}})[&a-z_][\w.<>\[\]|?&' ]{{0,40}}=[ \t]{{0,4}}{_QUOTE})"
+    # {"name": "API_KEY", "value": "…"}, also in YAML and in attributes
+    rf"|(?P<value>(?:{_QUOTE})?{_GAP}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})?)"
+    # define("API_KEY", "…"), ["--token", "…"]
+    rf"|(?P<listed>{_QUOTE}\s{{0,2}},\s{{0,2}}{_QUOTE})"
+    # key: "…", key=…, \"key\": \"…\", user[key]=…
+    rf"|(?P<plain>(?:{_QUOTE})?\]?\s{{0,4}}(?::=|=>|=(?!=)|:)\s{{0,4}}(?:{_QUOTE})?)"
+    # <key>apiKey</key> <string>…</string>
+    rf"|(?P<property></key>{_GAP}<string>)"
+    # <password>…</password>
+    r"|(?P<element>(?:\s[^<>]{0,100})?>)"
+    # --password …, setx API_KEY …
+    r"""|(?P<argument>\s{1,4}(?:--body\s{1,4}|-b\s{1,4}|--value\s{1,4})?["']?)"""
+    r")"
+)
+"""The end of a name, and what separates it from its value. For text in lower case."""
+
+_BEFORE = {
+    "value": re.compile(
+        rf"(?:name|key|variable|parameter)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})?\Z", re.IGNORECASE
+    ),
+    "property": re.compile(r"<key>\Z"),
+    "element": re.compile(r"<(?:[\w-]{1,30}:)?\Z"),
+    "argument": re.compile(r"(?<![\w.])(?:(?:setx|setenv|set|ENV|set -\w{1,4}) {1,4}|--)\Z"),
+}
+"""What must be before a name that is followed by markup, a space or another field."""
+
+_ELEMENTS = ("element", "property")
+
+_LONGEST_NAME = 64
+_LONGEST_BEFORE = 48
+
+
+class Assignment(NamedTuple):
+    """A value in a text, and the rule of its name."""
+
+    start: int
+    end: int
+    rule: str
+
+
+def find_assignments(text: str, lowered: str) -> Iterator[Assignment]:
+    """The secrets in a text that have telling names. `lowered` is the text in lower case, with the same length."""
+    position = 0
+    while (match := _ASSIGNMENT.search(lowered, position)) is not None:
+        position = match.end()
+        found = _secret_at(text, match)
+        if found is not None:
+            yield found
+            position = found.end
+
+
+def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
+    between = match.lastgroup or ""
+    head = _head(text, match.start())
+    name = secret_name(text[head : match.start(between)])
+    if name is None or not _is_announced(text, head, match, between):
+        return None
+    is_variable = between == "plain" and match[between] == "=" and text[head : match.start(between)].isupper()
+    value = (is_variable and _LINE.match(text, match.end())) or name.value.match(text, match.end())
+    if not value or (between in _ELEMENTS and not text.startswith("</", value.end())):
+        return None
+    if is_placeholder(value[0]) or not name.check(value[0]):
+        return None
+    return Assignment(value.start(), value.end(), name.rule)
+
+
+def _head(text: str, end: int) -> int:
+    """The start of the name whose last word starts here."""
+    start, least = end, max(0, end - _LONGEST_NAME)
+    while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-."):
+        start -= 1
+    # The letter of an escaped line end is not part of the name, and neither are the dashes of an option.
+    if start and text[start - 1] == "\\" and text[start] in "nrt":
+        start += 1
+    while start < end and text[start] == "-":
+        start += 1
+    return start
+
+
+def _is_announced(text: str, head: int, match: re.Match[str], between: str) -> bool:
+    before = _BEFORE.get(between)
+    if before is not None:
+        return before.search(text[max(0, head - _LONGEST_BEFORE) : head]) is not None
+    if between != "plain":
+        return True
+    sign = match["plain"]
+    # `arn:aws:secretsmanager:eu-west-1:123456789012:secret:…` is a path, and `PASS: test_till` a report.
+    if ":" not in sign:
+        return True
+    if head and text[head - 1] == ":":
+        return False
+    bare = text[head : match.start(between)].lower() == "pass"
+    return not bare or sign[-1] in "\"'`"

@@ -1,0 +1,87 @@
+"""Which rules can match a text, by their literals. Most texts contain none, so this is most of the cost of redaction.
+
+One pass looks for the beginnings of tokens, one for other literals, one for words in any case. Each pass is one
+pattern, a tree of its literals, so that a character that begins no literal is skipped at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from turnlog.redact.names import NAME_ENDS
+from turnlog.redact.rules import RULES, Rule
+
+SHORTEST_TOKEN = 15
+"""No secret with a shape of its own has fewer characters."""
+
+
+def _shortest_beginnings(literals: Iterable[str]) -> list[str]:
+    """The literals that do not begin with another one."""
+    kept: list[str] = []
+    for literal in sorted(set(literals)):
+        if not (kept and literal.startswith(kept[-1])):
+            kept.append(literal)
+    return kept
+
+
+def _tree(literals: Iterable[str], between: Sequence[str] = ()) -> str:
+    """A pattern for any of these literals, none of which begins with another.
+
+    Args:
+        literals: What to look for.
+        between: Patterns that are inserted after the first character, the second, and so on.
+    """
+    check, later = (between[0], between[1:]) if between else ("", ())
+    branches: list[str] = []
+    for first, same in groupby(sorted(literals), key=itemgetter(0)):
+        rest = [literal[1:] for literal in same]
+        branches.append(re.escape(first) + check + (_tree(rest, later) if any(rest) else ""))
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+_BOUNDARY = r"(?:(?<![A-Za-z0-9]..)|(?<=\\[nrtbf]..)|(?<=%[0-9A-Fa-f]{2}..)|(?<=[\[;0-9]m..)|(?<=\[K..))"
+"""The boundary before a token, checked after its second character, because most characters fail before that."""
+
+_BEGINNINGS = _shortest_beginnings(literal for rule in RULES if rule.begins for literal in rule.literals)
+_BEGINNING = re.compile(_tree(_BEGINNINGS, ["", _BOUNDARY]))
+
+_OF_BEGINNING = {
+    beginning: [rule for rule in RULES if rule.begins and any(each.startswith(beginning) for each in rule.literals)]
+    for beginning in _BEGINNINGS
+}
+
+
+def _literals(any_case: bool) -> list[tuple[str, int]]:
+    rules = [(number, rule) for number, rule in enumerate(RULES) if not rule.begins and rule.any_case is any_case]
+    return [(literal, number) for number, rule in rules for literal in rule.literals]
+
+
+_EXACT = _literals(any_case=False)
+_ANY_CASE = _literals(any_case=True)
+_HAS_EXACT = re.compile(_tree(_shortest_beginnings(literal for literal, _ in _EXACT)))
+_HAS_WORD = re.compile(_tree(_shortest_beginnings([*(literal for literal, _ in _ANY_CASE), *NAME_ENDS])))
+
+
+def has_word(lowered: str) -> bool:
+    """Whether a text in lower case contains a literal of a rule for any case, or the end of a name."""
+    return _HAS_WORD.search(lowered) is not None
+
+
+def tokens_in(text: str) -> Iterator[tuple[int, list[Rule]]]:
+    """The positions at which a token may begin, with the rules to try there, in order."""
+    if len(text) >= SHORTEST_TOKEN:
+        for match in _BEGINNING.finditer(text):
+            yield match.start(), _OF_BEGINNING[match[0]]
+
+
+def rules_for(text: str, lowered: str, words: bool) -> list[Rule]:
+    """The other rules that may match, in order. `words` says whether those for any case may."""
+    found: set[int] = set()
+    if words:
+        found.update([number for literal, number in _ANY_CASE if literal in lowered])
+    if len(text) >= SHORTEST_TOKEN and _HAS_EXACT.search(text) is not None:
+        found.update([number for literal, number in _EXACT if literal in text])
+    return [RULES[number] for number in sorted(found)] if found else []

@@ -1,0 +1,97 @@
+"""A text without what cuts a secret in pieces: terminal colours, percent codes, line ends.
+
+Secrets are looked for in a view and masked in the original text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+_ESCAPED = r"(?:\x1b|\x9b|\\{1,4}(?:u001[bB]|x1[bB]|033|e))"
+_SEQUENCE = (
+    rf"{_ESCAPED}(?:\[[0-9;:?]{{0,20}}[ -/]?[@-~]|\][^\x07\x1b\\\n]{{0,300}}(?:\x07|{_ESCAPED}\\{{1,4}})|[()][0-9A-B])"
+)
+_PERCENT = r"%(?P<code>[2-7][0-9A-Fa-f])"
+
+_MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}")
+
+_INSIDE = r"A-Za-z0-9_+/=.~:$!%-"
+_LINE_END = rf"(?:\r?\n|\\{{1,3}}n)[ \t]{{0,8}}(?=[{_INSIDE}])"
+_RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}")
+_CUT_RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}(?:{_LINE_END}[{_INSIDE}]{{1,2000}}){{1,12}}")
+_WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|(?<=[{_INSIDE}]){_LINE_END}")
+
+_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[")
+
+
+class View(NamedTuple):
+    """A text made of pieces of the original."""
+
+    text: str
+    starts: list[int]
+    """Where each piece begins in the view."""
+    origins: list[int]
+    """Where it begins in the original."""
+    sizes: list[int]
+    """Its length in the original."""
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the original of a place in the view."""
+        first, last = bisect_right(self.starts, start) - 1, bisect_right(self.starts, end - 1) - 1
+        return self._origin(first, start), min(self._origin(last, end), self.origins[last] + self.sizes[last])
+
+    def _origin(self, piece: int, position: int) -> int:
+        size = self.starts[piece + 1] - self.starts[piece] if piece + 1 < len(self.starts) else None
+        if size is not None and size != self.sizes[piece] and position - self.starts[piece] == size:
+            return self.origins[piece] + self.sizes[piece]
+        return self.origins[piece] + position - self.starts[piece]
+
+
+def unmarked(text: str) -> View | None:
+    """The text without control sequences and with decoded percent codes; None if it has neither."""
+    is_marked = "%" in text or "\x1b" in text or "\x9b" in text
+    if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
+        return _view(text, _MARKED)
+    return None
+
+
+def run_end(text: str, start: int) -> int:
+    """The end of the run of token characters that starts here."""
+    run = _RUN.match(text, start)
+    return start + 1 if run is None else run.end()
+
+
+def cut_run(text: str, start: int) -> View | None:
+    """The token characters from here on without up to twelve line ends; None if no line ends among them."""
+    run = _CUT_RUN.match(text, start)
+    return None if run is None else _view(run[0], _WRAPPED)
+
+
+def unwrapped(text: str) -> View:
+    """The text as in `unmarked`, and without line ends between token characters."""
+    return _view(text, _WRAPPED)
+
+
+def _view(text: str, cuts: re.Pattern[str]) -> View:
+    view = View("", [], [], [])
+    pieces: list[str] = []
+    length = end = 0
+
+    def add(piece: str, origin: int, size: int) -> None:
+        nonlocal length
+        if piece:
+            view.starts.append(length)
+            view.origins.append(origin)
+            view.sizes.append(size)
+            pieces.append(piece)
+            length += len(piece)
+
+    for match in cuts.finditer(text):
+        add(text[end : match.start()], end, match.start() - end)
+        if match["code"] is not None:
+            add(chr(int(match["code"], 16)), match.start(), 3)
+        end = match.end()
+    add(text[end:], end, len(text) - end)
+    return view._replace(text="".join(pieces))
