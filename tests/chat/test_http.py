@@ -133,4 +133,4 @@ def test_other_paths_and_methods_are_not_ours() -> None:
     with TestClient(plain(Chat(Script(ANSWER)))) as client:
         assert client.get("/else").status_code == 404
         assert client.put("/api/chat", content=post()).status_code == 405
-        assert client.delete("/api/chat/chat").status_code == 404
+        assert client.put("/api/chat/chat").status_code == 404

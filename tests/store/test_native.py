@@ -102,7 +102,7 @@ def test_other_sessions_and_their_messages_are_out_of_reach(store: ToyStore, nat
     with pytest.raises(ConflictError):
         native.save("turnlog:other", [said("u", "user", "forged", 9)])
     with pytest.raises(ConflictError):
-        native.save("toy:s", [said("x", "user", "forged")])
+        native.save("claude-code:s", [said("x", "user", "forged")])
     assert texts(store) == {"u": "hello"}
     assert store.row("SELECT count(*) FROM sessions") == 1
 

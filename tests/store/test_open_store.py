@@ -28,7 +28,7 @@ def named(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
 
 
 def test_a_store_is_made_where_it_is_named(named: str | Path, tmp_path: Path) -> None:
-    with open_store(named) as store:
+    with open_store(named, create=True) as store:
         assert path_of(store) == tmp_path / "new" / "turnlog.db"
         assert store.sessions().items == ()
     assert (tmp_path / "new" / "turnlog.db").is_file()
@@ -36,7 +36,7 @@ def test_a_store_is_made_where_it_is_named(named: str | Path, tmp_path: Path) ->
 
 def test_a_url_with_three_slashes_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with open_store("sqlite:///turnlog.db"):
+    with open_store("sqlite:///turnlog.db", create=True):
         pass
     assert (tmp_path / "turnlog.db").is_file()
 
@@ -69,7 +69,7 @@ def test_an_older_store_is_brought_up_when_it_is_opened(tmp_path: Path) -> None:
     """R-S30: migrations go forwards; an empty file is a store of the oldest schema there is."""
     path = tmp_path / "old.db"
     path.touch()
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         assert store.sessions().items == ()
         assert store.status().schema_version == schema_version()
 
@@ -77,7 +77,7 @@ def test_an_older_store_is_brought_up_when_it_is_opened(tmp_path: Path) -> None:
 def test_a_newer_schema_is_a_clear_error(tmp_path: Path) -> None:
     """R-S30."""
     path = tmp_path / "turnlog.db"
-    open_store(path).close()
+    open_store(path, create=True).close()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 9999")
     connection.close()
@@ -86,7 +86,7 @@ def test_a_newer_schema_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_closed_store_answers_nothing(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "turnlog.db")
+    store = open_store(tmp_path / "turnlog.db", create=True)
     store.sessions()
     store.close()
     with pytest.raises(StoreError, match="closed"):
@@ -114,7 +114,7 @@ def test_many_threads_read_at_once_while_one_writes(tmp_path: Path) -> None:
         except Exception as error:
             problems.append(error)
 
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         readers = [threading.Thread(target=read) for _ in range(4)]
         for reader in readers:
             reader.start()
@@ -129,7 +129,7 @@ def test_many_threads_read_at_once_while_one_writes(tmp_path: Path) -> None:
 
 
 def test_the_connections_of_threads_that_ended_are_closed(tmp_path: Path) -> None:
-    with open_store(tmp_path / "turnlog.db") as store:
+    with open_store(tmp_path / "turnlog.db", create=True) as store:
         for _ in range(5):
             thread = threading.Thread(target=store.status)
             thread.start()
@@ -137,3 +137,14 @@ def test_the_connections_of_threads_that_ended_are_closed(tmp_path: Path) -> Non
         store.status()
         assert isinstance(store, Connections)
         assert len(store._connections) == 1  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+
+
+def test_a_path_without_a_store_is_a_mistake_unless_one_is_to_be_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"no store at .*typo\.db: open_store\(.*, create=True\) makes one"):
+        open_store(tmp_path / "typo.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_names_no_store_is_a_wrong_type() -> None:
+    with pytest.raises(TypeError, match="a path or a URL, not by int"):
+        open_store(5)  # pyright: ignore[reportArgumentType]  # the mistake

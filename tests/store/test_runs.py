@@ -30,7 +30,7 @@ def run(id: str, minute: int = 0, **facts: Any) -> Run:
 
 
 def write(path: Path, *found: Run) -> None:
-    with open_store(path) as store:
+    with open_store(path, create=True) as store:
         for each in found:
             store.save_run(each)
 
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    with open_store(path) as opened:
+    with open_store(path, create=True) as opened:
         yield opened
 
 

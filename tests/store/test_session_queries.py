@@ -19,7 +19,6 @@ from turnlog.model import (
     Cost,
     Message,
     Origin,
-    Ownership,
     Project,
     Relationship,
     TextPart,
@@ -262,42 +261,12 @@ def test_a_session_is_found_by_its_ids_without_reading_all(store: Store) -> None
     questions = (
         lambda: store.session("plain:shop"),
         lambda: store.find_session("plain", "shop"),
-        lambda: store.find_session("plain", "shop", Ownership(user="ann")),
         lambda: store.children("plain:shop"),
         lambda: store.message("s1"),
     )
     for ask in questions:
         for statement in statements_of(store, ask):
             assert not re.search(r"SCAN (s|m|sessions|messages)\b(?! USING COVERING)", plan_of(store, statement))
-
-
-def test_owners_are_told_apart(path: Path) -> None:
-    """R-C6, R-C12, R-C13, R-C15: by user, team (newest first), task; one agent's id may belong to several."""
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.executemany(
-            "INSERT INTO owners (key, user, team, task, machine) VALUES (?, ?, ?, ?, ?)",
-            [(2, "ann", "red", "t1", "m1"), (3, "bob", "red", "t2", "m2"), (4, "cy", "blue", "", "")],
-        )
-        for owner, external_id, minute in [(2, "x", 5), (3, "y", 6), (4, "x", 7), (3, "z", 4)]:
-            connection.execute(
-                "INSERT INTO sessions (owner_key, agent, external_id, updated_at) VALUES (?, 'plain', ?, ?)",
-                (owner, external_id, int(at(minute).timestamp() * 1000)),
-            )
-    connection.close()
-    with open_store(path) as store:
-        assert ids(store, SessionFilter(team="red")) == ["y", "x", "z"]
-        assert ids(store, SessionFilter(user="bob")) == ["y", "z"]
-        assert ids(store, SessionFilter(task="t1")) == ["x"]
-        assert ids(store, SessionFilter(machine="m2")) == ["y", "z"]
-        ann = Ownership(user="ann", team="red", task="t1", machine="m1")
-        found = store.find_session("plain", "x", ann)
-        assert found is not None
-        assert found.ownership == ann
-        other = store.find_session("plain", "x", Ownership(user="cy", team="blue"))
-        assert other is not None
-        assert other.ownership == Ownership(user="cy", team="blue")
-        assert store.find_session("plain", "x", Ownership(user="nobody")) is None
 
 
 def test_equal_ids_of_two_agents_do_not_collide(path: Path) -> None:

@@ -152,7 +152,7 @@ def test_the_change_sequence_tells_what_is_new(store: Store, logs: Path, tmp_pat
 
 
 def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
-    with open_store(tmp_path / "empty.db") as store:
+    with open_store(tmp_path / "empty.db", create=True) as store:
         assert (store.projects(), store.models(), store.agents(), store.sources()) == ([], [], [], [])
         assert store.diagnostics().items == store.sessions().items == store.tool_calls().items == ()
         assert store.tool_usage() == []

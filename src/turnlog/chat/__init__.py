@@ -4,8 +4,16 @@
 Messages and chunks are those of `turnlog.aisdk`. Only `turnlog.chat.runtimes` knows agents.
 """
 
-from turnlog.chat.endpoint import Chat
-from turnlog.chat.keepers import ChatKeeper, MemoryKeeper, NativeKeeper, session_id_of
+from turnlog.chat.endpoint import Chat, FinishedAnswer
+from turnlog.chat.keepers import (
+    ChatDirectory,
+    ChatKeeper,
+    ChatPage,
+    MemoryKeeper,
+    NativeKeeper,
+    StoredChat,
+    session_id_of,
+)
 from turnlog.chat.loading import (
     UIMessageStore,
     UIPage,
@@ -24,8 +32,11 @@ __all__ = [
     "AnswerFunction",
     "AnswerPlan",
     "Chat",
+    "ChatDirectory",
     "ChatKeeper",
+    "ChatPage",
     "ChatRequest",
+    "FinishedAnswer",
     "FunctionRuntime",
     "Listeners",
     "MemoryKeeper",
@@ -36,6 +47,7 @@ __all__ = [
     "RunRequest",
     "Runtime",
     "SqliteStreamStore",
+    "StoredChat",
     "StoredFrames",
     "StreamStore",
     "Streams",

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
-from typing import Any, Final, Literal
+import warnings
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -31,11 +32,12 @@ from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
 from turnlog.chat.conversion import without_own_metadata
-from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
+from turnlog.chat.keepers import ANYBODY, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime
 from turnlog.chat.streams import Streams
-from turnlog.model.stream import StreamEvent
+from turnlog.model import Ownership
+from turnlog.model.stream import Abort, StreamError, StreamEvent
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,22 @@ ABORT_SECONDS: Final = 10.0
 """How long a runtime may take to stop."""
 
 _SAVE_TRIES: Final = 3
+
+
+Outcome: TypeAlias = Literal["finished", "failed", "stopped"]
+"""How an answer ended; one that waits for the page has finished."""
+
+
+class FinishedAnswer(NamedTuple):
+    """An answer that has ended and is saved."""
+
+    request: RunRequest
+    message: UIMessage
+    """The whole message, also what was there before it was continued."""
+    outcome: Outcome
+
+
+FinishFunction: TypeAlias = Callable[[FinishedAnswer], Awaitable[None]]
 
 
 class Chat:
@@ -59,6 +77,7 @@ class Chat:
         *,
         tools: Literal["dynamic", "named"] = "dynamic",
         error_text: ErrorText = generic_error_text,
+        on_finish: FinishFunction | None = None,
     ) -> None:
         """Put a backend together.
 
@@ -69,14 +88,26 @@ class Chat:
                 resume and stop them.
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
             error_text: What the page is sent for an exception of the runtime; "An error occurred." by default.
+            on_finish: Called with every answer once it has ended and is saved. What it raises is logged.
+
+        Raises:
+            TypeError: The runtime, the keeper or the streams are not what they must be.
         """
-        self._runtime: Runtime = FunctionRuntime(runtime) if callable(runtime) else runtime
+        self._runtime = _runtime_of(runtime)
+        _require(keeper, ("load", "save"), "keeper", "NativeKeeper(path), MemoryKeeper() or a class with load and save")
+        _require(streams, ("reserve",), "streams", "Streams(SqliteStreamStore(path))")
+        self._on_finish = on_finish
         self._keeper: ChatKeeper = MemoryKeeper() if keeper is None else keeper
         self._streams = Streams() if streams is None else streams
         self._tools: Literal["dynamic", "named"] = tools
         self._error_text = error_text
 
-    async def post(self, data: bytes | str, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
+    # `owner` is whoever asks: a chat that is somebody else's is a NotFoundError, as if it did not exist. None is
+    # anybody. It needs a keeper that knows owners (`ChatDirectory`).
+
+    async def post(
+        self, data: bytes | str, *, version: Version = 7, owner: Ownership | None = None, dependencies: Any = None
+    ) -> AsyncGenerator[bytes, None]:
         """Parse the body of a request and begin to answer it; the bytes of the stream.
 
         Raises:
@@ -84,38 +115,74 @@ class Chat:
             Exception: As `answer`.
         """
         request = parse_chat_request(data, version=version)
-        return await self.answer(request, version=version)
+        return await self.answer(request, version=version, owner=owner, dependencies=dependencies)
 
-    async def answer(self, request: ChatRequest, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
+    async def answer(
+        self, request: ChatRequest, *, version: Version = 7, owner: Ownership | None = None, dependencies: Any = None
+    ) -> AsyncGenerator[bytes, None]:
         """Begin to answer a request; the bytes of the stream.
 
         The chat's stream is reserved first, so that of two requests at once only one reads and changes the chat.
 
+        Args:
+            request: What the page sent.
+            version: The page's AI SDK.
+            owner: Who asks; a new chat becomes theirs.
+            dependencies: Anything that the runtime and its tools get as `RunRequest.dependencies`.
+
         Raises:
             ShapeError: It does not fit the chat (HTTP 400).
-            NotFoundError: It is about a message that the chat does not have (HTTP 404).
-            ConflictError: The chat is being answered (HTTP 409).
+            NotFoundError: It is about a message that the chat does not have, or the chat is somebody else's (HTTP 404).
+            ConflictError: The chat is being answered, or was deleted (HTTP 409).
             Exception: What the keeper raised; nothing was begun.
         """
+        await self._check(request.chat_id, owner)
         stream_id = await self._streams.reserve(request.chat_id, version)
         try:
             plan = plan_answer(await self._keeper.load(request.chat_id), request)
+            if owner is not None:
+                await self.directory.claim(request.chat_id, owner)
             await self._save_plan(request.chat_id, plan)
         except BaseException:
             await self._streams.discard(stream_id)
             raise
-        return await self._start(stream_id, request, plan, version)
+        run = RunRequest(
+            chat_id=request.chat_id,
+            messages=tuple(plan.messages),
+            continued=plan.continued,
+            body=request.body,
+            owner=owner or Ownership(),
+            dependencies=dependencies,
+        )
+        return await self._start(stream_id, run, version)
 
-    async def resume(self, chat_id: str) -> AsyncGenerator[bytes, None] | None:
+    async def resume(self, chat_id: str, *, owner: Ownership | None = None) -> AsyncGenerator[bytes, None] | None:
         """The chat's running stream, from its start; None (HTTP 204) if there is none."""
+        await self._check(chat_id, owner)
         return await self._streams.resume(chat_id)
 
-    async def stop(self, chat_id: str) -> bool:
+    async def stop(self, chat_id: str, *, owner: Ownership | None = None) -> bool:
         """End the running answer in a valid way, and wait until it is saved; whether one ran."""
+        await self._check(chat_id, owner)
         return await self._streams.stop(chat_id)
 
-    async def messages(self, chat_id: str, *, version: Version = 7) -> list[UIMessage]:
+    async def chats(self, *, owner: Ownership | None = None, limit: int = 50, cursor: str | None = None) -> ChatPage:
+        """The owner's chats, the last changed first. Raises ValueError for a cursor that is none."""
+        return await self.directory.chats(owner or ANYBODY, limit=limit, cursor=cursor)
+
+    async def rename(self, chat_id: str, title: str | None, *, owner: Ownership | None = None) -> StoredChat:
+        """Give a chat a title; None takes it away again. Raises NotFoundError."""
+        return await self.directory.rename(chat_id, title, owner or ANYBODY)
+
+    async def delete(self, chat_id: str, *, owner: Ownership | None = None) -> None:
+        """End the running answer, and remove the chat for good: its id cannot be used again. Raises NotFoundError."""
+        await self._check(chat_id, owner)
+        await self._streams.stop(chat_id)
+        await self.directory.delete(chat_id, owner or ANYBODY)
+
+    async def messages(self, chat_id: str, *, version: Version = 7, owner: Ownership | None = None) -> list[UIMessage]:
         """The messages of a chat, for a page to begin with (`useChat({messages})`)."""
+        await self._check(chat_id, owner)
         release = sdk_version(version)
         stored = [without_own_metadata(message) for message in await self._keeper.load(chat_id)]
         if release.major == 7:
@@ -126,19 +193,36 @@ class Chat:
         """End everything that runs, and save it."""
         await self._streams.close()
 
+    @property
+    def directory(self) -> ChatDirectory:
+        """The keeper, if it knows whose chats are; raises TypeError otherwise."""
+        if not isinstance(self._keeper, ChatDirectory):
+            name = type(self._keeper).__name__
+            raise TypeError(f"{name} neither lists chats nor knows their owners: use NativeKeeper(path)")
+        return self._keeper
+
+    def check_version(self, version: Version) -> None:
+        """Warn if pages of this version cannot do what the runtime may ask of them."""
+        if sdk_version(version).major == 5 and getattr(self._runtime, "asks_permission", False):
+            warnings.warn(
+                "AI SDK 5 has no approvals: a call of a tool with needs_permission=True waits for ever. Use version=6",
+                stacklevel=3,
+            )
+
+    async def _check(self, chat_id: str, owner: Ownership | None) -> None:
+        if owner is not None:
+            await self.directory.check(chat_id, owner)
+
     async def _save_plan(self, chat_id: str, plan: AnswerPlan) -> None:
         """Save the question before it is answered."""
         changed = plan.messages[-1:] if plan.is_changed else []
         if changed or plan.retracted:
             await self._keeper.save(chat_id, changed, [message.id for message in plan.retracted])
 
-    async def _start(
-        self, stream_id: str, request: ChatRequest, plan: AnswerPlan, version: Version
-    ) -> AsyncGenerator[bytes, None]:
-        """Start the run of a plan as the reserved stream."""
-        continued = plan.continued
+    async def _start(self, stream_id: str, run: RunRequest, version: Version) -> AsyncGenerator[bytes, None]:
+        """Start a run as the reserved stream."""
+        continued = run.continued
         message_id = generate_message_id() if continued is None else continued.id
-        run = RunRequest(chat_id=request.chat_id, messages=tuple(plan.messages), continued=continued, body=request.body)
         builder = AnswerBuilder(message_id, continued, tools=self._tools)
         writer = ChunkWriter(version, message_id=message_id, continued=continued, tools=self._tools)
         self._streams.run(stream_id, self._answer(run, builder), writer, error_text=self._error_text)
@@ -149,6 +233,7 @@ class Chat:
     async def _answer(self, run: RunRequest, builder: AnswerBuilder) -> AsyncGenerator[StreamEvent, None]:
         """The events of a run. The message that they make is saved when this ends, however it ends."""
         saving = asyncio.create_task(self._save_often(run.chat_id, builder))
+        outcome: Outcome = "failed"
         try:
             async with self._runtime.subscribe(run.chat_id) as events:
                 begin = self._runtime.send if run.continued is None else self._runtime.resume
@@ -157,21 +242,28 @@ class Chat:
                     builder.add(event)
                     yield event
             builder.end()
+            outcome = "stopped" if builder.is_aborted else "failed" if builder.has_failed else "finished"
         except (asyncio.CancelledError, GeneratorExit):
             # A stop cancels the run. A generator that is closed without that has ended before.
+            outcome = "stopped"
             builder.abort()
             raise
         except Exception:
             builder.fail()
             raise
         finally:
-            await _run_to_end(self._end(run.chat_id, builder, saving))
+            await _run_to_end(self._end(run, builder, saving, outcome))
 
-    async def _end(self, chat_id: str, builder: AnswerBuilder, saving: asyncio.Task[None]) -> None:
+    async def _end(self, run: RunRequest, builder: AnswerBuilder, saving: asyncio.Task[None], outcome: Outcome) -> None:
         saving.cancel()
         await asyncio.wait([saving])
-        await self._abort_run(chat_id)
-        await self._save_last(chat_id, builder.message)
+        await self._abort_run(run.chat_id)
+        await self._save_last(run.chat_id, builder.message)
+        if self._on_finish is not None:
+            try:
+                await self._on_finish(FinishedAnswer(run, builder.message, outcome))
+            except Exception:
+                logger.exception("on_finish failed for chat %s", run.chat_id)
 
     async def _abort_run(self, chat_id: str) -> None:
         try:
@@ -214,6 +306,24 @@ async def _run_to_end(work: Coroutine[Any, Any, None]) -> None:
         raise
 
 
+def _runtime_of(given: object) -> Runtime:
+    """The runtime that was given, or that of a function; raise TypeError with what is wrong."""
+    missing = [name for name in ("subscribe", "send", "resume", "abort") if not callable(getattr(given, name, None))]
+    if not missing:
+        return cast("Runtime", given)
+    if callable(given) and not isinstance(given, type):
+        return FunctionRuntime(cast("AnswerFunction", given))
+    raise TypeError(
+        f"a chat is answered by an async generator function or by a runtime, not by {type(given).__name__}"
+        f" (it has no {', '.join(missing)})"
+    )
+
+
+def _require(given: object, methods: tuple[str, ...], name: str, expected: str) -> None:
+    if given is not None and not all(callable(getattr(given, method, None)) for method in methods):
+        raise TypeError(f"{name} cannot be {type(given).__name__}: expected {expected}")
+
+
 # -- the message
 
 
@@ -233,8 +343,13 @@ class AnswerBuilder:
         self.has_begun = False
         """Whether there is anything to save."""
 
+        self.is_aborted = False
+        self.has_failed = False
+
     def add(self, event: StreamEvent) -> None:
         """Apply an event."""
+        self.is_aborted = self.is_aborted or isinstance(event, Abort)
+        self.has_failed = self.has_failed or isinstance(event, StreamError)
         self._read(self._writer.write(event))
 
     def end(self) -> None:

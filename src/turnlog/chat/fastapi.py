@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -12,11 +12,19 @@ from starlette.responses import Response
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MAX_BYTES, ChatHttp, HttpResponse
+from turnlog.chat.http import MAX_BYTES, Caller, ChatHttp, HttpResponse, split_chat_id
+from turnlog.model import Ownership
 
 RequestKey: TypeAlias = Callable[[Request, str], Awaitable[str]]
 """A request and the page's id of a chat -> the server's id (`f"{user}.{chat_id}"`); raises if the user has no access
 (`HTTPException(403)`)."""
+
+
+RequestOwner: TypeAlias = Callable[[Request], Awaitable[Ownership]]
+"""A request -> who sent it (`Ownership(user=…, team=…)`); raises if nobody is known (`HTTPException(401)`)."""
+
+RequestDependencies: TypeAlias = Callable[[Request], Awaitable[Any]]
+"""A request -> what answers and tools get as `RunRequest.dependencies`."""
 
 
 def chat_endpoint(
@@ -25,7 +33,9 @@ def chat_endpoint(
     *,
     version: Version = 7,
     max_bytes: int = MAX_BYTES,
+    owner: RequestOwner | None = None,
     key: RequestKey | None = None,
+    dependencies: RequestDependencies | None = None,
 ) -> APIRouter:
     """The routes of a chat page, for `app.include_router`; the chats are closed when the application shuts down.
 
@@ -34,8 +44,17 @@ def chat_endpoint(
         path: Where pages post to (`new DefaultChatTransport({api: path})`); the other routes are below it.
         version: The pages' AI SDK: 5, 6, 7 or an exact release.
         max_bytes: How large a request may be.
-        key: Maps ids to the user's own. Without it, everybody who reaches the server has the same chats.
+        owner: Says who sends a request. A chat belongs to who began it; others get 404. Without `owner` and `key`,
+            everybody who reaches the server has the same chats.
+        key: Maps ids to the user's own, for keepers that know no owners.
+        dependencies: Makes what answers and tools get as `RunRequest.dependencies`; None for none.
+
+    Raises:
+        TypeError: `chat` is none, or there is an `owner` and its keeper knows none.
+        ValueError: There is no such version.
     """
+    if owner is not None:
+        chat.directory  # noqa: B018  # raises for a keeper that knows no owners
     http = ChatHttp(chat, version=version, max_bytes=max_bytes)
 
     @asynccontextmanager
@@ -46,28 +65,54 @@ def chat_endpoint(
     async def find(request: Request, chat_id: str) -> str:
         return chat_id if key is None else await key(request, chat_id)
 
+    async def caller(request: Request) -> Caller:
+        known = None if owner is None else await owner(request)
+        return Caller(known, None if dependencies is None else await dependencies(request))
+
     router = APIRouter(tags=["chat"], lifespan=lifespan)
 
     @router.post(path)
     async def post_message(request: Request) -> Response:
         """Answer a message: the stream of a UI message."""
         kind = request.headers.get("content-type", "")
-        return _response(await http.post(request.stream(), kind, lambda chat_id: find(request, chat_id)))
+        who = await caller(request)
+        return _response(await http.post(request.stream(), kind, lambda chat_id: find(request, chat_id), who))
+
+    @router.get(path)
+    async def list_chats(request: Request) -> Response:
+        """The chats of who asks, the last changed first; `limit` and `cursor` page."""
+        query: bytes = request.scope["query_string"]
+        return _response(await http.chats(query, await caller(request), is_mapped=key is not None))
 
     @router.get(path + "/{chat_id:path}/stream")
     async def resume_stream(request: Request, chat_id: str) -> Response:
         """The stream of the running answer; 204 if there is none."""
-        return _response(await http.resume(await find(request, chat_id)))
+        who = await caller(request)
+        whole, name = split_chat_id(f"{chat_id}/stream", request.scope)
+        if not name:
+            return _response(await http.messages(await find(request, whole), who))
+        return _response(await http.resume(await find(request, chat_id), who))
 
     @router.post(path + "/{chat_id:path}/stop")
     async def stop_answer(request: Request, chat_id: str) -> Response:
         """End the running answer; 204 if there is none."""
-        return _response(await http.stop(await find(request, chat_id)))
+        return _response(await http.stop(await find(request, chat_id), await caller(request)))
 
     @router.get(path + "/{chat_id:path}")
     async def read_messages(request: Request, chat_id: str) -> Response:
         """The messages of a chat."""
-        return _response(await http.messages(await find(request, chat_id)))
+        return _response(await http.messages(await find(request, chat_id), await caller(request)))
+
+    @router.patch(path + "/{chat_id:path}")
+    async def rename_chat(request: Request, chat_id: str) -> Response:
+        """Give a chat a title: `{"title": …}`."""
+        kind, who = request.headers.get("content-type", ""), await caller(request)
+        return _response(await http.rename(await find(request, chat_id), request.stream(), kind, who))
+
+    @router.delete(path + "/{chat_id:path}")
+    async def delete_chat(request: Request, chat_id: str) -> Response:
+        """Remove a chat for good."""
+        return _response(await http.delete(await find(request, chat_id), await caller(request)))
 
     return router
 

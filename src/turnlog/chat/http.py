@@ -6,6 +6,11 @@
 | `GET {path}/{chat id}/stream` | the stream of the answer that is being made; 204 if there is none (R-O22) |
 | `POST {path}/{chat id}/stop` | 200 once the answer has ended and is saved, 204 if none was being made |
 | `GET {path}/{chat id}` | the messages, a list, for a page to begin with |
+| `GET {path}` | the chats of who asks, the last changed first: `{"chats": […], "nextCursor": …}` |
+| `PATCH {path}/{chat id}` | renames a chat: `{"title": …}`, null for none |
+| `DELETE {path}/{chat id}` | 204 once the chat is gone for good |
+
+The last segment of an address counts as it was sent: `a%2Fstream` is the chat `a/stream`, `a/stream` the stream of `a`.
 
 `ChatApp` runs on any ASGI server and can be mounted in any framework; FastAPI's routes are in `turnlog.chat.fastapi`.
 """
@@ -14,17 +19,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
 
 from turnlog.aisdk.codec import encode
+from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.sse import HEADERS
 from turnlog.aisdk.streaming import Receive, Scope, Send, send_stream
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.chat.endpoint import Chat
 from turnlog.chat.requests import parse_chat_request
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
+from turnlog.model import Ownership
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +57,10 @@ class WrongTypeError(Exception):
     """The request's content type is not JSON (HTTP 415)."""
 
 
+class _NoListError(Exception):
+    """The chats of one user cannot be told from those of another (HTTP 405)."""
+
+
 _STATUS: dict[type[Exception], int] = {
     ShapeError: 400,
     NotFoundError: 404,
@@ -56,11 +68,27 @@ _STATUS: dict[type[Exception], int] = {
     TooLargeError: 413,
     WrongTypeError: 415,
     StoreBusyError: 503,
+    _NoListError: 405,
 }
 
 
 ChatKey: TypeAlias = Callable[[str], Awaitable[str]]
 """The page's id of a chat -> the server's, for the user of the request; raises if the user has no access."""
+
+
+class Caller(NamedTuple):
+    """Who sent a request, as the server knows them."""
+
+    owner: Ownership | None = None
+    """None: nobody is told from others."""
+    dependencies: Any = None
+
+
+NOBODY: Final = Caller()
+
+_LARGEST_PAGE: Final = 200
+
+_LONGEST_TITLE: Final = 1000
 
 
 class ChatHttp:
@@ -73,12 +101,21 @@ class ChatHttp:
             chat: The backend.
             version: The pages' AI SDK: 5, 6, 7 or an exact release.
             max_bytes: How large a request may be.
+
+        Raises:
+            TypeError: `chat` is none.
+            ValueError: There is no such version.
         """
+        if not isinstance(cast("object", chat), Chat):
+            raise TypeError(f"expected a Chat, not {type(chat).__name__}: Chat(answer)")
+        chat.check_version(version)
         self._chat = chat
         self._version = sdk_version(version)
         self._most_bytes = max_bytes
 
-    async def post(self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None) -> HttpResponse:
+    async def post(
+        self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None, caller: Caller = NOBODY
+    ) -> HttpResponse:
         """Answer a message, continue one, or regenerate one. Raises what `key` raises."""
         try:
             _check_type(content_type)
@@ -88,30 +125,85 @@ class ChatHttp:
         if key is not None:
             request = replace(request, chat_id=await key(request.chat_id))
         try:
-            return _streaming(await self._chat.answer(request, version=self._version))
+            stream = await self._chat.answer(
+                request, version=self._version, owner=caller.owner, dependencies=caller.dependencies
+            )
+            return _streaming(stream)
         except Exception as error:
             return _failure(error)
 
-    async def resume(self, chat_id: str) -> HttpResponse:
-        """The running stream."""
+    async def resume(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+        """The running stream; 204 for somebody else's chat too."""
         try:
-            stream = await self._chat.resume(chat_id)
+            stream = await self._chat.resume(chat_id, owner=caller.owner)
         except NotFoundError:
-            stream = None  # It ended and was deleted between two queries.
+            stream = None  # It ended and was deleted between two queries, or is not for the caller to know of.
         return HttpResponse(204, {}) if stream is None else _streaming(stream)
 
-    async def stop(self, chat_id: str) -> HttpResponse:
+    async def stop(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
         """End the running answer."""
-        return HttpResponse(200 if await self._chat.stop(chat_id) else 204, {})
-
-    async def messages(self, chat_id: str) -> HttpResponse:
-        """The messages of the chat; none for an unknown one."""
         try:
-            messages = await self._chat.messages(chat_id, version=self._version)
+            return HttpResponse(200 if await self._chat.stop(chat_id, owner=caller.owner) else 204, {})
         except Exception as error:
             return _failure(error)
-        body = b"[%b]" % b",".join([encode(message) for message in messages])
-        return HttpResponse(200, {"content-type": "application/json", "cache-control": "no-store"}, body)
+
+    async def messages(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+        """The messages of the chat; none for an unknown one."""
+        try:
+            messages = await self._chat.messages(chat_id, version=self._version, owner=caller.owner)
+        except Exception as error:
+            return _failure(error)
+        return _json(b"[%b]" % b",".join([encode(message) for message in messages]))
+
+    async def chats(self, query: bytes, caller: Caller = NOBODY, *, is_mapped: bool = False) -> HttpResponse:
+        """The caller's chats, page by page (`limit`, 50 and at most 200, and `cursor`).
+
+        Args:
+            query: The query string.
+            caller: Who asks.
+            is_mapped: Whether a `key` makes the ids of chats, so that only `owner` could tell whose they are.
+        """
+        try:
+            if is_mapped and caller.owner is None:
+                raise _NoListError("whose chats these are is not known: the server needs owner=")
+            given = dict(parse_qsl(query.decode("latin-1")))
+            limit = given.get("limit", "50")
+            if not (limit.isascii() and limit.isdecimal() and int(limit[:9]) > 0):
+                raise ShapeError("expected a number from 1 on", json_path="limit")
+            try:
+                page = await self._chat.chats(
+                    owner=caller.owner, limit=min(int(limit[:9]), _LARGEST_PAGE), cursor=given.get("cursor")
+                )
+            except ValueError as error:
+                raise ShapeError(str(error), json_path="cursor") from error
+            return _json(encode(page))
+        except TypeError as error:
+            return _failure(_NoListError(str(error)))
+        except Exception as error:
+            return _failure(error)
+
+    async def rename(
+        self, chat_id: str, body: AsyncIterable[bytes], content_type: str, caller: Caller = NOBODY
+    ) -> HttpResponse:
+        """Give a chat a title."""
+        try:
+            _check_type(content_type)
+            title = _parse_title(await self._read(body))
+            return _json(encode(await self._chat.rename(chat_id, title, owner=caller.owner)))
+        except TypeError as error:
+            return _failure(_NoListError(str(error)))
+        except Exception as error:
+            return _failure(error)
+
+    async def delete(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+        """Remove a chat for good."""
+        try:
+            await self._chat.delete(chat_id, owner=caller.owner)
+        except TypeError as error:
+            return _failure(_NoListError(str(error)))
+        except Exception as error:
+            return _failure(error)
+        return HttpResponse(204, {})
 
     async def _read(self, body: AsyncIterable[bytes]) -> bytes:
         chunks, size = list[bytes](), 0
@@ -133,6 +225,23 @@ def _streaming(stream: AsyncGenerator[bytes, None]) -> HttpResponse:
     return HttpResponse(200, HEADERS, stream=stream)
 
 
+def _json(body: bytes) -> HttpResponse:
+    return HttpResponse(200, {"content-type": "application/json", "cache-control": "no-store"}, body)
+
+
+def _parse_title(body: bytes) -> str | None:
+    try:
+        given: Any = parse_json(body)
+    except ValueError as error:
+        raise ShapeError(f"not JSON: {error}") from error
+    if not isinstance(given, dict) or set(cast("dict[str, Any]", given)) != {"title"}:
+        raise ShapeError('expected {"title": …}')
+    title = cast("dict[str, Any]", given)["title"]
+    if title is not None and (not isinstance(title, str) or len(title) > _LONGEST_TITLE):
+        raise ShapeError(f"expected null or a text of at most {_LONGEST_TITLE} characters", json_path="$.title")
+    return title
+
+
 def _failure(error: Exception) -> HttpResponse:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
@@ -143,6 +252,12 @@ def _failure(error: Exception) -> HttpResponse:
 
 ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str]]
 """The request's scope and the page's id of a chat -> the server's id; raises if the user has no access."""
+
+ScopeOwner: TypeAlias = Callable[[Scope], Awaitable[Ownership]]
+"""The request's scope -> who sent it; raises if nobody is known."""
+
+ScopeDependencies: TypeAlias = Callable[[Scope], Awaitable[Any]]
+"""The request's scope -> what answers and tools get as `RunRequest.dependencies`."""
 
 
 class ChatApp:
@@ -156,8 +271,14 @@ class ChatApp:
         version: Version = 7,
         max_bytes: int = MAX_BYTES,
         key: ScopeKey | None = None,
+        owner: ScopeOwner | None = None,
+        dependencies: ScopeDependencies | None = None,
     ) -> None:
         """Serve chats; `version` and `max_bytes` as for `ChatHttp`."""
+        if owner is not None:
+            chat.directory  # noqa: B018  # raises for a keeper that knows no owners
+        self._owner = owner
+        self._dependencies = dependencies
         self._chat = chat
         self._path = path.rstrip("/")
         self._http = ChatHttp(chat, version=version, max_bytes=max_bytes)
@@ -181,21 +302,33 @@ class ChatApp:
         path: str = scope["path"].removeprefix(scope.get("root_path", ""))
         if not path.startswith(self._path):
             return HttpResponse(404, {})
-        chat_id, name = _split(path.removeprefix(self._path).removeprefix("/"))
+        chat_id, name = split_chat_id(path.removeprefix(self._path).removeprefix("/"), scope)
         route = (scope["method"], name)
-        if route == ("POST", "") and not chat_id:
-            headers: dict[bytes, bytes] = dict(scope["headers"])
-            kind = headers.get(b"content-type", b"").decode("latin-1")
-            return await self._http.post(_body(receive), kind, self._key_of(scope))
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        kind = headers.get(b"content-type", b"").decode("latin-1")
+        key, caller = self._key_of(scope), await self._caller_of(scope)
+        if not chat_id:
+            if route == ("POST", ""):
+                return await self._http.post(_body(receive), kind, key, caller)
+            if route == ("GET", ""):
+                return await self._http.chats(scope["query_string"], caller, is_mapped=key is not None)
+            return HttpResponse(405 if path.rstrip("/") == self._path else 404, {})
         answer = {
             ("GET", "stream"): self._http.resume,
             ("POST", "stop"): self._http.stop,
             ("GET", ""): self._http.messages,
+            ("DELETE", ""): self._http.delete,
         }.get(route)
-        if answer is None or not chat_id:
-            return HttpResponse(405 if path.rstrip("/") == self._path else 404, {})
-        key = self._key_of(scope)
-        return await answer(chat_id if key is None else await key(chat_id))
+        own_id = chat_id if key is None else await key(chat_id)
+        if answer is not None:
+            return await answer(own_id, caller)
+        if route == ("PATCH", ""):
+            return await self._http.rename(own_id, _body(receive), kind, caller)
+        return HttpResponse(404, {})
+
+    async def _caller_of(self, scope: Scope) -> Caller:
+        owner = None if self._owner is None else await self._owner(scope)
+        return Caller(owner, None if self._dependencies is None else await self._dependencies(scope))
 
     def _key_of(self, scope: Scope) -> ChatKey | None:
         key = self._key
@@ -208,10 +341,19 @@ class ChatApp:
         return find
 
 
-def _split(rest: str) -> tuple[str, str]:
-    """The id of the chat, which may hold slashes, and the last segment if it names a route."""
+def split_chat_id(rest: str, scope: Scope) -> tuple[str, str]:
+    """The id of the chat, which may hold slashes, and the last segment if it names a route.
+
+    Args:
+        rest: The decoded path behind that of the chats.
+        scope: The request's; its `raw_path` tells a slash from `%2F`, where the server has it.
+    """
     chat_id, _, name = rest.rpartition("/")
-    return (chat_id, name) if chat_id and name in ("stream", "stop") else (rest, "")
+    raw: bytes | None = scope.get("raw_path")
+    is_segment = (
+        raw is None or raw.rpartition(b"?")[0].endswith(f"/{name}".encode()) or raw.endswith(f"/{name}".encode())
+    )
+    return (chat_id, name) if chat_id and name in ("stream", "stop") and is_segment else (rest, "")
 
 
 async def _body(receive: Receive) -> AsyncGenerator[bytes, None]:

@@ -15,23 +15,23 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
-from urllib.parse import quote
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from urllib.parse import quote, unquote
 
 from msgspec.structs import replace
 
+from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.view import ui_message_id
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.errors import NotFoundError
-from turnlog.model import Fate, Message
+from turnlog.model import Fate, Message, Ownership, Session
 from turnlog.model.codec import encode
-from turnlog.paths import database_path
-from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
+from turnlog.store.base import SessionFilter, Store
 from turnlog.store.values import AgentAnswer
-from turnlog.store.writing.native import AGENT, NativeSessions
+from turnlog.store.writing.native import AGENT
 
 
 class ChatKeeper(Protocol):
@@ -52,6 +52,59 @@ class ChatKeeper(Protocol):
         message is saved under the id of the retracted one.
         """
         ...
+
+
+class StoredChat(UIValue, frozen=True, kw_only=True):
+    """What a list shows of a chat."""
+
+    id: str
+    title: str | None = None
+    """What the user called it, else the beginning of the first prompt."""
+    created_at: datetime
+    updated_at: datetime
+    ownership: Ownership = Ownership()
+
+
+class ChatPage(UIValue, frozen=True, kw_only=True):
+    """A piece of a list of chats."""
+
+    chats: tuple[StoredChat, ...]
+    next_cursor: str | None = None
+    """Where the next page begins; None on the last page."""
+
+
+@runtime_checkable
+class ChatDirectory(ChatKeeper, Protocol):
+    """A keeper that knows whose chats are, and lists them.
+
+    An `Ownership` names users, teams and tasks. A chat is somebody's if it has every name that this one has: a team's
+    are those of all its users. Every method but `chats` raises NotFoundError for a chat that is not the owner's,
+    exactly as for one that does not exist.
+    """
+
+    async def claim(self, chat_id: str, owner: Ownership) -> None:
+        """Make the chat the owner's if there is none of its id yet."""
+        ...
+
+    async def check(self, chat_id: str, owner: Ownership) -> None:
+        """Do nothing for a chat that is the owner's, and for one that does not exist yet."""
+        ...
+
+    async def chats(self, owner: Ownership, *, limit: int = 50, cursor: str | None = None) -> ChatPage:
+        """The owner's chats, the last changed first. Raises ValueError for a cursor that is none."""
+        ...
+
+    async def rename(self, chat_id: str, title: str | None, owner: Ownership) -> StoredChat:
+        """Give a chat a title; None takes it away again."""
+        ...
+
+    async def delete(self, chat_id: str, owner: Ownership) -> None:
+        """Remove a chat for good; its id cannot be used again."""
+        ...
+
+
+ANYBODY: Final = Ownership()
+"""Whose every chat is."""
 
 
 class MemoryKeeper:
@@ -82,16 +135,26 @@ _ACTIVE = frozenset({Fate.ACTIVE})
 
 
 class NativeKeeper:
-    """Keeps chats in a store. A thread of its own does the work, so that the event loop never waits for the disk."""
+    """Keeps chats in a store, and lists them (`ChatDirectory`).
 
-    def __init__(self, store: Path | str | None = None) -> None:
-        """Open the store at a path, which is created if it does not exist; None for the user's own.
+    A thread of its own does the work, so that the event loop never waits for the disk.
+    """
+
+    def __init__(self, store: Store | Path | str | None = None) -> None:
+        """Keep chats in a store.
+
+        Args:
+            store: An open store, which stays open when the keeper is closed; or a path or URL, as for `open_store`,
+                where a store is made if there is none; None for the user's own.
 
         Raises:
             StoreError: It cannot be opened.
         """
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="chat-keeper")
-        self._chats = self._thread.submit(_StoredChats, database_path() if store is None else Path(store)).result()
+        self._is_own = store is None or isinstance(store, str | Path)
+        if store is None or isinstance(store, str | Path):
+            store = self._thread.submit(open_store, store, create=True).result()
+        self._chats = _StoredChats(store)
 
     async def load(self, chat_id: str) -> list[UIMessage]:
         """The messages of a chat, in order."""
@@ -106,9 +169,39 @@ class NativeKeeper:
         """
         await self._run(lambda: self._chats.save(chat_id, messages, retracted))
 
+    async def claim(self, chat_id: str, owner: Ownership) -> None:
+        """Make the chat the owner's if there is none of its id yet; NotFoundError for somebody else's."""
+        await self._run(lambda: self._chats.claim(chat_id, owner))
+
+    async def check(self, chat_id: str, owner: Ownership) -> None:
+        """Raise NotFoundError for a chat that is somebody else's."""
+        await self._run(lambda: self._chats.check(chat_id, owner))
+
+    async def chats(
+        self, owner: Ownership = ANYBODY, *, limit: int = 50, cursor: str | None = None, title: str | None = None
+    ) -> ChatPage:
+        """The owner's chats, the last changed first; with `title`, those whose title contains it in any case."""
+        return await self._run(lambda: self._chats.list(owner, limit, cursor, title))
+
+    async def rename(self, chat_id: str, title: str | None, owner: Ownership = ANYBODY) -> StoredChat:
+        """Give a chat a title; None takes it away again. Raises NotFoundError."""
+        return await self._run(lambda: self._chats.rename(chat_id, title, owner))
+
+    async def delete(self, chat_id: str, owner: Ownership = ANYBODY) -> None:
+        """Remove a chat for good, with its subagents' sessions and the logs of agents that answered it.
+
+        Its id cannot be used again. Raises NotFoundError.
+        """
+        await self._run(lambda: self._chats.delete(chat_id, owner))
+
+    async def change_owner(self, chat_id: str, owner: Ownership) -> StoredChat:
+        """Say whose a chat is from now on. Raises NotFoundError for one that does not exist."""
+        return await self._run(lambda: self._chats.change_owner(chat_id, owner))
+
     def close(self) -> None:
-        """Close the store; the keeper cannot be used afterwards."""
-        self._thread.submit(self._chats.close).result()
+        """Close the store if the keeper opened it; the keeper cannot be used afterwards."""
+        if self._is_own:
+            self._thread.submit(self._chats.close).result()
         self._thread.shutdown()
 
     async def _run(self, work: Callable[[], ResultT]) -> ResultT:
@@ -125,6 +218,26 @@ def _name_of(chat_id: str) -> str:
     return quote(chat_id, safe=" !$&'()*+,;=:@[]{}|^#~", errors="replace")
 
 
+_OWNER_NAMES: Final = ("user", "team", "task", "machine")
+
+
+def _is_of(session: Session, owner: Ownership) -> bool:
+    """Whether the session has every name that the owner has."""
+    names = ((getattr(owner, name), getattr(session.ownership, name)) for name in _OWNER_NAMES)
+    return all(name is None or name == known for name, known in names)
+
+
+def _chat_of(session: Session) -> StoredChat:
+    now = datetime.now(UTC)
+    return StoredChat(
+        id=unquote(session.external_id),
+        title=session.title,
+        created_at=session.created_at or now,
+        updated_at=session.updated_at or now,
+        ownership=session.ownership,
+    )
+
+
 class _Edition(NamedTuple):
     """The stored messages of one message of the page, as it was before or after one of its edits."""
 
@@ -136,9 +249,8 @@ class _Edition(NamedTuple):
 class _StoredChats:
     """The work of a `NativeKeeper`, all of it on one thread."""
 
-    def __init__(self, path: Path) -> None:
-        self._native = NativeSessions(path, price_nanos, price_version())
-        self._store = open_store(path)
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._digests: dict[str, bytes] = {}
         """Id in the store -> digest of the step as it was saved last; the newest `_MAX_DIGESTS` of all chats."""
 
@@ -171,12 +283,48 @@ class _StoredChats:
             if answer is not None:
                 answers |= {step.id: answer for step in new}
         if changed or gone:
-            self._native.save(session_id_of(chat_id), changed, retracted=gone, answers=answers)
+            self._store.save_messages(session_id_of(chat_id), changed, retracted=gone, answers=answers)
         self._remember(saved)
 
     def close(self) -> None:
         self._store.close()
-        self._native.close()
+
+    def claim(self, chat_id: str, owner: Ownership) -> None:
+        if self._find(chat_id) is None:
+            self._store.save_session(session_id_of(chat_id), ownership=owner)
+        else:
+            self.check(chat_id, owner)
+
+    def check(self, chat_id: str, owner: Ownership) -> None:
+        session = self._find(chat_id)
+        if session is not None and not _is_of(session, owner):
+            raise NotFoundError(f"there is no chat {chat_id}")
+
+    def list(self, owner: Ownership, limit: int, cursor: str | None, title: str | None) -> ChatPage:
+        names = {name: getattr(owner, name) for name in _OWNER_NAMES}
+        wanted = SessionFilter(agent=AGENT, native=True, title=title, **names)
+        page = self._store.sessions(wanted, limit=limit, cursor=cursor)
+        return ChatPage(chats=tuple(_chat_of(session) for session in page.items), next_cursor=page.next_cursor)
+
+    def rename(self, chat_id: str, title: str | None, owner: Ownership) -> StoredChat:
+        session = self._owned(chat_id, owner)
+        self._store.annotate(session.id, title=title)
+        return _chat_of(self._store.session(session.id))
+
+    def delete(self, chat_id: str, owner: Ownership) -> None:
+        self._store.forget(self._owned(chat_id, owner).id)
+
+    def change_owner(self, chat_id: str, owner: Ownership) -> StoredChat:
+        return _chat_of(self._store.change_owner(self._owned(chat_id, ANYBODY).id, owner))
+
+    def _owned(self, chat_id: str, owner: Ownership) -> Session:
+        session = self._find(chat_id)
+        if session is None or not _is_of(session, owner):
+            raise NotFoundError(f"there is no chat {chat_id}")
+        return session
+
+    def _find(self, chat_id: str) -> Session | None:
+        return self._store.find_session(AGENT, _name_of(chat_id))
 
     def _changed_steps(self, message: UIMessage, prefix: str) -> list[Message]:
         """The steps of a message that have changed since they were saved last: of a long message hardly any."""

@@ -7,16 +7,27 @@ messages and where they are kept are up to the endpoint.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
 from turnlog.chat.conversion import to_canonical
 from turnlog.errors import ConflictError
-from turnlog.model import Message
-from turnlog.model.stream import Abort, StreamEvent
+from turnlog.model import Message, Ownership
+from turnlog.model.stream import (
+    Abort,
+    Pause,
+    RunFinish,
+    StepStart,
+    StreamError,
+    StreamEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
 
 _MAX_WAITING: Final = 256
 """A source that is so many events ahead lets the listeners run first."""
@@ -36,6 +47,10 @@ class RunRequest(UIValue, frozen=True, kw_only=True):
     """The assistant message to continue, with the page's approvals and outcomes of calls: the last of `messages`."""
     body: dict[str, Any] = {}
     """Other fields that the page sent."""
+    owner: Ownership = Ownership()
+    """Who asks, as the server knows them; every name is None if it was not told (`owner=`)."""
+    dependencies: Any = None
+    """What the server gives to its answers and tools (`dependencies=`): a database, a client, the request."""
 
     @property
     def prompt(self) -> str:
@@ -136,15 +151,72 @@ async def _iter_queue(queue: asyncio.Queue[StreamEvent | _End]) -> AsyncIterator
         raise event.error
 
 
-AnswerFunction: TypeAlias = Callable[[RunRequest], AsyncGenerator[StreamEvent, None]]
-"""An async generator function that yields the events of one run; it is closed when the run is aborted."""
+AnswerFunction: TypeAlias = Callable[[RunRequest], AsyncGenerator[StreamEvent | str, None]]
+"""An async generator function that yields the events of one run, or pieces of its text; it is closed when the run is
+aborted."""
+
+
+def _require_generator(answer: object) -> None:
+    if not callable(answer):
+        raise TypeError(f"an answer is an async generator function, not {type(answer).__name__}")
+    functions = (answer, getattr(answer, "__call__", None))  # noqa: B004  # an object may be called like a function
+    if any(map(inspect.isasyncgenfunction, functions)):
+        return
+    # A function may return a generator that another one makes; it says so, or nobody could tell.
+    if "Async" in str(inspect.signature(answer).return_annotation):
+        return
+    name = getattr(answer, "__qualname__", type(answer).__name__)
+    raise TypeError(f"{name} is no async generator function: write `async def` and `yield` the pieces of the answer")
+
+
+class _Text:
+    """Pieces of text among the events of an answer, as text parts."""
+
+    def __init__(self) -> None:
+        self._open: str | None = None
+        self._parts = 0
+        self._is_ended = False
+
+    def events(self, yielded: object) -> list[StreamEvent]:
+        """The events of what an answer yielded."""
+        if isinstance(yielded, str):
+            begin = self._begin()
+            return [*begin, TextDelta(id=self._open or "", delta=yielded)]
+        if not isinstance(yielded, get_args(StreamEvent)):
+            raise TypeError(f"an answer yielded {type(yielded).__name__}: expected text or a StreamEvent")
+        event = cast("StreamEvent", yielded)
+        self._is_ended = isinstance(event, RunFinish | Pause | StreamError | Abort)
+        return [*self._close(), event]
+
+    def end(self) -> list[StreamEvent]:
+        """What ends an answer of text that did not end itself."""
+        return [*self._close(), RunFinish(stop_reason="stop")] if self._parts and not self._is_ended else []
+
+    def _begin(self) -> list[StreamEvent]:
+        if self._open is not None:
+            return []
+        self._parts += 1
+        self._open = f"text-{self._parts}"
+        start: list[StreamEvent] = [StepStart()] if self._parts == 1 else []
+        return [*start, TextStart(id=self._open)]
+
+    def _close(self) -> list[StreamEvent]:
+        if self._open is None:
+            return []
+        ended, self._open = self._open, None
+        return [TextEnd(id=ended)]
 
 
 class FunctionRuntime:
     """The runtime whose runs are the calls of one function, also to continue a message (`request.continued`)."""
 
     def __init__(self, answer: AnswerFunction) -> None:
-        """Answer every request by this function."""
+        """Answer every request by this function.
+
+        Raises:
+            TypeError: It is no async generator function.
+        """
+        _require_generator(answer)
         self._answer = answer
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._listeners = Listeners()
@@ -173,9 +245,13 @@ class FunctionRuntime:
             await asyncio.wait([run])
 
     async def _run(self, request: RunRequest) -> None:
-        async with aclosing(self._answer(request)) as events:
-            async for event in events:
-                await self._listeners.publish(request.chat_id, event)
+        text = _Text()
+        async with aclosing(self._answer(request)) as yielded:
+            async for each in yielded:
+                for event in text.events(each):
+                    await self._listeners.publish(request.chat_id, event)
+        for event in text.end():
+            await self._listeners.publish(request.chat_id, event)
 
     def _end(self, chat_id: str, run: asyncio.Task[None]) -> None:
         # A callback, not the end of `_run`: a task that is cancelled before its first step never runs.

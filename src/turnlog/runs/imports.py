@@ -252,7 +252,7 @@ def _import_run(store_path: Path, native: NativeSessions, run: Run, is_dated: bo
         summary.histories += 1
     else:
         summary.linked += 1
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         facts = store.run_facts(run.session_id or "", None, None)
         store.save_run(
             msgspec.structs.replace(
@@ -269,7 +269,7 @@ def _import_run(store_path: Path, native: NativeSessions, run: Run, is_dated: bo
 
 def _known(store_path: Path, run: Run) -> Run | None:
     """The run as it was imported before. Raises ConflictError if a run of another origin has its id."""
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         try:
             known = store.run(run.id)
         except NotFoundError:

@@ -221,7 +221,7 @@ def save(store_path: Path, run: Run) -> Run:
     Raises:
         StoreError: It cannot be written.
     """
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         store.save_run(run)
     return run
 
@@ -233,7 +233,7 @@ def forget_run(store_path: Path, run_id: str) -> Run:
         NotFoundError: There is no such run.
         ConflictError: It has not ended.
     """
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         run = store.forget_run(run_id)
     output_path(store_path, run.id).unlink(missing_ok=True)
     return run
@@ -251,7 +251,7 @@ def close_abandoned_runs(store_path: Path) -> list[Run]:
     """
     if not store_path.exists():
         return []
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         closed = store.change_unfinished_runs(
             lambda run: _end_abandoned(store_path, run) if _is_abandoned(run) else None
         )

@@ -126,7 +126,7 @@ def _link(store_path: Path, run: Run, output: Path, named: str | None) -> Run:
     printed = read_output(output)
     run = msgspec.structs.replace(run, agent=run.agent or printed.agent, result=printed.text or run.result)
     problems = _read_new_logs(store_path, run)
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         known = named or (run.session_id if run.log_path is not None else None)
         found = _by_name(store, printed.session_id or known, run.log_path) or _by_time(store_path, store, run)
     if found.log_path is None and printed.session_id is not None:
@@ -255,7 +255,7 @@ def _began_with(session: Session, run: Run) -> bool:
 def _with_facts(store_path: Path, run: Run, *, is_stream: bool) -> Run:
     assert run.session_id is not None
     stream = run.log_path if is_stream else None
-    with open_store(store_path) as store:
+    with open_store(store_path, create=True) as store:
         facts = store.run_facts(run.session_id, *_time_span(run), stream=stream)
     return msgspec.structs.replace(
         run,

@@ -32,6 +32,8 @@ class Settings(NamedTuple):
     """Whether the store is the bundled sample."""
     prompts: bool = False
     """Whether the page may let an agent go on with a session (loopback only, with a token)."""
+    read_only: bool = False
+    """Whether requests that change the store are refused."""
     static_folder: Path = STATIC_FOLDER
     """The built web app."""
 

@@ -60,7 +60,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
     settings = settings or Settings()
     require_token(settings)
     searcher = Searcher(store_path, search_path(store_path))
-    context = Context(open_store(store_path), searcher, settings, progress or PassProgress(), store_path)
+    context = Context(open_store(store_path, create=True), searcher, settings, progress or PassProgress(), store_path)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:

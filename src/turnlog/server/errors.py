@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from turnlog.errors import NotFoundError, StoreBusyError, StoreError
+from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -46,6 +46,10 @@ class InvalidParameterError(Exception):
         self.reason = reason
 
 
+class InvalidBodyError(Exception):
+    """A body that is no JSON."""
+
+
 class _Kind(NamedTuple):
     status: int
     type: str
@@ -53,6 +57,7 @@ class _Kind(NamedTuple):
 
 _STORE_ERRORS: dict[type[Exception], _Kind] = {
     NotFoundError: _Kind(404, "not_found"),
+    ConflictError: _Kind(409, "conflict"),
     StoreBusyError: _Kind(503, "busy"),
     StoreError: _Kind(500, "store"),
 }
@@ -95,6 +100,7 @@ def handle_errors(app: FastAPI) -> None:
         app.add_exception_handler(kind, _store_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(InvalidParameterError, _invalid_parameter)
+    app.add_exception_handler(InvalidBodyError, _invalid_body)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _internal_error)
 
@@ -118,6 +124,10 @@ async def _invalid_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, InvalidParameterError)
     fields = [FieldError(error.field, error.reason)]
     return error_response(422, "invalid_parameter", f"cannot be used: {error.field}", fields)
+
+
+async def _invalid_body(request: Request, error: Exception) -> Response:
+    return error_response(400, "invalid_json", f"the body is not JSON: {error}")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

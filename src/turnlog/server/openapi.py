@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 
+from turnlog.model import Ownership
 from turnlog.model.base import Value
-from turnlog.server import responses
+from turnlog.server import requests, responses
 from turnlog.server.errors import ErrorResponse
 from turnlog.store.usage_report import (
     Dollars,
@@ -29,7 +30,7 @@ _TEMPLATE = "#/components/schemas/{name}"
 
 _UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Value) if field.name == "extra")
 
-RESPONSES: tuple[type[Any], ...] = (
+BODIES: tuple[type[Any], ...] = (
     responses.AgentsResponse,
     responses.ChangePlace,
     responses.DiagnosticPage,
@@ -37,7 +38,10 @@ RESPONSES: tuple[type[Any], ...] = (
     responses.EventRecords,
     responses.FileHistoryResponse,
     responses.HookResponse,
+    responses.MembershipsResponse,
     responses.MessageResponse,
+    requests.MessagesBody,
+    Ownership,
     responses.ModelsResponse,
     responses.OutlineResponse,
     responses.ProjectsResponse,
@@ -47,12 +51,14 @@ RESPONSES: tuple[type[Any], ...] = (
     responses.RunPage,
     responses.RunResponse,
     responses.SearchResponse,
+    requests.SessionBody,
     responses.SessionUpdate,
     responses.SessionItem,
     responses.SessionPage,
     responses.SessionResponse,
     responses.SessionsUpdate,
     responses.StatusResponse,
+    requests.ToolCallBody,
     responses.ToolCallPage,
     responses.ToolsResponse,
     responses.TouchedFiles,
@@ -60,16 +66,26 @@ RESPONSES: tuple[type[Any], ...] = (
     UsageReport,
     responses.WindowPage,
 )
-"""Every body of a response; the types that they hold come with them."""
+"""Every body of a request or a response; the types that they hold come with them."""
 
 
-def responds_with(body: type[Any], *, besides: Mapping[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
-    """A route's `responses`: this answer, where asked for in one of the forms `besides` it, or an error."""
+def responds_with(
+    body: type[Any] | None, *, besides: Mapping[str, Any] | None = None, created: bool = False
+) -> dict[int | str, dict[str, Any]]:
+    """A route's `responses`: this answer, where asked for in one of the forms `besides` it, or an error.
+
+    None: no body, 204. `created`: 201 for what is new.
+    """
+    if body is None:
+        return {204: {"description": "It is done."}, **ERRORS}
     content = {"application/json": {"schema": _reference(body)}, **(besides or {})}
-    return {
-        200: {"description": _first_line(body), "content": content},
-        **ERRORS,
-    }
+    answer = {"description": _first_line(body), "content": content}
+    return {200: answer, **({201: answer} if created else {}), **ERRORS}
+
+
+def takes(body: type[Any]) -> dict[str, Any]:
+    """A route's `openapi_extra`: the body that it takes, which it decodes itself."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": _reference(body)}}}}
 
 
 def streams(*data: type[Any]) -> dict[int | str, dict[str, Any]]:
@@ -134,7 +150,7 @@ _ALWAYS_WHOLE = (UsageReport, UsageRow, UsageTotals, ModelSummary, ProjectSummar
 
 
 def _schemas() -> dict[str, Any]:
-    _, schemas = msgspec.json.schema_components(RESPONSES, schema_hook=_schema_of, ref_template=_TEMPLATE)
+    _, schemas = msgspec.json.schema_components(BODIES, schema_hook=_schema_of, ref_template=_TEMPLATE)
     found = {name: _open(schema) for name, schema in schemas.items()}
     for kind in (*_all_below(StoreValue), *_ALWAYS_WHOLE):
         if kind.__name__ in found:

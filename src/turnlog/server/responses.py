@@ -120,6 +120,12 @@ class SessionItem(Session, frozen=True, kw_only=True):
         )
 
 
+class MembershipsResponse(ResponseBody, frozen=True, kw_only=True):
+    """Where messages stand in their session."""
+
+    items: list[Membership]
+
+
 class SessionPage(ResponseBody, frozen=True, kw_only=True):
     """A piece of the list of sessions."""
 

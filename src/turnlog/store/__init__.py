@@ -14,27 +14,34 @@ if TYPE_CHECKING:
 _SQLITE = "sqlite:///"
 
 
-def open_store(store: str | Path | None = None) -> Store:
-    """Open a store for reading; it is made, empty, when it is not there.
+def open_store(store: str | Path | None = None, *, create: bool = False) -> Store:
+    """Open a store.
 
     Args:
         store: A path; a URL `sqlite:///` and a path (`sqlite:///turnlog.db` is in the current folder,
             `sqlite:////var/turnlog.db` is not); None for the user's own store.
+        create: Whether an empty store is made where there is none; the user's own always is.
 
     Raises:
         SchemaTooNewError: A newer turnlog has written it.
-        StoreError: It is not a store, cannot be opened, or the URL is of a kind that is not known.
+        StoreError: There is none, it is not a store, it cannot be opened, or the URL is of a kind that is not known.
+        TypeError: `store` is neither a path nor a URL.
     """
     from turnlog.store.sqlite import open_sqlite
 
-    return open_sqlite(_path(store))
+    path = _path(store)
+    if store is not None and not create and not path.exists():
+        raise StoreError(f"there is no store at {path}: open_store({str(path)!r}, create=True) makes one")
+    return open_sqlite(path)
 
 
-def _path(store: str | Path | None) -> Path:
+def _path(store: object) -> Path:
     if store is None:
         return database_path()
     if isinstance(store, Path):
         return store
+    if not isinstance(store, str):
+        raise TypeError(f"a store is named by a path or a URL, not by {type(store).__name__}")
     if store.startswith(_SQLITE):
         return Path(store.removeprefix(_SQLITE))
     if "://" in store:

@@ -7,7 +7,7 @@ model: a usage report must start fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, Unpack, get_args
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Ownership,
         RelationshipKind,
         Session,
+        ToolCallPart,
         ToolKind,
         ToolState,
     )
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from turnlog.store.sources import Fingerprint
     from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary, UsageReport
     from turnlog.store.values import (
+        AgentAnswer,
         AgentVersion,
         Annotations,
         AnnotationsChange,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         Run,
         RunFacts,
         SessionChanges,
+        SessionFacts,
         SessionLink,
         SessionPreview,
         SourceInfo,
@@ -100,6 +103,8 @@ class SessionFilter(NamedTuple):
     team: str | None = None
     task: str | None = None
     machine: str | None = None
+    native: bool | None = None
+    """True: only those that programs wrote through turnlog, also chats whose every answer is in an agent's own log."""
     starred: bool | None = None
     archived: bool | None = None
     tag: str | None = None
@@ -122,6 +127,10 @@ class ToolCallFilter(NamedTuple):
     path: str | None = None
     """The file that the call read or wrote."""
     agent: str | None = None
+    call: str | None = None
+    """The id that the agent gave the call; several sessions may have one of it."""
+    message: str | None = None
+    """Id of the message that made the call."""
 
 
 class FileFilter(NamedTuple):
@@ -226,8 +235,8 @@ class Store(Protocol):
         """One session."""
         ...
 
-    def find_session(self, agent: str, external_id: str, ownership: Ownership | None = None) -> Session | None:
-        """The session that an agent knows by this id; of several owners the named one, else the first."""
+    def find_session(self, agent: str, external_id: str) -> Session | None:
+        """The session that an agent knows by this id."""
         ...
 
     def children(self, session_id: str) -> list[Session]:
@@ -259,6 +268,50 @@ class Store(Protocol):
 
     def parents(self, session_ids: Iterable[str]) -> Mapping[str, str]:
         """Id -> id of the parent, of those of these sessions that are subagents and whose parent is stored."""
+        ...
+
+    # -- native sessions: written here, and nowhere else
+
+    def save_session(self, session_id: str, **facts: Unpack[SessionFacts]) -> Session:
+        """Make a session, or change what is known of it; the session as it is then.
+
+        Saving the same again changes nothing. The id is `<agent>:<name>`: the agent is any word in small letters that
+        is no agent whose logs turnlog reads, the name holds no slash.
+
+        Raises ValueError for an id that cannot be one, ConflictError for a session that logs tell of or that was
+        forgotten, StoreBusyError when somebody else has been writing for too long, StoreError when it cannot be
+        written. So do the next two methods.
+        """
+        ...
+
+    def save_messages(
+        self,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        retracted: Collection[str] = (),
+        answers: Mapping[str, AgentAnswer] | None = None,
+    ) -> None:
+        """Write messages, each in place of the one of its id or at the end, and retract others by their ids.
+
+        All of it is one transaction. The session is made if it is new. A message that equals the stored one changes
+        nothing. Another one replaces it, unless its `updated_at` is earlier; calls and results that only the stored one
+        has are kept. Ids are unique in their agent. `answers` says, by the ids of messages, which of them an agent
+        tells of in a log of its own: where that has them, they count there.
+
+        Raises ConflictError for a message that another session holds.
+        """
+        ...
+
+    def save_tool_call(self, session_id: str, message_id: str, call: ToolCallPart) -> Message:
+        """Write a call in place of the one of its id, or as the last part of its message; the message as it is then.
+
+        Raises NotFoundError for a message that the session does not hold, ConflictError for one that no assistant said.
+        """
+        ...
+
+    def change_owner(self, session_id: str, ownership: Ownership) -> Session:
+        """Say whose a session is, also one that logs tell of; a rebuild keeps it."""
         ...
 
     # -- messages and history of one session

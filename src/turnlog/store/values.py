@@ -7,7 +7,7 @@ windows in `store.window`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDic
 
 import msgspec
 
-from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Provenance, Relationship
+from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Ownership, Provenance, Relationship
 from turnlog.model.usage import Usage
 from turnlog.store.base import RunStatus
 
@@ -71,6 +71,25 @@ class AnnotationsChange(TypedDict, total=False):
     archived: bool
     tags: Sequence[str]
     note: str | None
+
+
+class SessionFacts(TypedDict, total=False):
+    """What a program says of a session that it writes itself; what is left out, or None, stays as it is."""
+
+    ownership: Ownership
+    """Whose it is. All of it is replaced."""
+    title: str | None
+    """Without one, the beginning of the first prompt is the title."""
+    cwd: str | None
+    """The folder that it was about; the session's project too, if it is the first."""
+    git_branch: str | None
+    git_commit: str | None
+    created_at: datetime | None
+    """The earliest that was said; now, for a new session."""
+    updated_at: datetime | None
+    """The latest that was said; now, for a new session."""
+    metadata: Mapping[str, Any]
+    """JSON by name, added to what is there."""
 
 
 class PlacedMessage(StoreValue, frozen=True):

@@ -325,6 +325,11 @@ export interface Membership {
   records?: Provenance[];
 }
 
+/** Where messages stand in their session. */
+export interface MembershipsResponse {
+  items: Membership[];
+}
+
 /** A role and ordered parts, as its own records said it. */
 export interface Message {
   id: string;
@@ -371,6 +376,12 @@ export interface MessageRow {
   cost: number | null;
   children: Record<string, string>;
   results: [string, number][];
+}
+
+/** Messages of a session, in their order. */
+export interface MessagesBody {
+  messages?: Message[];
+  retracted?: string[];
 }
 
 /** A model and how often it was called. */
@@ -675,6 +686,21 @@ export interface SearchResponse {
   unindexed: number;
 }
 
+/** A session that a program writes. What is left out, or null, stays as it is. */
+export interface SessionBody {
+  external_id: string;
+  agent?: string;
+  title?: string;
+  summary?: string;
+  cwd?: string;
+  git_branch?: string;
+  git_commit?: string;
+  created_at?: string;
+  updated_at?: string;
+  ownership?: Ownership;
+  metadata?: JsonObject;
+}
+
 /** What a session holds, by its memberships (copies in forks included). */
 export interface SessionCounts {
   messages?: number;
@@ -891,6 +917,12 @@ export interface ToolCall {
   path: string | null;
   input_size: number;
   output_size: number;
+}
+
+/** A tool call, and the message that made it. */
+export interface ToolCallBody {
+  message_id: string;
+  call: ToolCallPart;
 }
 
 /** A piece of the list of tool calls. */

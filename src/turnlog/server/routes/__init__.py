@@ -1,11 +1,12 @@
 """The API's addresses, one module a subject; each function answers from one method of the store."""
 
-from turnlog.server.routes import blobs, live, messages, overview, runs, search, sessions, tool_calls
+from turnlog.server.routes import blobs, live, messages, native, overview, runs, search, sessions, tool_calls
 
 ROUTERS = (
     overview.router,
     live.router,
     sessions.router,
+    native.router,
     messages.router,
     tool_calls.router,
     blobs.router,

@@ -38,6 +38,9 @@ class UsageQuery(QueryParameters):
     project: str | None = None
     model: str | None = None
     session: str | None = None
+    user: str | None = None
+    team: str | None = None
+    task: str | None = None
     format: Literal["json", "csv"] | None = Field(None, description="Without it, what `Accept` asks for.")
 
     def to_filter(self) -> UsageFilter:

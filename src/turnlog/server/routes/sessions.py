@@ -34,6 +34,11 @@ class SessionQuery(QueryParameters):
     until: Moment | None = None
     relationship: Literal["subagent", "fork", "continuation"] | None = None
     parent: str | None = Field(None, description="Id of the session they came out of.")
+    user: str | None = Field(None, description="Whose it is; with `team` and `task`, all of them.")
+    team: str | None = None
+    task: str | None = None
+    machine: str | None = None
+    native: bool | None = Field(None, description="`true`: only those that programs wrote through turnlog.")
     starred: bool | None = None
     archived: bool | None = None
     tag: str | None = None
@@ -150,11 +155,17 @@ async def takes_json(request: Request) -> None:
         raise HTTPException(415, "the body must be application/json")
 
 
+async def may_annotate(request: Request) -> None:
+    """Refuse where nothing may be changed; the sample may be tried out."""
+    if request.app.state.context.settings.read_only:
+        raise HTTPException(403, "this server is for reading only")
+
+
 @router.patch(
     "/sessions/{session_id}",
     tags=["sessions"],
     responses=responds_with(SessionItem),
-    dependencies=[Depends(takes_json)],
+    dependencies=[Depends(takes_json), Depends(may_annotate)],
 )
 def patch_session(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
     """Change what is said about a session: its title, star, tags, note, and whether it is archived."""

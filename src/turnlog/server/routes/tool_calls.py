@@ -39,6 +39,8 @@ class _ToolCallFilters(QueryParameters):
     session: str | None = None
     path: str | None = Field(None, description="The file that the call read or wrote.")
     agent: str | None = None
+    call: str | None = Field(None, description="The id that the agent gave the call.")
+    message: str | None = Field(None, description="Id of the message that made the call.")
 
     def to_filter(self) -> ToolCallFilter:
         """The same for the store."""

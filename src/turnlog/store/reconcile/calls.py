@@ -206,7 +206,7 @@ def _without_call(
 def _spawned(connection: sqlite3.Connection, session_id: str, run: str | None) -> SpawnedSession | None:
     row = connection.execute(
         f"SELECT {BODY_COLUMNS} FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
-        " s.message_key WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? ORDER BY s.position LIMIT 1",
+        " s.message_key WHERE f.agent = ? AND f.external_id = ? ORDER BY s.position LIMIT 1",
         session_id.partition(":")[::2],
     ).fetchone()
     return None if row is None else spawned_session(session_id, _messages_at(connection, [row])[0], run)
@@ -222,7 +222,7 @@ def _free_calls(connection: sqlite3.Connection, session_id: str) -> Iterable[Spa
     }
     rows = connection.execute(
         f"SELECT {BODY_COLUMNS} FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
-        " s.message_key WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? AND m.has_tool_calls = 1"
+        " s.message_key WHERE f.agent = ? AND f.external_id = ? AND m.has_tool_calls = 1"
         " AND EXISTS (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.tool_kind = 'subagent')"
         " ORDER BY s.position",
         session_id.partition(":")[::2],
@@ -355,7 +355,7 @@ def _open_calls(connection: sqlite3.Connection, session_id: str) -> list[tuple[i
     return connection.execute(
         "SELECT p.message_key, p.started_at FROM sessions f JOIN memberships s ON s.session_key = f.key"
         " JOIN parts p ON p.message_key = s.message_key"
-        f" WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? AND p.tool_state IN {_OPEN}",
+        f" WHERE f.agent = ? AND f.external_id = ? AND p.tool_state IN {_OPEN}",
         session_id.partition(":")[::2],
     ).fetchall()
 
@@ -365,7 +365,7 @@ def _stored_end(connection: sqlite3.Connection, session_id: str, call_id: str) -
     row = connection.execute(
         "SELECT p.tool_state, p.completed_at FROM sessions f JOIN memberships s ON s.session_key = f.key"
         " JOIN parts p ON p.message_key = s.message_key"
-        " WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? AND p.tool_call_id = ? LIMIT 1",
+        " WHERE f.agent = ? AND f.external_id = ? AND p.tool_call_id = ? LIMIT 1",
         (*session_id.partition(":")[::2], call_id),
     ).fetchone()
     return None if row is None else _end_in_state(*row)

@@ -165,7 +165,7 @@ def sharing(connection: sqlite3.Connection, ids: set[str]) -> set[int]:
     """Keys of those of these sessions that share messages with others."""
     rows = (
         connection.execute(
-            "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ? AND shares = 1",
+            "SELECT key FROM sessions WHERE agent = ? AND external_id = ? AND shares = 1",
             session_id.partition(":")[::2],
         ).fetchone()
         for session_id in ids
@@ -201,7 +201,7 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
         parent, kind = _best_parent(connection, child)
         agent, _, external_id = child.partition(":")
         connection.execute(
-            "UPDATE sessions SET parent_key = ?, relationship = ? WHERE owner_key = 1 AND agent = ?"
+            "UPDATE sessions SET parent_key = ?, relationship = ? WHERE agent = ?"
             " AND external_id = ? AND (parent_key IS NOT ? OR relationship IS NOT ?)",
             (parent, kind, agent, external_id, parent, kind),
         )

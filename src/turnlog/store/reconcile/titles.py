@@ -54,8 +54,8 @@ class LeafTitles:
             records = [record_id for _, record_id in piece]
             named = [record_id for record_id in records if ":" in record_id]
             rows = self._connection.execute(
-                f"SELECT agent, external_id, active_leaf, {_NAMED_AFTER} FROM sessions WHERE owner_key = 1"
-                f" AND (active_leaf IN ({_marks(records)}) OR {_NAMED_AFTER} IN ({_marks(named)}))",
+                f"SELECT agent, external_id, active_leaf, {_NAMED_AFTER} FROM sessions"
+                f" WHERE (active_leaf IN ({_marks(records)}) OR {_NAMED_AFTER} IN ({_marks(named)}))",
                 (*records, *named),
             )
             found += [

@@ -18,7 +18,7 @@ from turnlog.store import bodies
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.external_content import BlobLoader, WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
-from turnlog.store.keys import session_key
+from turnlog.store.keys import FIND_MESSAGE, session_key
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids, unpack_records
 from turnlog.store.rows import dollars
 from turnlog.store.sqlite.reading import Connections, Span, held, select_span
@@ -26,14 +26,6 @@ from turnlog.store.values import MessagePlace, PlacedMessage, RawRecord
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent
-
-_FIND_MESSAGE = (
-    "WITH RECURSIVE agents (name) AS (SELECT min(agent) FROM messages UNION ALL"
-    " SELECT (SELECT min(agent) FROM messages WHERE agent > name) FROM agents WHERE name IS NOT NULL)"
-    " SELECT found.key FROM agents CROSS JOIN messages found"
-    " ON found.agent = agents.name AND found.external_id = ?"
-)
-"""Ids are unique within an agent: one look-up for each of the few there are, found by hopping along the same index."""
 
 _PLACES = "SELECT s.position, m.external_id, m.role FROM {held} s JOIN messages m ON m.key = s.message_key"
 _BODIES = f"SELECT m.external_id, {BODY_COLUMNS} FROM {{held}} s JOIN messages m ON m.key = s.message_key"
@@ -276,7 +268,7 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[_PlacedRow]) -> dict
 
 def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_PlacedRow]:
     """Every place of a message, the one in the billed session first."""
-    found = connection.execute(_FIND_MESSAGE, (message_id,)).fetchall()
+    found = connection.execute(FIND_MESSAGE, (message_id,)).fetchall()
     rows: list[tuple[Any, ...]] = []
     for key in found:
         rows += connection.execute(

@@ -99,6 +99,7 @@ _CONDITIONS = {
     "team": "s.owner_key IN (SELECT key FROM owners WHERE team = ?)",
     "task": "s.owner_key IN (SELECT key FROM owners WHERE task = ?)",
     "machine": "s.owner_key IN (SELECT key FROM owners WHERE machine = ?)",
+    "native": "s.native = ?",
     "starred": "coalesce(a.starred, 0) = ?",
     "archived": "coalesce(a.archived, 0) = ?",
     "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
@@ -124,11 +125,10 @@ _USED = (
 """Not what was opened and closed again without a word, of which only hooks tell."""
 
 WANTED_SESSIONS = (
-    "json_each(?) w CROSS JOIN owners o CROSS JOIN sessions s ON s.owner_key = o.key"
-    " AND s.agent = json_extract(w.value, '$[0]') AND s.external_id = json_extract(w.value, '$[1]')"
+    "json_each(?) w CROSS JOIN sessions s"
+    " ON s.agent = json_extract(w.value, '$[0]') AND s.external_id = json_extract(w.value, '$[1]')"
 )
-"""Tables of the sessions `s` that `wanted_sessions` names. The index on ids begins with the owner: ids are looked up
-for each of the few owners, instead of scanning all sessions."""
+"""Tables of the sessions `s` that `wanted_sessions` names."""
 
 
 def wanted_sessions(session_ids: Iterable[str]) -> str:
@@ -172,17 +172,10 @@ class SessionQueries(Connections):
         with self._snapshot() as connection:
             return _sessions(connection, _select(connection, "s.key = ?", (session_key(connection, session_id),)))[0]
 
-    def find_session(self, agent: str, external_id: str, ownership: Ownership | None = None) -> Session | None:
-        # By owner, agent and id: the order of the index that holds them.
-        owner, parameters = "1", ()
-        if ownership is not None:
-            owner = "(user, team, task, machine) = (?, ?, ?, ?)"
-            names = (ownership.user, ownership.team, ownership.task, ownership.machine)
-            parameters = tuple(name or "" for name in names)
-        condition = f"s.owner_key IN (SELECT key FROM owners WHERE {owner}) AND s.agent = ? AND s.external_id = ?"
+    def find_session(self, agent: str, external_id: str) -> Session | None:
         with self._snapshot() as connection:
-            found = _select(connection, condition, (*parameters, agent, external_id))
-            return _sessions(connection, found[:1])[0] if found else None
+            found = _select(connection, "s.agent = ? AND s.external_id = ?", (agent, external_id))
+            return _sessions(connection, found)[0] if found else None
 
     def children(self, session_id: str) -> list[Session]:
         with self._snapshot() as connection:
@@ -192,7 +185,7 @@ class SessionQueries(Connections):
             logs = connection.execute("SELECT DISTINCT log_id FROM answers WHERE session_id = ?", (session_id,))
             for (log_id,) in logs.fetchall():
                 agent, _, external_id = log_id.partition(":")
-                condition = "s.owner_key = 1 AND s.agent = ? AND s.external_id = ?"
+                condition = "s.agent = ? AND s.external_id = ?"
                 rows += _select(connection, condition, (agent, external_id))
             found = _sessions(connection, rows)
         return sorted(found, key=lambda child: (child.created_at is None, child.created_at, child.id))
@@ -259,7 +252,9 @@ class SessionQueries(Connections):
 
 def _conditions_of(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
     """The condition that a filter is, and its parameters. Raises NotFoundError for a parent that is not stored."""
-    conditions: list[str] = [_OWN, _USED, _NOT_ANSWERED_ELSEWHERE]
+    conditions: list[str] = [_OWN, _USED]
+    if not wanted.native:
+        conditions.append(_NOT_ANSWERED_ELSEWHERE)
     parameters: list[Any] = []
     for name, condition in _CONDITIONS.items():
         value = getattr(wanted, name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.store.sqlite.changes import ChangeQueries
 from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
+from turnlog.store.sqlite.native import NativeQueries
 from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 class SqliteStore(
+    NativeQueries,
     SessionQueries,
     TurnQueries,
     HistoryQueries,

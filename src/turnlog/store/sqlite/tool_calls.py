@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from turnlog.model import ToolState
 from turnlog.model.parts import OPEN_STATES
 from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
-from turnlog.store.keys import session_key
+from turnlog.store.keys import FIND_MESSAGE, session_key
 from turnlog.store.rows import CHANGING_KINDS, moment, resolve_path, spellings
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.values import (
@@ -58,6 +58,8 @@ _FROM_SESSION = (
     " FROM memberships c CROSS JOIN messages m ON m.key = c.message_key JOIN parts p ON p.message_key = m.key"
     " JOIN sessions s ON s.key = c.session_key"
 )
+
+_OF_MESSAGE = f"p.message_key IN ({FIND_MESSAGE})"
 
 _BEFORE_ALL = -(1 << 62)
 """Positions of what a fork shares and has no copy of are below zero."""
@@ -149,6 +151,11 @@ def _session_calls(
 
 def _plans(wanted: ToolCallFilter) -> list[_Plan]:
     """A file's calls by path, a tool's by name and state (one walk a state), others along their messages' times."""
+    if wanted.call is not None:
+        return [_Plan(_FROM_PARTS, "p.started_at", "p.tool_call_id = ?", (wanted.call,))]
+    if wanted.message is not None:
+        # Its primary key is the way to its parts.
+        return [_Plan(_FROM_PARTS, "p.started_at", f"{_OF_MESSAGE} AND p.type = 'tool-call'", (wanted.message,))]
     if wanted.path is not None:
         return [_Plan(_FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
     if wanted.tool is not None:
@@ -196,6 +203,10 @@ def _conditions_of(wanted: ToolCallFilter, time: str) -> tuple[str, list[Any]]:
         conditions.append(condition)
         values.extend(parameters)
 
+    if wanted.call is not None:
+        add("+p.tool_call_id = ?", wanted.call)
+    if wanted.message is not None:
+        add(f"+{_OF_MESSAGE}", wanted.message)
     if wanted.tool is not None:
         add("+p.tool_name = ?", wanted.tool)
     if wanted.kind is not None:

@@ -231,22 +231,22 @@ class Batch:
 def rebuilding(connection: Connection) -> Generator[None]:
     """Delete everything that was derived from logs, for the body of the `with` to write it anew.
 
-    Native sessions, annotations and tombstones stay. A session keeps its folder where its log does not hold it: Gemini
-    CLI's stands in a file beside the logs, which may be gone by now. The caller owns the transaction.
+    Native sessions, annotations and tombstones stay. A session keeps its owner, and its folder where its log does not
+    hold it: Gemini CLI's stands in a file beside the logs, which may be gone by now. The caller owns the transaction.
     """
-    folders = connection.execute(
+    kept = connection.execute(
         "SELECT project_key, cwd, owner_key, agent, external_id FROM sessions"
-        " WHERE native = 0 AND coalesce(project_key, cwd) IS NOT NULL"
+        " WHERE native = 0 AND (coalesce(project_key, cwd) IS NOT NULL OR owner_key <> 1)"
     ).fetchall()
     _clear_derived(connection)
     yield
-    connection.executemany(_KEEP_FOLDER, folders)
+    connection.executemany(_KEEP, kept)
     connection.execute("INSERT INTO changes (kind, at) VALUES ('rebuilt', ?)", (int(time.time() * 1000),))
 
 
-_KEEP_FOLDER = (
-    "UPDATE sessions SET project_key = coalesce(project_key, ?1), cwd = coalesce(cwd, ?2)"
-    " WHERE owner_key = ?3 AND agent = ?4 AND external_id = ?5 AND (project_key IS NULL OR cwd IS NULL)"
+_KEEP = (
+    "UPDATE sessions SET project_key = coalesce(project_key, ?1), cwd = coalesce(cwd, ?2),"
+    " owner_key = ?3 WHERE agent = ?4 AND external_id = ?5"
 )
 
 

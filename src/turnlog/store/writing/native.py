@@ -1,40 +1,53 @@
 """Native sessions: written by a program through turnlog, and nowhere else, so that the store is their only home.
 
-Neither a pass over logs nor a rebuild changes them. A message that is saved again takes the place of what was saved
-before, when its `updated_at` is later; one that is taken back stays, with the fate `retracted`. Ids are the caller's:
-one that another session holds is refused, since a message would otherwise be changed from a session it is not in.
+Neither a pass over logs nor a rebuild changes them. A session, a message or a tool call that is saved again takes the
+place of what was saved before; what is equal changes nothing. A message that is taken back stays, with the fate
+`retracted`. Ids are the caller's: one that another session holds is refused, since a message would otherwise be changed
+from a session it is not in.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from turnlog.agents.changes import Changes, MessageChange, Placement, SessionChange
-from turnlog.errors import ConflictError
-from turnlog.model import Fate, Message, TextPart
+from turnlog.errors import ConflictError, NotFoundError
+from turnlog.model import Fate, FilePart, Message, Ownership, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource, title_from
+from turnlog.store import bodies
 from turnlog.store.connection import connect, write_transaction
+from turnlog.store.external_content import BlobLoader
+from turnlog.store.frames import BodyReader
+from turnlog.store.keys import find_key
 from turnlog.store.reconcile.lesser_sources import save_answers
-from turnlog.store.values import AgentAnswer
+from turnlog.store.rows import milliseconds
+from turnlog.store.values import AgentAnswer, SessionFacts
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SourceRow
 
 AGENT: Final = "turnlog"
-"""What native sessions have for an agent: their ids are `turnlog:<name>`."""
+"""The agent of chats: their ids are `turnlog:<name>`. Other programs may name themselves."""
 
-_SOURCE: Final = SourceRow(0, AGENT, "", 0, None)
-"""No file tells of them."""
+LONGEST_ID: Final = 512
+"""Characters of the id of a session, a message or a tool call."""
+
+_SESSION_ID: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}:[^/\x00-\x1f\x7f]+")
 
 _HELD: Final = (
     "(SELECT session_key, message_key, position, turn, step FROM memberships"
     " UNION ALL SELECT session_key, message_key, position, turn, step FROM superseded)"
 )
+
+_TEXT_FACTS: Final = ("cwd", "git_branch", "git_commit")
 
 
 class NativeSessions:
@@ -46,6 +59,40 @@ class NativeSessions:
         self._price = price
         self._price_version = price_version
 
+    def save_session(self, session_id: str, facts: SessionFacts) -> None:
+        """Make a session, or change what is known of one; see `Store.save_session`."""
+        with write_transaction(self._connection):
+            self._check(session_id)
+            change = self._described(session_id, facts)
+            if change is not None:
+                self._write(session_id, Changes(sessions={session_id: change}))
+            if "ownership" in facts:
+                change_owner(self._connection, session_id, facts["ownership"])
+
+    def save_messages(
+        self,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        retracted: Collection[str] = (),
+        answers: Mapping[str, AgentAnswer] | None = None,
+    ) -> None:
+        """Write messages in place of those of their ids or at the end; see `Store.save_messages`."""
+        self._save(session_id, lambda: self._renewed(session_id, messages), retracted=retracted, answers=answers)
+
+    def save_tool_call(self, session_id: str, message_id: str, call: ToolCallPart) -> None:
+        """Write a call in place of the one of its id, or behind the message's other parts; see `Store`."""
+
+        def with_call() -> list[Message]:
+            stored = self._stored(session_id.partition(":")[0], message_id)
+            if stored is None or session_id.partition(":")[2] not in self._holders(session_id, message_id):
+                raise NotFoundError(f"session {session_id} holds no message {message_id}")
+            if stored.role != "assistant":
+                raise ConflictError(f"message {message_id} is of the {stored.role}: only an assistant calls tools")
+            return self._renewed(session_id, [replace(stored, parts=_with_call(stored.parts, call), updated_at=None)])
+
+        self._save(session_id, with_call)
+
     def save(
         self,
         session_id: str,
@@ -55,48 +102,150 @@ class NativeSessions:
         metadata: Mapping[str, Any] | None = None,
         answers: Mapping[str, AgentAnswer] | None = None,
     ) -> None:
-        """Write messages, in their order behind those that are there, and take others back by their ids.
+        """Write messages as they are, each joined with what is stored of it (`merge_messages`).
 
-        What `metadata` says of the session is added to what is known of it. `answers` says, by the ids of messages,
-        which of them an agent tells of in a log of its own: where that has them, they count there
-        (`store.reconcile.lesser_sources`).
+        What `metadata` says of the session is added to what is known of it.
 
         Raises:
-            ConflictError: It is no native session, or a forgotten one, or one of the messages is another session's.
+            ConflictError: Logs tell of the session, it was forgotten, or one of the messages is another session's.
             StoreBusyError: Somebody else writes, and did not end.
         """
-        if not session_id.startswith(f"{AGENT}:"):
-            raise ConflictError(f"{session_id} is the name of a session that logs tell of")
-        messages = [_storable(message) for message in messages]
-        with write_transaction(self._connection):
-            self._check(session_id, messages)
-            save_answers(self._connection, session_id, answers or {})
-            batch = Batch(self._connection, self._price, self._price_version)
-            batch.save(_SOURCE, self._changes(session_id, messages, dict(metadata or {})))
-            saved = batch.close()
-            self._retract(session_id, retracted, saved.last_change)
-            self._mark(session_id)
+        self._save(session_id, lambda: messages, retracted=retracted, metadata=metadata, answers=answers)
 
     def close(self) -> None:
         """Close the store."""
         self._connection.close()
 
-    def _check(self, session_id: str, messages: Sequence[Message]) -> None:
+    def _save(
+        self,
+        session_id: str,
+        find_messages: Callable[[], Sequence[Message]],
+        *,
+        retracted: Collection[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        answers: Mapping[str, AgentAnswer] | None = None,
+    ) -> None:
+        with write_transaction(self._connection):
+            self._check(session_id)
+            messages = [_storable(message) for message in find_messages()]
+            self._check_messages(session_id, messages)
+            save_answers(self._connection, session_id, answers or {})
+            if not (messages or retracted or metadata) and find_key(self._connection, session_id) is not None:
+                return
+            sequence = self._write(session_id, self._changes(session_id, messages, dict(metadata or {})))
+            self._retract(session_id, retracted, sequence)
+
+    def _write(self, session_id: str, changes: Changes) -> int:
+        """Write rows; the number of the change."""
+        agent = session_id.partition(":")[0]
+        batch = Batch(self._connection, self._price, self._price_version)
+        # No file tells of them.
+        batch.save(SourceRow(0, agent, "", 0, None), changes)
+        saved = batch.close()
+        self._mark(session_id)
+        return saved.last_change
+
+    # -- what may be written
+
+    def _check(self, session_id: str) -> None:
+        if len(session_id) > LONGEST_ID or not _SESSION_ID.fullmatch(session_id):
+            raise ValueError(
+                f"{session_id[:100]!r} cannot be a session's id: expected <agent>:<name>, the agent in small letters,"
+                f" the name without a slash, up to {LONGEST_ID} characters"
+            )
+        if _has_logs(session_id.partition(":")[0]):
+            raise ConflictError(f"{session_id} is the name of a session that logs tell of")
         query = "SELECT 1 FROM tombstones WHERE session_id = ?"
         if self._connection.execute(query, (session_id,)).fetchone():
             raise ConflictError(f"{session_id} was forgotten")
+        query = "SELECT native FROM sessions WHERE agent = ? AND external_id = ?"
+        row = self._connection.execute(query, session_id.partition(":")[::2]).fetchone()
+        if row is not None and not row[0]:
+            raise ConflictError(f"{session_id} is a session that logs tell of")
+
+    def _check_messages(self, session_id: str, messages: Sequence[Message]) -> None:
         for message in messages:
-            holders = _holders(self._connection, message.id)
+            if not message.id or len(message.id) > LONGEST_ID:
+                raise ValueError(f"{message.id[:100]!r} cannot be a message's id: 1 to {LONGEST_ID} characters")
+            _check_contents(message)
+            holders = self._holders(session_id, message.id)
             if holders and session_id.partition(":")[2] not in holders:
                 raise ConflictError(f"message {message.id} is of another session")
 
+    def _holders(self, session_id: str, message_id: str) -> set[str]:
+        """What the agent calls the sessions that hold a message."""
+        rows = self._connection.execute(
+            f"SELECT s.external_id FROM messages g JOIN {_HELD} m ON m.message_key = g.key"
+            " JOIN sessions s ON s.key = m.session_key WHERE g.agent = ? AND g.external_id = ?",
+            (session_id.partition(":")[0], message_id),
+        )
+        return {name for (name,) in rows}
+
+    # -- what is new
+
+    def _described(self, session_id: str, facts: SessionFacts) -> SessionChange | None:
+        """What the facts add to what is known; None where that is nothing."""
+        columns = "facts_position, created_at, updated_at, cwd, git_branch, git_commit, titles, metadata"
+        row = self._connection.execute(
+            f"SELECT {columns} FROM sessions WHERE agent = ? AND external_id = ?", session_id.partition(":")[::2]
+        ).fetchone()
+        now = datetime.now(UTC)
+        position, created, updated, *texts, titles, metadata = row or (0, None, None, None, None, None, None, None)
+        known: dict[str, Any] = dict(zip(_TEXT_FACTS, texts, strict=True))
+        given = {name: value for name in _TEXT_FACTS if (value := facts.get(name)) is not None}
+        title = title_from(facts.get("title") or "")
+        new_titles: dict[TitleSource, str] = {"custom": title} if title else {}
+        new_metadata = dict(facts.get("metadata") or {})
+        first, last = facts.get("created_at"), facts.get("updated_at")
+        is_known = (
+            row is not None
+            and all(known[name] == value for name, value in given.items())
+            and new_titles.items() <= (msgspec.json.decode(titles) if titles else {}).items()
+            and _holds(msgspec.json.decode(metadata) if metadata else {}, new_metadata)
+            and (first is None or (created is not None and created <= (milliseconds(first) or 0)))
+            and (last is None or (updated is not None and updated >= (milliseconds(last) or 0)))
+        )
+        if is_known:
+            return None
+        return SessionChange(
+            session_id=session_id,
+            position=position + 1,
+            project_path=given.get("cwd"),
+            titles=new_titles,
+            first_at=first or (now if row is None else None),
+            last_at=last or (now if row is None else None),
+            metadata=new_metadata,
+            **given,
+        )
+
+    def _renewed(self, session_id: str, messages: Sequence[Message]) -> list[Message]:
+        """The messages as they are to be stored, without those that say nothing new."""
+        now, agent = datetime.now(UTC), session_id.partition(":")[0]
+        found: list[Message] = []
+        for message in messages:
+            stored = self._stored(agent, message.id)
+            renewed = _renew(stored, message, now)
+            if renewed != stored:
+                found.append(renewed)
+        return found
+
+    def _stored(self, agent: str, message_id: str) -> Message | None:
+        query = "SELECT key FROM messages WHERE agent = ? AND external_id = ?"
+        row = self._connection.execute(query, (agent, message_id)).fetchone()
+        if row is None:
+            return None
+        body = bodies.decode(BodyReader(self._connection).of(row[0]))
+        return bodies.resolve(body, BlobLoader(self._connection))
+
+    # -- rows
+
     def _retract(self, session_id: str, retracted: Collection[str], sequence: int) -> None:
-        name = session_id.partition(":")[2]
+        agent, _, name = session_id.partition(":")
         for change in ("memberships SET fate = ?1, changed_seq = ?2", "superseded SET fate = ?1"):
             self._connection.executemany(
                 f"UPDATE {change} WHERE session_key = (SELECT key FROM sessions WHERE agent = ?3 AND external_id = ?4)"
                 " AND message_key = (SELECT key FROM messages WHERE agent = ?3 AND external_id = ?5)",
-                [(Fate.RETRACTED, sequence, AGENT, name, message_id) for message_id in retracted],
+                [(Fate.RETRACTED, sequence, agent, name, message_id) for message_id in retracted],
             )
 
     def _changes(self, session_id: str, messages: Sequence[Message], metadata: dict[str, Any]) -> Changes:
@@ -124,7 +273,7 @@ class NativeSessions:
                     turn, step = turn + 1, 0
                 elif message.role == "assistant":
                     step += 1
-                at = (position, turn, step)
+                at = known[message.id] = (position, turn, step)
             placement = Placement(
                 session_id=session_id,
                 position=at[0],
@@ -139,19 +288,107 @@ class NativeSessions:
             f"SELECT g.external_id, m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM {_HELD} m"
             " JOIN messages g ON g.key = m.message_key JOIN sessions s ON s.key = m.session_key"
             " WHERE s.agent = ? AND s.external_id = ?",
-            (AGENT, session_id.partition(":")[2]),
+            session_id.partition(":")[::2],
         )
         return {message_id: (position, turn, step) for message_id, position, turn, step in rows}
 
     def _mark(self, session_id: str) -> None:
-        name = session_id.partition(":")[2]
-        self._connection.execute("UPDATE sessions SET native = 1 WHERE agent = ? AND external_id = ?", (AGENT, name))
+        agent, _, name = session_id.partition(":")
+        self._connection.execute("UPDATE sessions SET native = 1 WHERE agent = ? AND external_id = ?", (agent, name))
         for table in ("memberships", "superseded"):
             self._connection.execute(
                 f"UPDATE {table} SET source_key = NULL WHERE source_key = 0 AND session_key ="
                 " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)",
-                (AGENT, name),
+                (agent, name),
             )
+
+
+def change_owner(connection: sqlite3.Connection, session_id: str, ownership: Ownership) -> None:
+    """Say whose a stored session is. The caller owns the transaction."""
+    names = tuple((getattr(ownership, name) or "") for name in ("user", "team", "task", "machine"))
+    query = "SELECT key FROM owners WHERE (user, team, task, machine) = (?, ?, ?, ?)"
+    row = connection.execute(query, names).fetchone()
+    if row is None:
+        insert = "INSERT INTO owners (user, team, task, machine) VALUES (?, ?, ?, ?) RETURNING key"
+        row = connection.execute(insert, names).fetchone()
+    changed = connection.execute(
+        "UPDATE sessions SET owner_key = ?1 WHERE agent = ?2 AND external_id = ?3 AND owner_key <> ?1 RETURNING key",
+        (row[0], *session_id.partition(":")[::2]),
+    ).fetchone()
+    if changed is not None:
+        now = int(datetime.now(UTC).timestamp() * 1000)
+        connection.execute("INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', ?)", (changed[0], now))
+
+
+def _has_logs(agent: str) -> bool:
+    """Whether turnlog reads logs of an agent."""
+    if agent == AGENT:
+        return False
+    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    from turnlog.agents import agents
+
+    return any(known.name == agent for known in agents())
+
+
+def _check_contents(message: Message) -> None:
+    """Raise ValueError for contents that name what else the store holds: whoever writes might not know it."""
+    if b'"$archived"' in encode(message) or any(map(_names_blob, message.parts)):
+        raise ValueError(f"message {message.id} names a content of a store: it must hold the content itself")
+
+
+def _names_blob(part: Part) -> bool:
+    if isinstance(part, ToolCallPart):
+        contents = [content for result in part.results for content in result.content]
+        return part.input_blob is not None or any(map(_names_blob, contents))
+    return isinstance(part, TextPart | ReasoningPart | FilePart) and part.blob is not None
+
+
+def _holds(known: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    return all(name in known and known[name] == value for name, value in given.items())
+
+
+def _renew(stored: Message | None, new: Message, now: datetime) -> Message:
+    """A message as it is to be stored: the new one, with calls and results that only the stored one has.
+
+    A new version needs a later time than the stored one has, because `merge_messages` compares these.
+    """
+    if stored is None:
+        times = {"created_at": new.created_at or now, "updated_at": new.updated_at or now}
+        return replace(new, **times)
+    kept = {"created_at": new.created_at or stored.created_at, "parts": _with_calls(stored.parts, new.parts)}
+    whole = replace(new, **kept, updated_at=stored.updated_at)
+    if whole == stored:
+        return stored
+    at = new.updated_at
+    if at is None:
+        at = now if stored.updated_at is None else max(now, stored.updated_at + timedelta(milliseconds=1))
+    return replace(whole, updated_at=at)
+
+
+def _with_calls(stored: Sequence[Part], new: Sequence[Part]) -> tuple[Part, ...]:
+    known = {part.tool_call_id: part for part in stored if isinstance(part, ToolCallPart)}
+    parts = [_with_results(known.pop(part.tool_call_id, None), part) for part in new if isinstance(part, ToolCallPart)]
+    calls = iter(parts)
+    return (*(next(calls) if isinstance(part, ToolCallPart) else part for part in new), *known.values())
+
+
+def _with_call(parts: Sequence[Part], call: ToolCallPart) -> tuple[Part, ...]:
+    """The parts of a message, one call replaced or added."""
+    if not call.tool_call_id or len(call.tool_call_id) > LONGEST_ID:
+        raise ValueError(f"{call.tool_call_id[:100]!r} cannot be a call's id: 1 to {LONGEST_ID} characters")
+    is_known = any(isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id for part in parts)
+    if not is_known:
+        return (*parts, call)
+    return tuple(
+        call if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id else part for part in parts
+    )
+
+
+def _with_results(stored: ToolCallPart | None, new: ToolCallPart) -> ToolCallPart:
+    """A call as it is to be stored: what came back is kept where the new one has nothing of its own."""
+    if stored is None or new.results or not stored.results:
+        return new
+    return replace(new, results=stored.results, state=stored.state)
 
 
 def _storable(message: Message) -> Message:
@@ -171,12 +408,3 @@ def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
             title = title_from(" ".join(texts))
             return {"prompt": title} if title else {}
     return {}
-
-
-def _holders(connection: sqlite3.Connection, message_id: str) -> set[str]:
-    rows = connection.execute(
-        f"SELECT s.external_id FROM messages g JOIN {_HELD} m ON m.message_key = g.key"
-        " JOIN sessions s ON s.key = m.session_key WHERE g.agent = ? AND g.external_id = ?",
-        (AGENT, message_id),
-    )
-    return {name for (name,) in rows}

@@ -64,7 +64,7 @@ _SELECT = (
     "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = project_key), project_at, titles, titled_at,"
     " metadata, has_branches, created_at, updated_at, cwd, git_branch, git_commit, agent_version,"
     " reported_cost, active_leaf, facts_position FROM sessions"
-    " WHERE owner_key = 1 AND agent = ? AND external_id = ?"
+    " WHERE agent = ? AND external_id = ?"
 )
 
 _USAGE_COLUMNS = (*USAGE_COUNTS, "reported_cost")

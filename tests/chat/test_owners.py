@@ -1,0 +1,231 @@
+"""Chats of users: whose they are, and that they can be listed, renamed and deleted, in Python and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from support.chat_script import ANSWER, HALF, Script, drain, post, user
+from turnlog.aisdk.streaming import Scope
+from turnlog.chat import Chat, MemoryKeeper, NativeKeeper
+from turnlog.chat.fastapi import chat_endpoint
+from turnlog.chat.http import ChatApp
+from turnlog.errors import ConflictError, NotFoundError
+from turnlog.model import Ownership
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+
+Serve = Callable[[Chat], ASGIApp]
+JSON = {"content-type": "application/json"}
+
+
+def _owner(user: str, team: str) -> Ownership:
+    if not user:
+        raise HTTPException(401)
+    return Ownership(user=user, team=team or None)
+
+
+def plain(chat: Chat) -> ASGIApp:
+    async def owner(scope: Scope) -> Ownership:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        return _owner(headers.get(b"user", b"").decode(), headers.get(b"team", b"").decode())
+
+    return ChatApp(chat, owner=owner)
+
+
+def fastapi(chat: Chat) -> ASGIApp:
+    async def owner(request: Request) -> Ownership:
+        return _owner(request.headers.get("user", ""), request.headers.get("team", ""))
+
+    app = FastAPI()
+    app.include_router(chat_endpoint(chat, owner=owner))
+    return app
+
+
+@pytest.fixture(params=[plain, fastapi])
+def serve(request: pytest.FixtureRequest) -> Serve:
+    return request.param
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Iterator[NativeKeeper]:
+    found = NativeKeeper(tmp_path / "chats.db")
+    yield found
+    found.close()
+
+
+def begin(client: TestClient, chat_id: str, user: str, text: str = "hi", team: str = "red") -> int:
+    message = {"id": f"u-{chat_id}", "role": "user", "parts": [{"type": "text", "text": text}]}
+    headers = JSON | {"user": user, "team": team}
+    return client.post("/api/chat", content=post(chat_id, message=message), headers=headers).status_code
+
+
+def test_a_user_lists_renames_and_deletes_chats(serve: Serve, keeper: NativeKeeper) -> None:
+    """R-C6, R-C12, R-C15: newest first, page by page, over HTTP."""
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        for number in range(3):
+            assert begin(client, f"chat {number}", "ann", f"question {number}") == 200
+        assert begin(client, "other", "bob") == 200
+        ann = {"user": "ann"}
+        first = client.get("/api/chat?limit=2", headers=ann).json()
+        assert [chat["title"] for chat in first["chats"]] == ["question 2", "question 1"]
+        rest = client.get("/api/chat", params={"limit": 2, "cursor": first["nextCursor"]}, headers=ann).json()
+        assert [chat["id"] for chat in rest["chats"]] == ["chat 0"]
+        assert "nextCursor" not in rest
+        assert rest["chats"][0]["ownership"] == {"user": "ann", "team": "red"}
+
+        renamed = client.patch("/api/chat/chat 1", json={"title": "Mine"}, headers=ann)
+        assert (renamed.status_code, renamed.json()["title"]) == (200, "Mine")
+        assert client.patch("/api/chat/chat 1", json={"title": None}, headers=ann).json()["title"] == "question 1"
+        assert client.delete("/api/chat/chat 1", headers=ann).status_code == 204
+        left = client.get("/api/chat", headers=ann).json()["chats"]
+        assert [chat["id"] for chat in left] == ["chat 2", "chat 0"]
+        assert client.get("/api/chat/chat 1", headers=ann).json() == []
+        assert client.delete("/api/chat/chat 1", headers=ann).status_code == 404
+        assert begin(client, "chat 1", "ann") == 409
+
+
+def test_somebody_elses_chat_is_as_one_that_does_not_exist(serve: Serve, keeper: NativeKeeper) -> None:
+    """R-C15: a caller sees the own team's only."""
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        assert begin(client, "chat", "ann") == 200
+        for headers in ({"user": "bob", "team": "red"}, {"user": "ann", "team": "blue"}):
+            assert client.get("/api/chat", headers=headers).json() == {"chats": []}
+            assert client.get("/api/chat/chat", headers=headers).status_code == 404
+            assert client.get("/api/chat/chat/stream", headers=headers).status_code == 204
+            assert client.post("/api/chat/chat/stop", headers=headers).status_code == 404
+            assert client.patch("/api/chat/chat", json={"title": "x"}, headers=headers).status_code == 404
+            assert client.delete("/api/chat/chat", headers=headers).status_code == 404
+            refused = client.post("/api/chat", content=post("chat", message=user("x", "hi")), headers=JSON | headers)
+            assert refused.status_code == 404
+        assert client.get("/api/chat").status_code == 401 if serve is fastapi else True
+        [chat] = client.get("/api/chat", headers={"user": "ann"}).json()["chats"]
+        assert chat["title"] == "hi"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b'{"title": 5}', "application/json", 400),
+        (b'{"name": "x"}', "application/json", 400),
+        (b'{"title": "%b"}' % (b"x" * 1001), "application/json", 400),
+        (b'{"title": "x"}', "text/plain", 415),
+    ],
+)
+def test_a_title_is_checked(serve: Serve, keeper: NativeKeeper, body: bytes, kind: str, status: int) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        begin(client, "chat", "ann")
+        answer = client.patch("/api/chat/chat", content=body, headers={"content-type": kind, "user": "ann"})
+        assert answer.status_code == status
+        assert client.get("/api/chat", headers={"user": "ann"}).json()["chats"][0]["title"] == "hi"
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=x", "cursor=x"])
+def test_a_page_is_checked(serve: Serve, keeper: NativeKeeper, query: str) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        assert client.get(f"/api/chat?{query}", headers={"user": "ann"}).status_code == 400
+
+
+def test_a_chat_that_is_being_answered_is_ended_and_deleted(serve: Serve, keeper: NativeKeeper) -> None:
+    chat = Chat(Script((*HALF, None)), keeper)
+
+    async def run() -> None:
+        stream = await chat.post(post(), owner=Ownership(user="ann"))
+        await anext(stream)
+        await chat.delete("chat", owner=Ownership(user="ann"))
+        await drain(stream)
+        assert await chat.messages("chat") == []
+        with pytest.raises(NotFoundError):
+            await chat.rename("chat", "gone")
+
+    asyncio.run(run())
+
+
+def test_chats_in_python(keeper: NativeKeeper, tmp_path: Path) -> None:
+    """R-C6, R-C12, R-C15: by user, team and task; the owner can be changed."""
+    chat = Chat(Script(ANSWER), keeper)
+
+    async def run() -> None:
+        owners = {
+            "a/b": Ownership(user="ann", team="red", task="t1"),
+            "two": Ownership(user="bob", team="red"),
+            "three": Ownership(user="ann"),
+        }
+        for chat_id, owner in owners.items():
+            await drain(await chat.post(post(chat_id, message=user(f"u{chat_id}", chat_id)), owner=owner))
+        await drain(await chat.post(post("nobody's", message=user("u4", "hello"))))
+
+        async def ids(**names: str) -> list[str]:
+            return sorted([each.id for each in (await keeper.chats(msgspec.convert(names, Ownership))).chats])
+
+        assert await ids() == ["a/b", "nobody's", "three", "two"]
+        assert await ids(user="ann") == ["a/b", "three"]
+        assert await ids(team="red") == ["a/b", "two"]
+        assert await ids(task="t1", user="ann") == ["a/b"]
+        assert (await keeper.chats(title="HELL")).chats[0].id == "nobody's"
+        with pytest.raises(NotFoundError):
+            await keeper.rename("two", "x", Ownership(user="ann"))
+        moved = await keeper.change_owner("nobody's", Ownership(user="ann"))
+        assert moved.ownership == Ownership(user="ann")
+        assert await ids(user="ann") == ["a/b", "nobody's", "three"]
+        await keeper.delete("two")
+        with pytest.raises(ConflictError, match="was forgotten"):
+            await chat.post(post("two", message=user("u5", "again")))
+
+    asyncio.run(run())
+    with open_store(tmp_path / "chats.db") as store:
+        found = store.sessions(SessionFilter(team="red")).items
+        assert [session.id for session in found] == ["turnlog:a%2Fb"]
+
+
+def test_a_request_brings_its_owner_and_dependencies(keeper: NativeKeeper) -> None:
+    script = Script(ANSWER)
+    app = FastAPI()
+
+    async def owner(request: Request) -> Ownership:
+        return Ownership(user=request.headers["user"])
+
+    async def dependencies(request: Request) -> dict[str, str]:
+        return {"path": request.url.path}
+
+    app.include_router(chat_endpoint(Chat(script, keeper), owner=owner, dependencies=dependencies))
+    with TestClient(app) as client:
+        begin(client, "chat", "ann")
+    assert script.given[-1].owner == Ownership(user="ann")
+    assert script.given[-1].dependencies == {"path": "/api/chat"}
+
+
+def test_only_who_knows_owners_can_keep_their_chats() -> None:
+    async def owner(scope: Scope) -> Ownership:
+        return Ownership(user="ann")
+
+    with pytest.raises(TypeError, match=r"MemoryKeeper neither lists chats nor knows their owners: use NativeKeeper"):
+        ChatApp(Chat(Script(ANSWER), MemoryKeeper()), owner=owner)
+    with TestClient(ChatApp(Chat(Script(ANSWER)))) as client:
+        assert client.get("/api/chat").status_code == 405
+        assert client.delete("/api/chat/chat").status_code == 405
+
+
+def test_chats_whose_ids_a_key_makes_are_listed_to_nobody(keeper: NativeKeeper) -> None:
+    async def key(scope: Scope, chat_id: str) -> str:
+        return f"ann.{chat_id}"
+
+    with TestClient(ChatApp(Chat(Script(ANSWER), keeper), key=key)) as client:
+        assert client.post("/api/chat", content=post(), headers=JSON).status_code == 200
+        assert client.get("/api/chat").status_code == 405
+
+
+@pytest.mark.parametrize("name", ["stream", "stop"])
+def test_a_chat_may_be_called_like_a_route(serve: Serve, keeper: NativeKeeper, name: str) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        assert begin(client, f"a/{name}", "ann", "odd") == 200
+        assert len(client.get(f"/api/chat/a%2F{name}", headers={"user": "ann"}).json()) == 2
+        assert client.get("/api/chat/a/stream", headers={"user": "ann"}).status_code == 204
