@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
-import sys
-from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from urllib.request import Request
 
 import pytest
 from starlette.testclient import TestClient
@@ -20,32 +21,11 @@ BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 JSON = {"content-type": "application/json"}
 
 
-class Response:
-    """A response of a model's API, as the page's HTTP client gives it."""
-
-    def __init__(self, method: str, address: str, json: dict[str, Any]) -> None:
-        assert (method, address) == ("POST", "https://api.anthropic.com/v1/messages")
-        self.data = CALLS if len(json["messages"]) == 1 else DONE
-
-    async def __aenter__(self) -> Response:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    def raise_for_status(self) -> None:
-        pass
-
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self.data), 100):
-            yield self.data[start : start + 100]
-
-
-class Client:
-    stream = Response
-
-    def __init__(self, **_: object) -> None:
-        pass
+def urlopen(request: Request, timeout: float) -> BytesIO:
+    """The model's API."""
+    assert (request.get_method(), request.full_url, timeout) == ("POST", "https://api.anthropic.com/v1/messages", 600)
+    assert isinstance(request.data, bytes)
+    return BytesIO(CALLS if len(json.loads(request.data)["messages"]) == 1 else DONE)
 
 
 CALLS = model_response("m1", "tool_use", model_call(0, "c1", "weather", '{"city": "Berlin"}'))
@@ -54,7 +34,7 @@ DONE = model_response("m2", "end_turn", model_text(0, "Take an umbrella."))
 
 def test_the_backends_of_the_page_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "httpx", SimpleNamespace(AsyncClient=Client))
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
     names: dict[str, Any] = {"__name__": "example"}
     for block in BLOCKS:
         exec(compile(block, "docs/tutorial/chat-backend.md", "exec"), names)
@@ -66,7 +46,13 @@ def test_the_backends_of_the_page_answer(tmp_path: Path, monkeypatch: pytest.Mon
             )
             assert [message["role"] for message in client.get(f"{path}/chat").json()] == ["user", "assistant"]
         assert client.post("/api/mine", content=post(), headers=JSON).status_code == 401
-        assert client.post("/api/mine", content=post(), headers=JSON | {"x-user": "one"}).status_code == 200
+        mine = post("mine", message=user("m", "my own"))
+        assert client.post("/api/mine", content=mine, headers=JSON | {"x-user": "ann"}).status_code == 200
+        assert client.get("/api/mine/mine", headers={"x-user": "bob"}).status_code == 404
+        [listed] = client.get("/api/mine", headers={"x-user": "ann"}).json()["chats"]
+        assert (listed["id"], listed["title"]) == ("mine", "my own")
+        renamed = client.patch("/api/mine/mine", json={"title": "Mine"}, headers={"x-user": "ann"})
+        assert renamed.json()["title"] == "Mine"
         assert b"Take an umbrella." in client.post("/api/model", content=post(), headers=JSON).content
         assert client.get("/api/model/chat").json()[1]["parts"][1]["output"] == "Rain in Berlin"
         for approved, state in ((True, "output-available"), (False, "output-denied")):
@@ -77,7 +63,10 @@ def test_the_backends_of_the_page_answer(tmp_path: Path, monkeypatch: pytest.Mon
             asked["parts"][1]["approval"]["approved"] = approved
             client.post("/api/careful", content=post(chat_id, message=asked), headers=JSON)
             assert client.get(f"/api/careful/{chat_id}").json()[1]["parts"][1]["state"] == state
-    names["chat"]._keeper.close()
+    keeper = names["chat"]._keeper
+    asyncio.run(names["tidy"](keeper))
+    assert asyncio.run(keeper.chats(names["Ownership"](user="ann"))).chats == ()
+    keeper.close()
     names["chat"]._streams._store.close()
 
 

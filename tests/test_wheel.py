@@ -135,3 +135,30 @@ def test_the_environment_holds_only_what_the_lock_names(command: Path) -> None:
     locked = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements/runtime.lock").read_text(), re.MULTILINE)
     installed = {re.sub(r"[-_.]+", "-", package["name"]).lower() for package in json.loads(listing)}
     assert installed - set(locked) == {"turnlog"}
+
+
+PATHS = ("/api/chat", "/api/model", "/api/careful", "/api/own", "/api/mine")
+
+
+def test_the_tutorial_runs_as_printed(command: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    """Every block, in order, with nothing but what `pip install turnlog` brings."""
+    page, run = ROOT / "docs/tutorial/chat-backend.md", ROOT / "tests/support/run_page.py"
+    done = subprocess.run(
+        [command.parent / "python", run, page, *PATHS],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert set(answers) == set(PATHS)
+    assert all(answer.startswith("200 ") and answer.endswith("data: [DONE]  ") for answer in answers.values())
+    for path, text in {
+        "/api/chat": '"delta":"there! "',
+        "/api/model": "I am a script.",
+        "/api/careful": "approval",
+    }.items():
+        assert text in answers[path]

@@ -14,9 +14,19 @@ from support.chat_script import drain, post, user
 from support.model_script import Event, model_call, model_response, model_text, model_thought
 from support.provider_streams import sse
 from turnlog.aisdk.codec import to_plain
-from turnlog.chat import Chat, ChatKeeper, MemoryKeeper, NativeKeeper
+from turnlog.chat import (
+    Chat,
+    ChatKeeper,
+    FinishedAnswer,
+    Limits,
+    MemoryKeeper,
+    NativeKeeper,
+    Retry,
+    RunRequest,
+    keep_turns,
+)
 from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
-from turnlog.model import ToolCallPart, ToolResult
+from turnlog.model import Ownership, ToolCallPart, ToolResult
 from turnlog.providers.base import RequestOptions
 
 CALLS = model_response(
@@ -48,11 +58,11 @@ class Model:
             yield data[start : start + 50]
 
 
-async def read(call: ToolCallPart) -> str:
+async def read(call: ToolCallPart, request: RunRequest) -> str:
     return f"content of {call.input_value()['path']}"
 
 
-async def fail(call: ToolCallPart) -> ToolResult:
+async def fail(call: ToolCallPart, request: RunRequest) -> ToolResult:
     raise OSError("no such file")
 
 
@@ -217,3 +227,157 @@ def test_every_api_is_asked_in_its_own_form(name: str) -> None:
         assert b"hi" in json.dumps(model.bodies[0]).encode()
 
     asyncio.run(run())
+
+
+# -- what depends on the request, and how far an answer may go
+
+
+def runtime(model: Model, tools: Any = None, **given: Any) -> ProviderRuntime:
+    return ProviderRuntime(
+        "anthropic", RequestOptions(model="claude-x", max_tokens=100), model, tools or TOOLS, **given
+    )
+
+
+def test_model_system_prompt_and_tools_depend_on_the_request(tmp_path: Path) -> None:
+    seen: list[tuple[str | None, object]] = []
+
+    async def options(request: RunRequest) -> RequestOptions:
+        return RequestOptions(model=f"for-{request.owner.user}", system=request.body["tone"], max_tokens=10)
+
+    async def look(call: ToolCallPart, request: RunRequest) -> str:
+        seen.append((request.owner.user, request.dependencies))
+        return "seen"
+
+    async def tools(request: RunRequest) -> dict[str, Tool]:
+        return {"read": Tool(look), "fail": Tool(look)} if request.owner.user == "ann" else {}
+
+    async def run() -> None:
+        model = Model(CALLS, DONE)
+        chat = Chat(ProviderRuntime("anthropic", options, model, tools), NativeKeeper(tmp_path / "chats.db"))
+        stream = await chat.post(post(tone="curt"), owner=Ownership(user="ann"), dependencies="database")
+        await drain(stream)
+        assert [(body["model"], body["system"][0]["text"]) for body in model.bodies] == [("for-ann", "curt")] * 2
+        assert seen == [("ann", "database")] * 2
+
+    asyncio.run(run())
+
+
+def test_calls_of_one_response_run_in_parallel_and_show_what_is_preliminary() -> None:
+    meeting = asyncio.Barrier(2)
+
+    async def read(call: ToolCallPart, request: RunRequest) -> AsyncGenerator[str, None]:
+        yield "half"
+        await meeting.wait()
+        yield "whole"
+
+    async def fail(call: ToolCallPart, request: RunRequest) -> str:
+        await meeting.wait()
+        return "met"
+
+    async def run() -> None:
+        model = Model(CALLS, DONE)
+        chat = Chat(runtime(model, {"read": Tool(read), "fail": Tool(fail)}))
+        told = await asyncio.wait_for(drain(await chat.post(post())), 10)
+        assert b'"output":"half","preliminary":true' in told
+        outputs = [part["output"] for part in await parts_of(chat) if part["type"] == "dynamic-tool"]
+        assert outputs == ["whole", "met"]
+        assert {name: text for name, (text, _) in results_of(model.bodies[1]).items()}.keys() == {"c1", "c2"}
+        assert "half" not in json.dumps(model.bodies[1])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("limits", "calls"), [(Limits(calls=3), 3), (Limits(tokens=1), 1), (Limits(), 100)])
+def test_an_answer_ends_at_its_limits(limits: Limits, calls: int) -> None:
+    async def run() -> None:
+        model = Model(*[CALLS.replace(b'"m1"', b'"m1-%d"' % number) for number in range(100)])
+        chat = Chat(runtime(model, limits=limits))
+        told = await drain(await chat.post(post()))
+        assert len(model.bodies) == calls
+        assert told.count(b'"type":"finish"') == 1
+        assert b'"type":"error"' not in told
+
+    asyncio.run(run())
+
+
+def test_an_answer_and_a_tool_end_when_their_time_is_over() -> None:
+    async def wait(call: ToolCallPart, request: RunRequest) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    async def run() -> None:
+        tools = {"read": Tool(wait), "fail": Tool(wait)}
+        chat = Chat(runtime(Model(CALLS, DONE), tools, limits=Limits(tool_seconds=0.05)))
+        await drain(await chat.post(post()))
+        errors = [part["errorText"] for part in await parts_of(chat) if part["type"] == "dynamic-tool"]
+        assert errors == ["TimeoutError: the tool took longer than 0.05 seconds"] * 2
+        chat = Chat(runtime(Model(CALLS), tools, limits=Limits(seconds=0.05)))
+        assert b"the answer took longer than 0.05 seconds" in await drain(await chat.post(post()))
+
+    asyncio.run(run())
+
+
+class _HttpError(Exception):
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+
+
+@pytest.mark.parametrize(("status", "failures", "sent"), [(503, 2, 3), (None, 1, 2), (429, 3, 3), (401, 1, 1)])
+def test_a_request_that_may_pass_is_sent_again(status: int | None, failures: int, sent: int) -> None:
+    model, requests = Model(DONE), list[int]()
+
+    async def send(body: Event) -> AsyncGenerator[bytes, None]:
+        requests.append(1)
+        if len(requests) <= failures:
+            raise _HttpError(status)
+        async for piece in model(body):
+            yield piece
+
+    async def run() -> None:
+        options = RequestOptions(model="claude-x", max_tokens=100)
+        chat = Chat(ProviderRuntime("anthropic", options, send, retry=Retry(seconds=0.01)))
+        told = await drain(await chat.post(post()))
+        assert (b"Done." in told, len(requests)) == (sent > failures, sent)
+
+    asyncio.run(run())
+
+
+def test_a_long_chat_is_shortened_for_the_model_only() -> None:
+    async def run() -> None:
+        model = Model(*[DONE.replace(b'"m2"', b'"m2-%d"' % number) for number in range(3)])
+        chat = Chat(runtime(model, compact=keep_turns(2)))
+        for number in range(3):
+            await drain(await chat.post(post(message=user(f"u{number}", f"question {number}"))))
+        assert [len(body["messages"]) for body in model.bodies] == [1, 3, 3]
+        assert "question 0" not in json.dumps(model.bodies[2])
+        assert len(await chat.messages("chat")) == 6
+
+    asyncio.run(run())
+
+
+def test_who_wants_to_know_is_told_of_every_answer_that_has_ended() -> None:
+    ended: list[tuple[str, str, int]] = []
+    keeper = MemoryKeeper()
+
+    async def on_finish(answer: FinishedAnswer) -> None:
+        saved = await keeper.load(answer.request.chat_id)
+        ended.append((answer.request.chat_id, answer.outcome, len(saved)))
+        raise OSError("told to the log only")
+
+    async def run() -> None:
+        chat = Chat(runtime(Model(DONE, ERROR)), keeper, on_finish=on_finish)
+        await drain(await chat.post(post("good")))
+        await drain(await chat.post(post("bad")))
+        waiting = Chat(runtime(Model(CALLS), {"read": Tool(_never), "fail": Tool(_never)}), keeper, on_finish=on_finish)
+        stream = await waiting.post(post("stopped"))
+        await anext(stream)
+        await waiting.stop("stopped")
+        assert ended == [("good", "finished", 2), ("bad", "failed", 2), ("stopped", "stopped", 2)]
+
+    asyncio.run(run())
+
+
+async def _never(call: ToolCallPart, request: RunRequest) -> str:
+    await asyncio.Event().wait()
+    return ""

@@ -23,7 +23,7 @@ from turnlog.chat.loading import (
 )
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, Listeners, RunRequest, Runtime
-from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
+from turnlog.chat.runtimes.provider import Limits, ProviderRuntime, Retry, Tool, keep_turns
 from turnlog.chat.stream_stores import MemoryStreamStore, RedisStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 from turnlog.chat.tail import Tail, open_tail
@@ -38,12 +38,14 @@ __all__ = [
     "ChatRequest",
     "FinishedAnswer",
     "FunctionRuntime",
+    "Limits",
     "Listeners",
     "MemoryKeeper",
     "MemoryStreamStore",
     "NativeKeeper",
     "ProviderRuntime",
     "RedisStreamStore",
+    "Retry",
     "RunRequest",
     "Runtime",
     "SqliteStreamStore",
@@ -55,6 +57,7 @@ __all__ = [
     "Tool",
     "UIMessageStore",
     "UIPage",
+    "keep_turns",
     "load_all_ui_messages",
     "load_ui_json",
     "load_ui_messages",

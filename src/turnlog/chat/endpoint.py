@@ -242,10 +242,10 @@ class Chat:
                     builder.add(event)
                     yield event
             builder.end()
-            outcome = "stopped" if builder.is_aborted else "failed" if builder.has_failed else "finished"
+            outcome = builder.outcome
         except (asyncio.CancelledError, GeneratorExit):
             # A stop cancels the run. A generator that is closed without that has ended before.
-            outcome = "stopped"
+            outcome = builder.outcome if builder.has_ended else "stopped"
             builder.abort()
             raise
         except Exception:
@@ -343,13 +343,12 @@ class AnswerBuilder:
         self.has_begun = False
         """Whether there is anything to save."""
 
-        self.is_aborted = False
-        self.has_failed = False
+        self._ending: Outcome = "finished"
 
     def add(self, event: StreamEvent) -> None:
         """Apply an event."""
-        self.is_aborted = self.is_aborted or isinstance(event, Abort)
-        self.has_failed = self.has_failed or isinstance(event, StreamError)
+        if isinstance(event, Abort | StreamError):
+            self._ending = "stopped" if isinstance(event, Abort) else "failed"
         self._read(self._writer.write(event))
 
     def end(self) -> None:
@@ -363,6 +362,16 @@ class AnswerBuilder:
     def abort(self) -> None:
         """End the message: the run was stopped."""
         self._read(self._writer.abort())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the events have ended the message."""
+        return self._writer.closed
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the message ended, as far as its events say."""
+        return self._ending
 
     @property
     def message(self) -> UIMessage:

@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
+from turnlog.errors import StoreError
+
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
@@ -199,7 +201,11 @@ class SqliteStreamStore:
     """
 
     def __init__(self, path: Path | str) -> None:
-        """Open or create the file."""
+        """Open or create the file.
+
+        Raises:
+            StoreError: Its folder does not exist, or it is no file that can be opened.
+        """
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stream-store")
         self._connection = self._thread.submit(_connect, path).result()
 
@@ -299,11 +305,17 @@ class SqliteStreamStore:
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-    connection.execute("pragma journal_mode = wal")
-    connection.execute("pragma synchronous = normal")
-    connection.execute("pragma foreign_keys = on")
-    connection.executescript(_SCHEMA)
+    folder = Path(path).absolute().parent
+    if str(path) != ":memory:" and not folder.is_dir():
+        raise StoreError(f"streams cannot be kept in {path}: there is no folder {folder}, make it first")
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        connection.execute("pragma foreign_keys = on")
+        connection.executescript(_SCHEMA)
+    except sqlite3.Error as error:
+        raise StoreError(f"streams cannot be kept in {path}: {error}") from error
     return connection
 
 

@@ -240,7 +240,12 @@ class Streams:
             store: Where other processes find them; in memory by default.
             keep_alive: Seconds of silence after which readers are sent a comment.
             keep_finished: Seconds for which a stream can still be read after its end.
+
+        Raises:
+            TypeError: `store` is no store of streams.
         """
+        if store is not None and not callable(getattr(store, "append", None)):
+            raise TypeError(f"streams are kept in a store, not in {type(store).__name__}: SqliteStreamStore(path)")
         self._store: StreamStore = MemoryStreamStore() if store is None else store
         self._keep_alive = keep_alive
         self._keep_finished = keep_finished

@@ -26,6 +26,15 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     extra: dict[str, msgspec.Raw] = msgspec.field(default={}, name="$extra")
 
 
+def require_json(name: str, value: object) -> None:
+    """Raise TypeError for a field of exact JSON that was given plain values."""
+    if not isinstance(value, msgspec.Raw | msgspec.UnsetType):
+        raise TypeError(
+            f"{name} is exact JSON, not {type(value).__name__}: use to_json(…) of turnlog.model.codec, as in"
+            f" {name}=to_json({{…}})"
+        )
+
+
 class ProviderData(Value, frozen=True, kw_only=True):
     """What a provider needs to take a message or part back unchanged.
 

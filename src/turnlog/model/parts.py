@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 import msgspec
 from msgspec import UNSET
 
-from turnlog.model.base import BlobRef, ProviderData, RawJson, Value
+from turnlog.model.base import BlobRef, ProviderData, RawJson, Value, require_json
 
 _SUMMARY_FIELDS = (
     *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
@@ -226,6 +226,10 @@ class ToolCallPart(_Part, frozen=True, kw_only=True, tag="tool-call"):
     """The subagent session this call started. Filled in from the links between sessions."""
     results: tuple[ToolResult, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for plain values in place of JSON."""
+        require_json("input", self.input)
+
     def input_value(self) -> Any:
         """The input as Python values, or `input_text` when it is not JSON."""
         return self.input_text if self.input is UNSET else msgspec.json.decode(self.input)
@@ -277,6 +281,10 @@ class DataPart(_Part, frozen=True, kw_only=True, tag="data"):
     name: str
     data: msgspec.Raw
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for plain values in place of JSON."""
+        require_json("data", self.data)
+
 
 class UnknownPart(_Part, frozen=True, kw_only=True, tag="unknown"):
     """A block whose kind this version does not know: `kind` is its own word for itself, `data` its exact JSON."""
@@ -284,6 +292,10 @@ class UnknownPart(_Part, frozen=True, kw_only=True, tag="unknown"):
     type: ClassVar[Literal["unknown"]] = "unknown"
     kind: str
     data: msgspec.Raw
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for plain values in place of JSON."""
+        require_json("data", self.data)
 
 
 Part: TypeAlias = (

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from turnlog.model.base import ProviderData, RawJson, Value
+from turnlog.model.base import ProviderData, RawJson, Value, require_json
 from turnlog.model.message import StopReason
 from turnlog.model.parts import FilePart, SourceDocumentPart, SourceUrlPart, ToolResult
 from turnlog.model.usage import Usage
@@ -118,6 +118,10 @@ class ToolInputAvailable(_StreamEvent, frozen=True, kw_only=True, tag="tool-inpu
     provider_executed: bool = False
     provider: ProviderData | None = None
 
+    def __post_init__(self) -> None:
+        """Raise TypeError for plain values in place of JSON."""
+        require_json("input", self.input)
+
 
 class ToolOutput(_StreamEvent, frozen=True, kw_only=True, tag="tool-output"):
     """A result: final or preliminary, a success, an error, a refusal or an abort (`result.status`)."""
@@ -161,6 +165,10 @@ class DataEvent(_StreamEvent, frozen=True, kw_only=True, tag="data"):
     data: msgspec.Raw
     id: str | None = None
     transient: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for plain values in place of JSON."""
+        require_json("data", self.data)
 
 
 class StreamError(_StreamEvent, frozen=True, kw_only=True, tag="error"):

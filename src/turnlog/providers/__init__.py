@@ -25,6 +25,10 @@ def provider_names() -> list[str]:
 
 
 def provider(name: str) -> Provider:
-    """A provider API by its name. Raises KeyError for an unknown name."""
+    """A provider API by its name. Raises ValueError for an unknown name, with those that there are."""
+    if name not in _MODULES:
+        known = ", ".join(map(repr, _MODULES))
+        hint = " (OpenAI has two APIs: 'responses' and 'openai-chat')" if name == "openai" else ""
+        raise ValueError(f"there is no provider {name!r}: expected one of {known}{hint}")
     found: Provider = import_module(_MODULES[name]).PROVIDER
     return found

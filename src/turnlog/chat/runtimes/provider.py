@@ -6,10 +6,12 @@ tool call without a tool here is left to the page (`addToolOutput`); one that ne
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -21,84 +23,175 @@ from turnlog.model.stream import (
     Pause,
     RunFinish,
     RunStart,
+    StreamError,
     StreamEvent,
     ToolInputAvailable,
     ToolInputDelta,
     ToolInputStart,
     ToolOutput,
 )
+from turnlog.model.usage import BUCKETS
 from turnlog.providers import provider as provider_of_name
 from turnlog.providers.base import Provider, RequestOptions
 from turnlog.providers.streaming import ResponseStream
 
+logger = logging.getLogger(__name__)
+
 Send: TypeAlias = Callable[[dict[str, Any]], AsyncGenerator[bytes, None]]
 """Sends the body of a request (plain JSON) and yields the body of the response in chunks, cut anywhere."""
 
-MAX_CALLS: Final = 100
-"""How many model calls one answer may take."""
+
+ToolFunction: TypeAlias = Callable[
+    [ToolCallPart, RunRequest], Awaitable[ToolResult | str] | AsyncGenerator[ToolResult | str, None]
+]
+"""Gets the call and the request that it belongs to, with the user (`owner`) and `dependencies`. Returns the output, or
+yields outputs: the last one is final, those before it are preliminary. What it raises is the error that the model and
+the page get."""
 
 
 class Tool(NamedTuple):
     """What runs when a model calls a tool. `RequestOptions.tools` describes it to the model."""
 
-    run: Callable[[ToolCallPart], Awaitable[ToolResult | str]]
-    """Returns the output; what it raises is the error that the model and the page get."""
+    run: ToolFunction
     needs_permission: bool = False
     """Whether every call needs the permission of the page's user."""
 
 
+class Limits(NamedTuple):
+    """When an answer ends although the model would go on: with the stop reason `pause`, or an error for a time limit.
+
+    None is no limit.
+    """
+
+    calls: int = 100
+    """Model calls."""
+    tokens: int | None = None
+    """Tokens of all model calls, as far as the provider counts them. It is compared after each call."""
+    seconds: float | None = None
+    """For the whole answer."""
+    tool_seconds: float | None = None
+    """For one tool call; the model gets an error then, and goes on."""
+
+
+class Retry(NamedTuple):
+    """How often a request is sent again that failed before any of its response came."""
+
+    times: int = 2
+    seconds: float = 0.5
+    """Before the first time; twice as long before each next one."""
+
+
+DEFAULT_LIMITS: Final = Limits()
+DEFAULT_RETRY: Final = Retry()
+
+Compact: TypeAlias = Callable[[list[Message], RunRequest], Awaitable[list[Message]]]
+"""Gets the whole history before each model call, and returns what the model is sent of it. The chat stays whole."""
+
+OptionsFunction: TypeAlias = Callable[[RunRequest], Awaitable[RequestOptions]]
+ToolsFunction: TypeAlias = Callable[[RunRequest], Awaitable[Mapping[str, Tool]]]
+
+
+def keep_turns(turns: int) -> Compact:
+    """A `compact` that sends the last turns: as many prompts of the user, and what follows them."""
+
+    async def compact(history: list[Message], request: RunRequest) -> list[Message]:
+        starts = [index for index, message in enumerate(history) if message.role == "user"]
+        return history[starts[-turns] :] if len(starts) > turns else history
+
+    if turns < 1:
+        raise ValueError(f"at least one turn must be kept, not {turns}")
+    return compact
+
+
 class ProviderRuntime(FunctionRuntime):
-    """Answers by a model, call after call, until it calls no more tools."""
+    """Answers by a model, call after call, until it calls no more tools. The calls of one response run in parallel."""
 
     def __init__(
-        self, provider: str | Provider, options: RequestOptions, send: Send, tools: Mapping[str, Tool] | None = None
+        self,
+        provider: str | Provider,
+        options: RequestOptions | OptionsFunction,
+        send: Send,
+        tools: Mapping[str, Tool] | ToolsFunction | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        retry: Retry = DEFAULT_RETRY,
+        compact: Compact | None = None,
     ) -> None:
         """Answer chats by a model.
 
         Args:
             provider: The API, or its name (`turnlog.providers.provider_names`).
-            options: The model, its system prompt, the tools in the provider's own form.
+            options: The model, its system prompt, the tools in the provider's own form; or an async function of the
+                request that returns them.
             send: Sends a request.
-            tools: What runs here, by the tool's name.
+            tools: What runs here, by the tool's name; or an async function of the request that returns it.
+            limits: When an answer ends at the latest: by default after 100 model calls.
+            retry: How often a request that fails is sent again: by default twice, after 0.5 and 1 seconds.
+            compact: Shortens what the model is sent (`keep_turns`); by default all of the chat is.
 
         Raises:
-            KeyError: There is no API of this name.
+            ValueError: There is no API of this name.
+            TypeError: A tool is none.
         """
         super().__init__(self._answer_by_model)
         self._provider = provider_of_name(provider) if isinstance(provider, str) else provider
-        self._options = replace(options, stream=True)
+        self._options = options
         self._send_request = send
-        self._tools = {} if tools is None else dict(tools)
+        self._tools: Mapping[str, Tool] | ToolsFunction = {} if tools is None else tools
+        self._limits = limits
+        self._retry = retry
+        self._compact = compact
+        if not callable(self._tools):
+            _check_tools(self._tools)
+
+    @property
+    def asks_permission(self) -> bool:
+        """Whether a tool is known to need the page's permission."""
+        return not callable(self._tools) and any(tool.needs_permission for tool in self._tools.values())
 
     async def _answer_by_model(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
-        history = request.history()
+        options = await self._options(request) if callable(self._options) else self._options
+        tools = await self._tools(request) if callable(self._tools) else self._tools
+        _check_tools(tools)
+        run = _Run(request, replace(options, stream=True), tools, self._limits.tool_seconds)
+        async with aclosing(self._events(run)) as events, aclosing(_until(events, self._limits.seconds)) as timed:
+            async for event in timed:
+                yield event
+
+    async def _events(self, run: _Run) -> AsyncGenerator[StreamEvent, None]:
+        history, request = run.history, run.request
         if request.continued is not None:
-            async for event in self._run_allowed(history):
+            async for event in run.run_allowed():
                 yield event
             if any(call.state is ToolState.APPROVAL_REQUESTED for call in _calls(history[-1])):
                 yield Pause(reason="approval")
                 return
-        for _ in range(MAX_CALLS):
-            response = self._provider.open_stream(requested_model=self._options.model)
+        tokens = 0
+        for _ in range(self._limits.calls):
+            response = self._provider.open_stream(requested_model=run.options.model)
             ids = _CallIds(history)
-            async for event in self._call_model(history, response):
+            async for event in self._call_model(run, response):
                 yield ids.in_event(event)
             message = ids.in_message(response.message)
             if message.error is not None:
                 return
             history.append(message)
-            async for event in self._run_calls(history):
+            async for event in run.run_calls():
                 yield event
             last = _end_of(history[-1])
             if last is not None:
                 yield last
                 return
+            tokens += _tokens(message)
+            if self._limits.tokens is not None and tokens >= self._limits.tokens:
+                break
         yield RunFinish(stop_reason="pause")
 
-    async def _call_model(self, history: Sequence[Message], response: ResponseStream) -> AsyncIterator[StreamEvent]:
+    async def _call_model(self, run: _Run, response: ResponseStream) -> AsyncIterator[StreamEvent]:
         """One model call, without the start and the end of a run: a run may take several."""
-        body = self._provider.to_request(history, self._options).body
-        async with aclosing(self._send_request(body)) as chunks:
+        sent = run.history if self._compact is None else await self._compact(list(run.history), run.request)
+        body = self._provider.to_request(sent, run.options).body
+        async with aclosing(self._chunks(body)) as chunks:
             async for chunk in chunks:
                 for event in response.feed(chunk):
                     if not isinstance(event, _OF_RUN):
@@ -107,30 +200,167 @@ class ProviderRuntime(FunctionRuntime):
             if not isinstance(event, _OF_RUN):
                 yield event
 
-    async def _run_calls(self, history: list[Message]) -> AsyncIterator[StreamEvent]:
+    async def _chunks(self, body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        """The response, of a request that is sent again if it fails before anything came."""
+        for tries_left in range(self._retry.times, -1, -1):
+            has_begun = False
+            try:
+                async with aclosing(self._send_request(body)) as chunks:
+                    async for chunk in chunks:
+                        has_begun = True
+                        yield chunk
+                return
+            except Exception as error:
+                if has_begun or not tries_left or not _may_pass(error):
+                    raise
+                logger.warning("a request failed and is sent again: %s", error)
+            await asyncio.sleep(self._retry.seconds * 2 ** (self._retry.times - tries_left))
+
+
+async def _until(events: AsyncGenerator[StreamEvent, None], seconds: float | None) -> AsyncGenerator[StreamEvent, None]:
+    """The events, and an error if they take longer than so many seconds."""
+    if seconds is None:
+        async for event in events:
+            yield event
+        return
+    end = asyncio.get_running_loop().time() + seconds
+
+    async def step() -> StreamEvent | None:
+        return await anext(events, None)
+
+    while True:
+        waiting = asyncio.ensure_future(step())
+        try:
+            await asyncio.wait([waiting], timeout=max(0.0, end - asyncio.get_running_loop().time()))
+            if not waiting.done():
+                yield StreamError(error_text=f"the answer took longer than {seconds} seconds", kind="timeout")
+                return
+        finally:
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.wait([waiting])
+        event = waiting.result()
+        if event is None:
+            return
+        yield event
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether a request that failed so may succeed later: without an HTTP status, or with one that says so."""
+    names = ("status_code", "status", "code")
+    places = (error, getattr(error, "response", None))
+    status = next(
+        (found for place in places for name in names if isinstance(found := getattr(place, name, None), int)), None
+    )
+    return status is None or status in (408, 409, 425, 429) or status >= 500
+
+
+def _tokens(message: Message) -> int:
+    usage = message.usage
+    return 0 if usage is None else sum(count or 0 for count in (getattr(usage, name) for name in BUCKETS))
+
+
+def _check_tools(tools: object) -> None:
+    if not isinstance(tools, Mapping):
+        raise TypeError(f"tools are a mapping from names to Tool(…), not {type(tools).__name__}")
+    for name, tool in cast("Mapping[str, object]", tools).items():
+        if not isinstance(tool, Tool):
+            raise TypeError(f"the tool {name!r} is {type(tool).__name__}: write Tool(function)")
+
+
+class _Run:
+    """One answer: its request, its history, and the tools that run for it."""
+
+    def __init__(
+        self, request: RunRequest, options: RequestOptions, tools: Mapping[str, Tool], seconds: float | None
+    ) -> None:
+        self.request = request
+        self.options = options
+        self.history = request.history()
+        self._tools = tools
+        self._seconds = seconds
+
+    async def run_calls(self) -> AsyncGenerator[StreamEvent, None]:
         """Run the calls of the newest message, and request permission for those that need it."""
-        for call in _calls(history[-1]):
+        to_run: list[tuple[Tool, ToolCallPart]] = []
+        for call in _calls(self.history[-1]):
             tool = self._tools.get(call.tool_name)
             if call.results or call.provider_executed or tool is None:
                 continue
             if tool.needs_permission:
-                _replace_call(history, replace(call, state=ToolState.APPROVAL_REQUESTED))
+                _replace_call(self.history, replace(call, state=ToolState.APPROVAL_REQUESTED))
                 yield ApprovalRequest(approval_id=f"{call.tool_call_id}:approval", tool_call_id=call.tool_call_id)
                 continue
-            yield await _run(tool, call, history)
+            to_run.append((tool, call))
+        async with aclosing(self._run_all(to_run)) as events:
+            async for event in events:
+                yield event
 
-    async def _run_allowed(self, history: list[Message]) -> AsyncIterator[StreamEvent]:
+    async def run_allowed(self) -> AsyncGenerator[StreamEvent, None]:
         """Run the calls that the page has allowed, and deny the others."""
-        for call in _calls(history[-1]):
+        to_run: list[tuple[Tool, ToolCallPart]] = []
+        for call in _calls(self.history[-1]):
             if call.state is not ToolState.APPROVAL_RESPONDED or call.results:
                 continue
             tool, approval = self._tools.get(call.tool_name), call.approval
             if tool is None or approval is None or approval.approved is not True:
                 reason = None if approval is None else approval.reason
                 denied = ToolResult(id=f"{call.tool_call_id}:result", status="denied", error_text=reason)
-                yield _with_result(call, denied, history)
+                yield _with_result(call, denied, self.history)
             else:
-                yield await _run(tool, call, history)
+                to_run.append((tool, call))
+        async with aclosing(self._run_all(to_run)) as events:
+            async for event in events:
+                yield event
+
+    async def _run_all(self, calls: Sequence[tuple[Tool, ToolCallPart]]) -> AsyncGenerator[StreamEvent, None]:
+        """Run calls in parallel; their outputs as they come."""
+        outputs: asyncio.Queue[tuple[ToolCallPart, ToolResult]] = asyncio.Queue()
+        tasks = [asyncio.create_task(self._run(tool, call, outputs)) for tool, call in calls]
+        running = {call.tool_call_id: call for _, call in calls}
+        try:
+            while running:
+                call, result = await outputs.get()
+                if not result.preliminary:
+                    del running[call.tool_call_id]
+                yield _with_result(call, result, self.history)
+        finally:
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+
+    async def _run(
+        self, tool: Tool, call: ToolCallPart, outputs: asyncio.Queue[tuple[ToolCallPart, ToolResult]]
+    ) -> None:
+        """Put the outputs of a call into the queue, the final one last."""
+        name = f"{call.tool_call_id}:result"
+        last: ToolResult | str | None = None
+        try:
+            async with asyncio.timeout(self._seconds):
+                running = tool.run(call, self.request)
+                if isinstance(running, AsyncGenerator):
+                    async with aclosing(running):
+                        async for output in running:
+                            last = output
+                            await outputs.put((call, replace(_result(output, name), preliminary=True)))
+                else:
+                    last = await running
+            final = _result("" if last is None else last, name)
+        except TimeoutError as error:
+            reason = str(error) or f"the tool took longer than {self._seconds} seconds"
+            final = ToolResult(id=name, status="error", error_text=f"TimeoutError: {reason}")
+        except Exception as error:
+            final = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
+        await outputs.put((call, replace(final, preliminary=False)))
+
+
+def _result(output: object, name: str) -> ToolResult:
+    if isinstance(output, ToolResult):
+        return output
+    if not isinstance(output, str):
+        raise TypeError(f"a tool returns text or a ToolResult, not {type(output).__name__}")
+    return ToolResult(id=name, content=(TextPart(text=output),))
 
 
 class _CallIds:
@@ -168,19 +398,9 @@ _OF_RUN = (RunStart, RunFinish)
 _OF_CALL = (ToolInputStart, ToolInputDelta, ToolInputAvailable, ToolOutput)
 
 
-async def _run(tool: Tool, call: ToolCallPart, history: list[Message]) -> StreamEvent:
-    name = f"{call.tool_call_id}:result"
-    try:
-        output = await tool.run(call)
-    except Exception as error:
-        output = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
-    if isinstance(output, str):
-        output = ToolResult(id=name, content=(TextPart(text=output),))
-    return _with_result(call, output, history)
-
-
 def _with_result(call: ToolCallPart, result: ToolResult, history: list[Message]) -> StreamEvent:
-    _replace_call(history, add_result(call, result))
+    if not result.preliminary:
+        _replace_call(history, add_result(call, result))
     return ToolOutput(tool_call_id=call.tool_call_id, result=result)
 
 

@@ -189,6 +189,14 @@ def aware_milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
+def check_page(limit: object, filter: object, kind: type) -> None:
+    """Raise TypeError for what cannot say which page of a list is wanted, before SQLite says something stranger."""
+    if not isinstance(limit, int):
+        raise TypeError(f"limit is a number, not {limit!r}")
+    if not isinstance(filter, kind):
+        raise TypeError(f"filter is a {kind.__name__}, not {type(filter).__name__}: {kind.__name__}(agent=…)")
+
+
 class Span(NamedTuple):
     """Which messages of a session, by position."""
 

@@ -16,7 +16,7 @@ from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store.base import EVERY_RUN, RUN_STATUSES, RunFilter
 from turnlog.store.keys import family, session_key
 from turnlog.store.rows import TURN_ORIGINS, milliseconds, moment, nanos
-from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import Connections, aware_milliseconds, check_page, decode_cursor, encode_cursor
 from turnlog.store.usage_report import NANO
 from turnlog.store.values import UNFINISHED, Page, Run, RunFacts
 
@@ -32,6 +32,7 @@ class RunQueries(Connections):
     """The queries of `Store` about runs."""
 
     def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
+        check_page(limit, filter, RunFilter)
         if filter.status is not None and filter.status not in RUN_STATUSES:
             raise ValueError(f"{filter.status!r} is no status: there are {', '.join(RUN_STATUSES)}")
         conditions: dict[str, Any] = {

@@ -18,7 +18,14 @@ from turnlog.store.base import EVERY_SESSION, SessionFilter, SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import dollars, moment, priced, usage_total
-from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.sqlite.reading import (
+    Connections,
+    aware_milliseconds,
+    check_page,
+    decode_cursor,
+    encode_cursor,
+    phases,
+)
 from turnlog.store.values import Annotations, AnnotationsChange, Page, SessionLink, SessionPreview
 
 _COUNTS = (
@@ -148,7 +155,10 @@ class SessionQueries(Connections):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page[Session]:
-        value = _SORT_VALUES[sort]
+        check_page(limit, filter, SessionFilter)
+        value = _SORT_VALUES.get(sort)
+        if value is None:
+            raise ValueError(f"{sort!r} is no order of sessions: expected one of {', '.join(_SORT_VALUES)}")
         rows: list[tuple[Any, ...]] = []
         with self._snapshot() as connection:
             where, parameters = _conditions_of(connection, filter)

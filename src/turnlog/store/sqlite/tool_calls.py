@@ -19,7 +19,14 @@ from turnlog.model.parts import OPEN_STATES
 from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
 from turnlog.store.keys import FIND_MESSAGE, session_key
 from turnlog.store.rows import CHANGING_KINDS, moment, resolve_path, spellings
-from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.sqlite.reading import (
+    Connections,
+    aware_milliseconds,
+    check_page,
+    decode_cursor,
+    encode_cursor,
+    phases,
+)
 from turnlog.store.values import (
     FileHistory,
     FileTouch,
@@ -81,6 +88,7 @@ class ToolCallQueries(Connections):
     def tool_calls(
         self, filter: ToolCallFilter = EVERY_TOOL_CALL, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ToolCall]:
+        check_page(limit, filter, ToolCallFilter)
         with self._snapshot() as connection:
             if filter.session is not None:
                 return _session_calls(connection, filter, limit, cursor)

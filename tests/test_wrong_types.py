@@ -1,0 +1,109 @@
+"""What is given in place of the right thing fails at once, with a sentence that names the fix."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnlog import open_store
+from turnlog.chat import Chat, ProviderRuntime, RunRequest, SqliteStreamStore, Streams, Tool
+from turnlog.chat.fastapi import chat_endpoint
+from turnlog.errors import StoreError
+from turnlog.model import DataPart, ToolCallPart
+from turnlog.model.codec import decode_part, encode, to_json
+from turnlog.model.stream import DataEvent, ToolInputAvailable
+from turnlog.providers import provider
+from turnlog.providers.base import RequestOptions
+
+OPTIONS = RequestOptions(model="m")
+anything: Any = {"city": "Berlin"}
+
+
+async def answer(request: RunRequest) -> AsyncGenerator[str, None]:
+    yield "hi"
+
+
+async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+    yield b""
+
+
+async def run_tool(call: ToolCallPart, request: RunRequest) -> str:
+    return "done"
+
+
+async def returns(request: RunRequest) -> str:
+    return "hi"
+
+
+def plain(request: RunRequest) -> str:
+    return "hi"
+
+
+def wrong(function: Callable[..., object], *given: Any, **named: Any) -> Callable[[], object]:
+    return lambda: function(*given, **named)
+
+
+WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (
+        wrong(ToolCallPart, tool_call_id="c", tool_name="t", input=anything),
+        TypeError,
+        "input is exact JSON, not dict: use",
+    ),
+    (wrong(ToolInputAvailable, tool_call_id="c", tool_name="t", input=anything), TypeError, "input=to_json({…})"),
+    (wrong(DataEvent, name="n", data=anything), TypeError, "data is exact JSON, not dict: use to_json(…)"),
+    (wrong(DataPart, name="n", data="text"), TypeError, "data is exact JSON, not str"),
+    (wrong(Chat, plain), TypeError, "plain is no async generator function: write `async def` and `yield`"),
+    (wrong(Chat, returns), TypeError, "returns is no async generator function"),
+    (wrong(Chat, "x"), TypeError, "a chat is answered by an async generator function or by a runtime, not by str"),
+    (wrong(Chat, answer, "chats.db"), TypeError, "keeper cannot be str: expected NativeKeeper(path)"),
+    (wrong(Chat, answer, None, "s.db"), TypeError, "streams cannot be str: expected Streams(SqliteStreamStore(path))"),
+    (wrong(Streams, "streams.db"), TypeError, "streams are kept in a store, not in str: SqliteStreamStore(path)"),
+    (wrong(chat_endpoint, answer), TypeError, "expected a Chat, not function: Chat(answer)"),
+    (wrong(provider, "openai"), ValueError, "'responses' and 'openai-chat'"),
+    (wrong(ProviderRuntime, "nobody", OPTIONS, send), ValueError, "there is no provider 'nobody': expected one of"),
+    (wrong(ProviderRuntime, "anthropic", OPTIONS, send, {"t": run_tool}), TypeError, "write Tool(function)"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "sentence"), WRONG)
+def test_a_wrong_type_fails_at_once(make: Callable[[], object], error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error, match=re.escape(sentence)):
+        make()
+
+
+def test_lists_say_what_they_want(tmp_path: Path) -> None:
+    wrong: Any = "5"
+    with open_store(tmp_path / "turnlog.db", create=True) as store:
+        for ask in (store.sessions, store.tool_calls, store.runs):
+            with pytest.raises(TypeError, match="limit is a number, not '5'"):
+                ask(limit=wrong)
+            with pytest.raises(TypeError, match=r"filter is a .*Filter, not str"):
+                ask(wrong)
+        with pytest.raises(ValueError, match="'newest' is no order of sessions: expected one of updated"):
+            store.sessions(sort="newest")  # pyright: ignore[reportArgumentType]  # the mistake
+
+
+def test_a_stream_store_needs_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no folder .*missing, make it first"):
+        SqliteStreamStore(tmp_path / "missing" / "streams.db")
+
+
+def test_pages_that_cannot_give_permission_are_warned_of() -> None:
+    asking = Chat(ProviderRuntime("anthropic", OPTIONS, send, {"rm": Tool(run_tool, needs_permission=True)}))
+    with pytest.warns(UserWarning, match="AI SDK 5 has no approvals"):
+        chat_endpoint(asking, version=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chat_endpoint(asking, version=6)
+        chat_endpoint(Chat(answer), version=5)
+
+
+def test_json_is_taken_and_read_as_before() -> None:
+    part = ToolCallPart(tool_call_id="c", tool_name="t", input=to_json({"a": 1}))
+    assert decode_part(encode(part)) == part
+    assert ToolCallPart(tool_call_id="c", tool_name="t").input_value() is None
