@@ -157,6 +157,24 @@ def test_the_model_is_described_as_it_is_written(described: dict[str, Any]) -> N
     assert set(schemas["SessionItem"]["required"]) == {"id", "agent", "external_id"}
 
 
+def test_what_may_be_missing_is_said_as_generators_read_it(described: dict[str, Any]) -> None:
+    """R-C16, R-C17: they take a field with a default for one that is always there, and `| null` for a null."""
+    schemas = described["components"]["schemas"]
+    for name, schema in schemas.items():
+        optional = set(schema.get("properties", {})) - set(schema.get("required", ()))
+        assert not [field for field in optional if "default" in schema["properties"][field]], name
+    assert schemas["SessionItem"]["properties"]["title"]["type"] == "string"
+    assert "title" not in schemas["SessionItem"]["required"]
+    assert {"type": "null"} in schemas["SessionBody"]["properties"]["title"]["anyOf"]
+    assert schemas["SessionResponse"]["properties"]["parent"]["anyOf"][-1] == {"type": "null"}
+
+
+def test_a_token_is_how_clients_prove_who_they_are(described: dict[str, Any]) -> None:
+    """R-C16."""
+    assert described["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    assert described["security"] == [{"token": []}, {}]
+
+
 def test_no_address_is_another_host(described: dict[str, Any]) -> None:
     assert "servers" not in described
     assert not re.findall(r"https?://(?!json-schema\.org)", json.dumps(described))

@@ -19,7 +19,7 @@ from typing import Any
 import uvicorn
 
 REAL = urllib.request.urlopen
-EVENTS = (
+EVENTS: tuple[dict[str, Any], ...] = (
     {
         "type": "message_start",
         "message": {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": []},

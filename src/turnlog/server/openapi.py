@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from turnlog.model import Ownership
 from turnlog.model.base import Value
 from turnlog.server import requests, responses
-from turnlog.server.errors import ErrorResponse
+from turnlog.server.errors import ErrorBody, ErrorResponse
 from turnlog.store.usage_report import (
     Dollars,
     ModelSummary,
@@ -139,19 +139,28 @@ def describe_responses(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         described = describe_routes()
-        described.setdefault("components", {}).setdefault("schemas", {}).update(_schemas())
+        components = described.setdefault("components", {})
+        components.setdefault("schemas", {}).update(_schemas())
+        for schema in components["schemas"].values():
+            _leave_out_defaults(schema)
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        # A server may need none.
+        described["security"] = [{"token": []}, {}]
         return described
 
     app.openapi = openapi
 
 
-_ALWAYS_WHOLE = (UsageReport, UsageRow, UsageTotals, ModelSummary, ProjectSummary)
+_ALWAYS_WHOLE = (ErrorBody, UsageReport, UsageRow, UsageTotals, ModelSummary, ProjectSummary)
 """Dataclasses: their JSON has every field, as that of a `StoreValue`."""
 
 
 def _schemas() -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(BODIES, schema_hook=_schema_of, ref_template=_TEMPLATE)
     found = {name: _open(schema) for name, schema in schemas.items()}
+    for kind in _all_below(Value):
+        properties = found.get(kind.__name__, {}).get("properties", {})
+        properties.update({name: _without_null(field) for name, field in properties.items()})
     for kind in (*_all_below(StoreValue), *_ALWAYS_WHOLE):
         if kind.__name__ in found:
             found[kind.__name__]["required"] = list(found[kind.__name__]["properties"])
@@ -168,6 +177,22 @@ def _all_below(base: type) -> Iterator[type]:
     for kind in base.__subclasses__():
         yield kind
         yield from _all_below(kind)
+
+
+def _leave_out_defaults(schema: dict[str, Any]) -> None:
+    """Generators take a field with a default for one that is always there. These are left out where they have it."""
+    for name, field in schema.get("properties", {}).items():
+        if name not in schema.get("required", ()):
+            field.pop("default", None)
+
+
+def _without_null(field: dict[str, Any]) -> dict[str, Any]:
+    """A field that is left out where it would be null."""
+    if field.get("default", field) is not None or "anyOf" not in field:
+        return field
+    choices = [choice for choice in field["anyOf"] if choice != {"type": "null"}]
+    rest = {key: value for key, value in field.items() if key not in ("anyOf", "default")}
+    return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:

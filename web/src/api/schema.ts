@@ -166,7 +166,7 @@ export interface DiagnosticPage {
 export interface ErrorBody {
   type: string;
   message: string;
-  detail?: FieldError[];
+  detail: FieldError[] | null;
 }
 
 /** Something failed outside any tool call: a provider, the agent, a hook. */
@@ -690,14 +690,14 @@ export interface SearchResponse {
 export interface SessionBody {
   external_id: string;
   agent?: string;
-  title?: string;
-  summary?: string;
-  cwd?: string;
-  git_branch?: string;
-  git_commit?: string;
-  created_at?: string;
-  updated_at?: string;
-  ownership?: Ownership;
+  title?: string | null;
+  summary?: string | null;
+  cwd?: string | null;
+  git_branch?: string | null;
+  git_commit?: string | null;
+  created_at?: string | null;
+  updated_at?: string | null;
+  ownership?: Ownership | null;
   metadata?: JsonObject;
 }
 
