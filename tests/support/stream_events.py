@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw
 
 from turnlog.model import stream as events
 from turnlog.model.base import ProviderData
+from turnlog.model.codec import to_json
 from turnlog.model.parts import FilePart, SourceDocumentPart, SourceUrlPart, TextPart, ToolResult
 from turnlog.model.usage import Usage
 
@@ -131,7 +132,7 @@ BROKEN: st.SearchStrategy[Any] = st.sampled_from(
         events.ToolOutput(tool_call_id="c1", result=ToolResult(id="r", status="no such")),  # pyright: ignore[reportArgumentType]
         # And this one.
         events.ToolOutput(tool_call_id="c1", result=ToolResult(id="r", content=None)),  # pyright: ignore[reportArgumentType]
-        events.DataEvent(name="x", data={"a": {1, 2}}),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+        events.DataEvent(name=5, data=to_json({"a": 1})),  # pyright: ignore[reportArgumentType]  # wrong on purpose
     ]
 )
 STREAMS: st.SearchStrategy[list[tuple[Any, str]]] = st.tuples(

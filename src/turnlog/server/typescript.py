@@ -42,7 +42,7 @@ def _declaration(name: str, schema: Mapping[str, Any]) -> str:
         return f"{comment}export type {name} = {_type(schema)};\n"
     required = set(schema.get("required", ()))
     fields = [
-        f"  {key}: {_type(field)};\n" if key in required else f"  {key}?: {_type(field)};\n"
+        f"  {key}: {_type(field)};\n" if key in required else f"  {key}?: {_type_if_there(field)};\n"
         for key, field in schema["properties"].items()
     ]
     return f"{comment}export interface {name} {{\n{''.join(fields)}}}\n"
@@ -53,6 +53,14 @@ def _comment(description: str | None) -> str:
         return ""
     first = " ".join(description.partition("\n\n")[0].split())
     return f"/** {first.replace('*/', '* /')} */\n"
+
+
+def _type_if_there(schema: Mapping[str, Any]) -> str:
+    """Of a field that is left out at its default."""
+    choices: list[Mapping[str, Any]] = schema.get("anyOf", [])
+    if choices and "default" in schema and schema["default"] is None:
+        return _union([choice for choice in choices if choice != {"type": "null"}])
+    return _type(schema)
 
 
 def _type(schema: Mapping[str, Any]) -> str:
