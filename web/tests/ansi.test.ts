@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseAnsi } from "@/content/ansi";
+import { parseAnsi } from "@/content/terminal";
 
 const text = (source: string) =>
   parseAnsi(source)

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { colourDiff } from "@/content/diff-colours";
 import type { DiffLine } from "@/content/diff-lines";
+import { colourDiff } from "@/content/diff-lines";
 import { highlightLines } from "@/content/highlight";
 
 const paint = (lines: string[]) => highlightLines(lines, "python");

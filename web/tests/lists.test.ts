@@ -1,15 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { parseTags } from "@/annotations/use-annotate";
+import { parseTags } from "@/annotations/annotations";
 import type { SearchGroup, SearchHit, SessionState, UsageRow } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/message/message-text";
-import { foldForks } from "@/sessions/fold-forks";
-import { groupByDay, groupByProject } from "@/sessions/session-groups";
+import { foldForks, groupByDay, groupByProject } from "@/sessions/session-groups";
 import { titleOf } from "@/sessions/session-title";
-import { evidenceOf, isActive, stateAt, stateLabel } from "@/sessions/state-of";
+import { evidenceOf, isActive, stateAt, stateLabel } from "@/sessions/state-badge";
 import { withChanges } from "@/shell/use-live";
-import { fillDays, ticksFor } from "@/usage/scale";
+import { fillDays, ticksFor } from "@/usage/measures";
 import { session } from "./samples";
 
 describe("sessions under their days", () => {

@@ -1,7 +1,6 @@
 import { renderToStaticMarkup } from "react-dom/server";
 import { describe, expect, it } from "vitest";
-import { decodeEntities } from "@/content/entities";
-import { Markdown } from "@/content/markdown";
+import { decodeEntities, Markdown } from "@/content/markdown";
 
 const html = (text: string, breaks = false) => renderToStaticMarkup(<Markdown text={text} breaks={breaks} />);
 

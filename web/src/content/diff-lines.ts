@@ -1,6 +1,7 @@
-/** The lines of an edit: what was removed, what was added, and a little of what stayed. */
+/** The lines of an edit (what was removed, what was added, and a little of what stayed), and their colours. */
 
 import { diffLines } from "diff";
+import type { Run } from "./highlight";
 
 export interface DiffLine {
   kind: "same" | "added" | "removed" | "gap";
@@ -57,4 +58,33 @@ function context(lines: string[], changeBefore: boolean, changeAfter: boolean): 
   if (hidden <= 1) return lines.map(same);
   const gap: DiffLine = { kind: "gap", text: `${hidden} unchanged lines` };
   return [...lines.slice(0, head).map(same), gap, ...lines.slice(lines.length - tail).map(same)];
+}
+
+/** Colours lines that follow each other; null where it does not know the language. */
+export type Paint = (lines: string[]) => Run[][] | null;
+
+/** For each line its runs; null for those that have no colours. */
+export function colourDiff(lines: DiffLine[], paint: Paint): (Run[] | null)[] {
+  const colours: (Run[] | null)[] = lines.map(() => null);
+  for (const piece of pieces(lines)) {
+    // An unchanged line is in both: the new text wins.
+    for (const gone of ["added", "removed"] as const) {
+      const side = piece.filter((index) => lines[index]?.kind !== gone);
+      const painted = paint(side.map((index) => lines[index]?.text ?? ""));
+      side.forEach((index, place) => {
+        colours[index] = painted?.[place] ?? null;
+      });
+    }
+  }
+  return colours;
+}
+
+/** Indexes of the lines between two gaps. */
+function pieces(lines: DiffLine[]): number[][] {
+  const found: number[][] = [[]];
+  lines.forEach((line, index) => {
+    if (line.kind === "gap") found.push([]);
+    else found.at(-1)?.push(index);
+  });
+  return found;
 }

@@ -2,8 +2,8 @@
 
 import { memo, useEffect, useMemo, useState } from "react";
 import { revealTurns } from "./bidi";
-import { colourDiff } from "./diff-colours";
 import type { DiffLine } from "./diff-lines";
+import { colourDiff } from "./diff-lines";
 import "./code.css";
 import "./diff.css";
 import type { Run } from "./highlight";

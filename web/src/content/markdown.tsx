@@ -5,9 +5,8 @@
 
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import { createElement, Fragment, memo, type ReactNode, useMemo } from "react";
-import "./markdown.css";
 import { CodeBlock } from "./code-block";
-import { decodeEntities } from "./entities";
+import "./markdown.css";
 
 interface MarkdownProps {
   text: string;
@@ -138,4 +137,37 @@ function renderLink(href: string, children: ReactNode): ReactNode {
       {children}
     </a>
   );
+}
+
+const NAMED: Record<string, string> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: "\u00a0",
+  ndash: "–",
+  mdash: "—",
+  hellip: "…",
+  larr: "←",
+  rarr: "→",
+  times: "×",
+  middot: "·",
+  bull: "•",
+  copy: "©",
+};
+
+const REFERENCE = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,8}));/g;
+
+/** Character references in Markdown text; one that is not in the table stays as it was written. */
+export function decodeEntities(text: string): string {
+  return text.replace(REFERENCE, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name) return NAMED[name] ?? whole;
+    return character(decimal ? Number.parseInt(decimal, 10) : Number.parseInt(hex ?? "", 16));
+  });
+}
+
+function character(code: number): string {
+  const invalid = code === 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff);
+  return invalid ? "\ufffd" : String.fromCodePoint(code);
 }

@@ -3,11 +3,7 @@
 import { TOOLS } from "@/api/paths";
 import type { ToolUsage } from "@/api/types";
 import { useItems } from "@/api/use-items";
-import { AgentFilter } from "@/filters/agent-filter";
-import { FilterBar } from "@/filters/filter-bar";
-import { FilterDates } from "@/filters/filter-dates";
-import { FilterSelect } from "@/filters/filter-select";
-import { ProjectFilter } from "@/filters/project-filter";
+import { AgentFilter, FilterBar, FilterDates, FilterSelect, ProjectFilter } from "@/filters/filters";
 import { countSet } from "@/filters/url-filters";
 import { SEARCH_FILTERS, type SearchFilters } from "./use-search";
 

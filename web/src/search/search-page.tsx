@@ -11,8 +11,7 @@ import { focusSearch } from "@/shell/search-box";
 import { useTitle } from "@/shell/title";
 import "./search.css";
 import { SearchFiltersBar } from "./search-filters";
-import { SearchGroup } from "./search-group";
-import { SearchHints } from "./search-hints";
+import { SearchGroup, SearchHints } from "./search-results";
 import { isQuery, joinGroups, LONGEST_QUERY, lengthOf, SEARCH_FILTERS, useSearch } from "./use-search";
 
 export default function SearchPage() {

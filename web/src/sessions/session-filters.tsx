@@ -2,15 +2,17 @@
 
 import { useCallback } from "react";
 import { Icon } from "@/design/icon";
-import { AgentFilter } from "@/filters/agent-filter";
-import { FilterBar } from "@/filters/filter-bar";
-import { FilterDates } from "@/filters/filter-dates";
-import { FilterSelect } from "@/filters/filter-select";
-import { FilterText } from "@/filters/filter-text";
-import { ModelFilter } from "@/filters/model-filter";
-import { ProjectFilter } from "@/filters/project-filter";
+import {
+  AgentFilter,
+  FilterBar,
+  FilterDates,
+  FilterSelect,
+  FilterText,
+  ModelFilter,
+  ProjectFilter,
+} from "@/filters/filters";
 import { countSet } from "@/filters/url-filters";
-import { SORTS } from "./sorts";
+import { SORTS } from "./session-groups";
 import type { SessionFilters } from "./use-sessions";
 
 const SHOWN = [

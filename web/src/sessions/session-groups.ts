@@ -1,4 +1,4 @@
-/** Sessions grouped under headings: the day of the reader's calendar, or the project. */
+/** The orders of the list, and its sessions under headings: the day of the reader's calendar, or the project. */
 
 import type { SessionItem } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
@@ -60,4 +60,36 @@ export function groupByProject(sessions: SessionItem[]): SessionGroup[] {
     title: labels.get(path) ?? "No project",
     sessions: members,
   }));
+}
+
+/** The sessions without those that are folded; each root is where the first session of its tree was. */
+export function foldForks(sessions: SessionItem[]): SessionItem[] {
+  const byId = new Map(sessions.map((session) => [session.id, session]));
+  return [...new Set(sessions.map((session) => rootOf(session, byId)))];
+}
+
+function rootOf(session: SessionItem, byId: Map<string, SessionItem>): SessionItem {
+  const seen = new Set<SessionItem>();
+  let root = session;
+  while (!seen.has(root)) {
+    seen.add(root);
+    const parent = byId.get(root.relationships?.[0]?.parent_session_id ?? "");
+    if (!parent) return root;
+    root = parent;
+  }
+  // Sessions that name each other as parent: none is the root, each has a row of its own.
+  return session;
+}
+
+/** The orders of the list, besides the default (last active first). */
+export const SORTS = [
+  { value: "created", label: "Recently started" },
+  { value: "cost", label: "Highest cost" },
+  { value: "tokens", label: "Most tokens" },
+  { value: "messages", label: "Most messages" },
+];
+
+/** Whether the list is ordered by time, so that days make sense as headings. */
+export function isByTime(sort: string): boolean {
+  return sort === "" || sort === "updated" || sort === "created";
 }

@@ -3,9 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { AnnotateButton } from "@/annotations/annotate-button";
-import { StarButton } from "@/annotations/star-button";
-import { TagLabels } from "@/annotations/tags";
+import { AnnotateButton, StarButton, TagLabels } from "@/annotations/annotations";
 import { getJson } from "@/api/client";
 import { SESSIONS, sessionPage } from "@/api/paths";
 import type { SessionItem, SessionPage } from "@/api/types";

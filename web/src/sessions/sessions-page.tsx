@@ -8,10 +8,9 @@ import { useUrlFilters } from "@/filters/url-filters";
 import { plural } from "@/format/numbers";
 import { useItemKeys, useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
-import { NoMatches, NoSessions } from "./no-sessions";
 import { SessionFiltersBar } from "./session-filters";
 import { GROUPINGS, groupingOf } from "./session-groups";
-import { SessionList } from "./session-list";
+import { NoMatches, NoSessions, SessionList } from "./session-list";
 import "./sessions.css";
 import { SESSION_FILTERS, type SessionFilters, useSessions } from "./use-sessions";
 

@@ -1,7 +1,7 @@
-/** What a session is doing: a dot, a word, and the call that is open. In lists only where that is news. */
+/** What a session is doing at this moment: worked out from the server's state, and shown as a dot, a word and the open call. */
 
-import type { SessionItem } from "@/api/types";
-import { evidenceOf, isActive, pastState, stateAt, stateLabel } from "./state-of";
+import type { SessionItem, SessionState, StateName } from "@/api/types";
+import { formatClock, formatDate } from "@/format/time";
 import "./state-badge.css";
 
 interface StateBadgeProps {
@@ -26,4 +26,61 @@ export function StateBadge({ session: { state }, now, always = false }: StateBad
       )}
     </span>
   );
+}
+
+/** A running session without new records is quiet from the moment that the server named. */
+export function stateAt(state: SessionState | undefined, now: Date): StateName | null {
+  if (!state) return null;
+  const isOver = state.state === "running" && state.quiet_at !== null && new Date(state.quiet_at) <= now;
+  return isOver ? "quiet" : state.state;
+}
+
+/** Whether the session is running or waiting for the user. */
+export function isActive(state: SessionState | undefined, now: Date): boolean {
+  const name = stateAt(state, now);
+  return name === "running" || name === "waiting";
+}
+
+const HOUR = 3_600_000;
+const NEWS = 24 * HOUR;
+
+/** A word for lists; null where it is no news: a session that ended as it should, or long ago. */
+export function stateLabel(state: SessionState, now: Date): string | null {
+  const name = stateAt(state, now);
+  const age = state.since ? now.getTime() - new Date(state.since).getTime() : Number.POSITIVE_INFINITY;
+  if (name === "running") return "running";
+  if (name === "waiting")
+    return state.evidence === "approval" ? "waits for permission" : "waits for an answer";
+  if (age > NEWS) return null;
+  if (name === "killed") return state.detail ? `killed, ${state.detail}` : "killed";
+  if (name === "quiet" && state.since) return `quiet since ${formatClock(state.since)}`;
+  return null;
+}
+
+/** The same where it is no news. */
+export function pastState({ state, evidence, since }: SessionState, now: Date): string {
+  const day = since ? ` ${formatDate(new Date(since), now)}` : "";
+  if (state === "done") return evidence === "interrupt" ? "stopped" : "done";
+  return state === "killed" ? `killed${day}` : day ? `quiet since${day}` : "quiet for a long time";
+}
+
+const EVIDENCE: Record<string, string> = {
+  process: "Its process is running",
+  "open-call": "A tool call has no result yet",
+  "open-turn": "The last prompt or result has no answer yet",
+  approval: "The agent asks for permission",
+  question: "The agent asks a question",
+  "turn-ended": "The agent recorded the end of the turn",
+  answer: "The model finished its answer",
+  interrupt: "The user stopped it",
+  closed: "The agent has exited",
+  nothing: "There is no prompt yet",
+  "process-ended": "Its process ended in the middle of a turn",
+  silence: "Nothing new in the middle of a turn: it may be thinking, waiting, or gone",
+};
+
+/** How that is known, in words. */
+export function evidenceOf({ evidence, detail }: SessionState): string {
+  const words = EVIDENCE[evidence] ?? evidence;
+  return detail ? `${words} (${detail})` : words;
 }

@@ -9,11 +9,9 @@ import { PaletteKeys } from "@/palette/palette-keys";
 import { SessionsPage } from "@/sessions/sessions-page";
 import { KeyHelp } from "./key-help";
 import { PageBoundary } from "./page-boundary";
-import { SampleNotice } from "./sample-notice";
-import { StatusLine } from "./status-line";
+import { SampleNotice, StatusLine, useIsAway, useStatus } from "./status-line";
 import { TopBar } from "./top-bar";
 import { useLive } from "./use-live";
-import { useIsAway, useStatus } from "./use-status";
 import "./shell.css";
 
 const SessionPage = lazy(() => import("@/session/page/session-page"));

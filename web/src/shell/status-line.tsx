@@ -1,5 +1,8 @@
-/** What the server is busy with, in a corner, and only while that is worth a word. */
+/** What the server is doing, whether it is there, and the notices about it. */
 
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { ApiError, getJson } from "@/api/client";
+import { STATUS } from "@/api/paths";
 import type { StatusResponse, SyncProgress } from "@/api/types";
 import { formatBytes, formatCount } from "@/format/numbers";
 
@@ -38,4 +41,39 @@ function phaseLine({ phase, done, total }: SyncProgress): Line {
       ? `Reading logs, ${formatBytes(done)} of ${formatBytes(total)}`
       : `Indexing for search, ${formatCount(done)} of ${formatCount(total)}`;
   return { text, done, total };
+}
+
+/** A notice that these sessions are the bundled sample and not the user's own. */
+export function SampleNotice({ status }: { status: StatusResponse | null }) {
+  if (!status?.sample) return null;
+  return (
+    <p className="sample-notice" role="note">
+      <strong>Sample.</strong> No agent's logs were found on this machine, so these are recorded sessions that
+      come with turnlog. Use an agent and start turnlog again to see your own.
+    </p>
+  );
+}
+
+const BUSY = 1_000;
+const IDLE = 4_000;
+
+const QUERY = queryOptions({
+  queryKey: ["status"],
+  queryFn: ({ signal }) => getJson<StatusResponse>(STATUS, {}, signal),
+  refetchInterval: (query) => (isBusy(query.state.data) ? BUSY : IDLE),
+});
+
+/** What the server is doing, and whether it is there. */
+export function useStatus(): StatusResponse | null {
+  return useQuery(QUERY).data ?? null;
+}
+
+/** Whether nothing answers any more: what is shown may be old. */
+export function useIsAway(): boolean {
+  const { error } = useQuery(QUERY);
+  return error !== null && !(error instanceof ApiError);
+}
+
+function isBusy(status: StatusResponse | undefined): boolean {
+  return status?.sync.state === "running" || (status?.search.unindexed ?? 0) > 0;
 }

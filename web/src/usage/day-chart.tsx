@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { UsageRow } from "@/api/types";
 import type { Measure } from "./measures";
-import { type Day, fillDays, ticksFor } from "./scale";
+import { type Day, fillDays, ticksFor } from "./measures";
 
 const HEIGHT = 220;
 const LEFT = 52;

@@ -1,24 +1,20 @@
-/** Tokens and cost by day, model, project, session or agent, with what each total contains. */
+/** Tokens and cost by day, model, project, session or agent, with what each total contains and lacks. */
 
 import { useQuery } from "@tanstack/react-query";
 import { getJson, queryString } from "@/api/client";
 import { USAGE } from "@/api/paths";
-import type { UsageBy, UsageReport, UsageRow } from "@/api/types";
+import type { UsageBy, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
-import { AgentFilter } from "@/filters/agent-filter";
-import { FilterBar } from "@/filters/filter-bar";
-import { FilterDates } from "@/filters/filter-dates";
-import { ModelFilter } from "@/filters/model-filter";
-import { ProjectFilter } from "@/filters/project-filter";
+import { AgentFilter, FilterBar, FilterDates, ModelFilter, ProjectFilter } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
+import { formatCompact, formatTotalCost } from "@/format/numbers";
 import { dayAfter } from "@/format/time";
 import { useTitle } from "@/shell/title";
 import { DayChart } from "./day-chart";
 import { COST, MEASURES } from "./measures";
-import "./usage.css";
-import { UsageContents, UsageSummary } from "./usage-summary";
 import { UsageTable } from "./usage-table";
+import "./usage.css";
 
 const FILTERS = ["by", "measure", "agent", "project", "model", "since", "until"] as const;
 
@@ -113,5 +109,52 @@ function Report({ answer, measure }: { answer: UsageReport; measure: typeof COST
       )}
       <UsageContents answer={answer} />
     </>
+  );
+}
+
+/** The totals in large, and in words what they contain and what they lack. */
+export function UsageSummary({ totals }: { totals: UsageTotals }) {
+  const sent = totals.tokens - totals.output - totals.reasoning;
+  const cached = sent > 0 ? `${Math.round((100 * totals.cache_read) / sent)} % from cache` : "";
+  return (
+    <dl className="usage-summary">
+      <Figure
+        label="Cost"
+        value={formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
+        note="at list prices"
+      />
+      <Figure label="Input tokens" value={formatCompact(sent)} note={cached} />
+      <Figure
+        label="Output tokens"
+        value={formatCompact(totals.output + totals.reasoning)}
+        note={thinking(totals)}
+      />
+      <Figure label="Model calls" value={formatCompact(totals.calls)} note="" />
+    </dl>
+  );
+}
+
+function thinking(totals: UsageTotals): string {
+  return totals.reasoning > 0 ? `${formatCompact(totals.reasoning)} of them thinking` : "thinking included";
+}
+
+function Figure({ label, value, note }: { label: string; value: string; note: string }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+      <dd className="usage-note">{note}</dd>
+    </div>
+  );
+}
+
+/** What the sums are made of and what they lack, in the server's words. */
+export function UsageContents({ answer: { contains, missing } }: { answer: UsageReport }) {
+  return (
+    <ul className="usage-contents">
+      {[...contains, ...missing].map((sentence) => (
+        <li key={sentence}>{sentence}</li>
+      ))}
+    </ul>
   );
 }

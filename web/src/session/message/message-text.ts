@@ -1,7 +1,7 @@
 /** The text of a message: all of it, its length, a preview of one line, and the command that was typed. */
 
 import type { Message } from "@/api/types";
-import { parseAnsi } from "@/content/ansi";
+import { parseAnsi } from "@/content/terminal";
 
 /** The texts of a message, and the kinds of its other parts. */
 export function textOf(message: Message): string {

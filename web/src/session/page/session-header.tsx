@@ -1,9 +1,7 @@
 /** The header of a session: title, parent, facts, and the actions for the whole session. */
 
 import { Link } from "wouter";
-import { AnnotateButton } from "@/annotations/annotate-button";
-import { AnnotationLine } from "@/annotations/annotation-line";
-import { StarButton } from "@/annotations/star-button";
+import { AnnotateButton, AnnotationLine, StarButton } from "@/annotations/annotations";
 import { sessionPage } from "@/api/paths";
 import type { Session, SessionItem, SessionResponse } from "@/api/types";
 import { Icon } from "@/design/icon";

@@ -18,7 +18,7 @@ import { useDisclosures } from "@/session/disclosure";
 import { BRANCH_PREFIX, entriesOf } from "@/session/entries";
 import type { LoadedWindow } from "@/session/loaded-window";
 import type { Place } from "@/session/place";
-import { stateAt } from "@/sessions/state-of";
+import { stateAt } from "@/sessions/state-badge";
 import { useClock } from "@/sessions/use-clock";
 import { useEntryKeys } from "./entry-keys";
 import { EntryView } from "./entry-view";

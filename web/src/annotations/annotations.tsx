@@ -1,12 +1,16 @@
-/** Name, tags, note and archive of a session, in a small form. */
+/** What the user says about a session: a star, a name, tags, a note. It is kept in turnlog, never in the agent's log. */
 
+import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
-import type { SessionItem } from "@/api/types";
+import { Link } from "wouter";
+import { sendJson } from "@/api/client";
+import { sessionPath } from "@/api/paths";
+import type { Annotations, SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
-import { annotationsOf, parseTags, useAnnotate } from "./use-annotate";
 import "./annotations.css";
 
+/** Name, tags, note and archive of a session, in a small form. */
 export function AnnotateButton({ session }: { session: SessionItem }) {
   const [open, setOpen] = useState(false);
   return (
@@ -94,4 +98,80 @@ function AnnotateDialog({ session, onClose }: { session: SessionItem; onClose: (
       </form>
     </dialog>
   );
+}
+
+/** A session that one wants to find again. */
+export function StarButton({ session }: { session: SessionItem }) {
+  const annotate = useAnnotate(session);
+  const starred = annotate.isPending ? annotate.variables.starred : session.annotations?.starred;
+  return (
+    <button
+      type="button"
+      className="icon-button star"
+      aria-pressed={starred ?? false}
+      aria-label="Star"
+      title={starred ? "Starred" : "Star (s)"}
+      data-key="s"
+      onClick={() => annotate.mutate({ starred: !session.annotations?.starred })}
+    >
+      <Icon name="star" size={14} />
+    </button>
+  );
+}
+
+/** Tags and note of the open session, where there are any. */
+export function AnnotationLine({ session: { annotations } }: { session: SessionItem }) {
+  if (!annotations?.note && !annotations?.tags.length) return null;
+  return (
+    <p className="annotation-line">
+      {annotations.tags.map((tag) => (
+        <Link key={tag} href={`/?tag=${encodeURIComponent(tag)}`} className="tag">
+          {tag}
+        </Link>
+      ))}
+      {annotations.note && <span>{annotations.note}</span>}
+    </p>
+  );
+}
+
+/** What a session is filed under. */
+export function TagLabels({ tags }: { tags: string[] | undefined }) {
+  return tags?.map((tag) => (
+    <span key={tag} className="tag">
+      {tag}
+    </span>
+  ));
+}
+
+/** The annotations; only changed ones are sent. */
+export type Said = Omit<Annotations, "changed_at">;
+
+const NOTHING: Said = { title: null, starred: false, archived: false, tags: [], note: null };
+
+/** What was said about a session; nothing yet is empty. */
+export function annotationsOf(session: SessionItem): Said {
+  if (!session.annotations) return NOTHING;
+  const { changed_at: _, ...annotations } = session.annotations;
+  return annotations;
+}
+
+export function useAnnotate(session: SessionItem) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (changes: Partial<Said>) => sendJson<SessionItem>("PATCH", sessionPath(session.id), changes),
+    onSuccess: () => refresh(queries),
+  });
+}
+
+function refresh(queries: QueryClient): Promise<void> {
+  return queries.invalidateQueries({ predicate: ({ queryKey }) => SHOWING.has(queryKey[0]) });
+}
+
+/** Queries whose answers contain annotations. */
+const SHOWING: ReadonlySet<unknown> = new Set(["sessions", "session", "search", "palette", "tags"]);
+
+/** "a, b ,,a" -> ["a", "b"]. */
+export function parseTags(text: string): string[] {
+  const tags = text.split(",").map((tag) => tag.replace(/\s+/g, " ").trim());
+  return [...new Set(tags.filter(Boolean))];
 }

@@ -1,11 +1,39 @@
-/** One hit: who wrote it, when, and the words around it. It links to the part. */
+/** What a search found, by session, and how to write a query before there is one. */
 
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";
-import type { SearchHit as Hit, Role, SearchField, SnippetPiece } from "@/api/types";
+import type { SearchGroup as Group, SearchHit as Hit, Role, SearchField, SnippetPiece } from "@/api/types";
 import { Icon, type IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
+import { AgentLabel } from "@/sessions/agent-label";
+import { titleOf } from "@/sessions/session-title";
+
+/** The hits of one session. */
+export function SearchGroup({ group: { session, hits }, now }: { group: Group; now: Date }) {
+  const title = titleOf(session);
+  const folder = session.project?.split(/[/\\]/).at(-1);
+  return (
+    <section className="hit-group">
+      <h2>
+        <Link href={sessionPage(session.id)} dir="auto">
+          {title}
+        </Link>
+        <span className="hit-places" title={session.project ?? undefined}>
+          {folder && `${folder} · `}
+          <AgentLabel agent={session.agent} />
+        </span>
+      </h2>
+      <ul>
+        {hits.map((hit) => (
+          <li key={`${hit.message_id}/${hit.part}/${hit.field}`}>
+            <SearchHit sessionId={session.id} hit={hit} now={now} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
 
 const FIELDS: Record<Exclude<SearchField, "text">, { label: string; icon: IconName }> = {
   reasoning: { label: "thinking", icon: "think" },
@@ -21,6 +49,7 @@ const ROLES: Record<Role, { label: string; icon: IconName }> = {
   system: { label: "system", icon: "system" },
 };
 
+/** One hit: who wrote it, when, and the words around it. It links to the part. */
 export function SearchHit({ sessionId, hit, now }: { sessionId: string; hit: Hit; now: Date }) {
   const { label, icon } = hit.field === "text" ? ROLES[hit.role] : FIELDS[hit.field];
   return (
@@ -45,5 +74,26 @@ export function SearchHit({ sessionId, hit, now }: { sessionId: string; hit: Hit
 function Snippet({ pieces }: { pieces: SnippetPiece[] }) {
   return pieces.map(({ text, marked }, index) =>
     marked ? <mark key={index}>{text}</mark> : <span key={index}>{text}</span>,
+  );
+}
+
+const HINTS = [
+  ["red green", "both words"],
+  ['"red green"', "the phrase"],
+  ["gre*", "what begins with it"],
+  ["ECONNRESET snake_case a.b.c", "code as it is written"],
+];
+
+/** How to write a query, shown before the first one. */
+export function SearchHints() {
+  return (
+    <dl className="hints">
+      {HINTS.map(([query, finds]) => (
+        <div key={query}>
+          <dt>{query}</dt>
+          <dd>{finds}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
