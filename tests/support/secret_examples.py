@@ -257,6 +257,7 @@ _OF_KINDS = {
     "archive-password": "zip password",
     "named-key": "HMAC key",
     "mnemonic": "mnemonic in a call",
+    "facebook-app-token": "Facebook app token",
 }
 _KINDS = {secret.kind: secret for secret in secrets()}
 

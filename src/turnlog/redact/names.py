@@ -59,14 +59,14 @@ NAMES = (
     _name("cookie", "cookie", _value(16), is_cookie),
     Name("bundler-credentials", re.compile(r"contribsys_{1,2}com\Z", re.IGNORECASE), re.compile(_value(17)), is_given),
     Name("docker-auth", re.compile(r"(?<![\w.-])auth\Z"), re.compile(_value(8)), is_basic),
-    _name("named-secret", rf"{HEADERS}|{_KEYS}", _value(10), is_random),
+    _name("named-secret", rf"(?<![A-Za-z0-9])(?:{HEADERS})|{_KEYS}", _value(10), is_random),
     _name("named-key", r"[a-z0-9][_-](?i:key)|[a-z0-9]Key|[A-Z0-9]_KEY", _value(16), is_key, 0),
 )
 """The first match counts. Names may have more in front: `db_password`."""
 
 _HARMLESS = re.compile(
     r"(?:public|publishable|pub|primary|foreign|partition|sort|cache|idempotency|object)[_-]?key\Z"
-    r"|(?:continuation|pagination|page|next|prev|last|first|cancellation|sync|stop|eos|bos|pad|mask|start|end)[_-]?token\Z",
+    r"|(?:public|lock|change|continuation|pagination|page|next|prev|last|first|cancellation|sync|stop|eos|bos|pad|mask|start|end)[_-]?token\Z",
     re.IGNORECASE,
 )
 """Similar names that hold no secret."""
@@ -175,13 +175,9 @@ def _is_announced(text: str, head: int, match: re.Match[str], between: str) -> b
     before = _BEFORE.get(between)
     if before is not None:
         return before.search(text[max(0, head - _LONGEST_BEFORE) : head]) is not None
-    if between != "plain":
-        return True
-    sign = match["plain"]
-    # `arn:aws:secretsmanager:eu-west-1:123456789012:secret:…` is a path, and `PASS: test_till` a report.
-    if ":" not in sign:
-        return True
-    if head and text[head - 1] == ":":
-        return False
-    bare = text[head : match.start(between)].lower() == "pass"
-    return not bare or sign[-1] in "\"'`"
+    is_bare = text[head : match.start(between)].lower() == "pass"
+    if between == "plain" and ":" in match[between]:
+        # `arn:aws:secretsmanager:eu-west-1:123456789012:secret:…` is a path, and `PASS: test_till` is a report.
+        is_path = head > 0 and text[head - 1] == ":"
+        return not is_path and (not is_bare or match[between][-1] in "\"'`")
+    return not (is_bare and between == "typed")

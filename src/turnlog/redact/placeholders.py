@@ -33,7 +33,7 @@ _WORDS = re.compile(
 
 _CODE = re.compile(
     r"^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data|secrets|var|local|vault)[.\[]"
-    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^&?[A-Za-z_]+\d{0,4}(?:\??\.[A-Za-z_]+\d{0,4})+;?$"
+    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^&?[A-Za-z_]+\d{0,4}(?:\??\.[A-Za-z_]+\d{0,4})+[;})\],]*$"
 )
 """An expression that yields a secret is not the secret."""
 
