@@ -28,7 +28,7 @@ from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import Store
 from turnlog.store.connection import connect
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.sync.syncer import sync

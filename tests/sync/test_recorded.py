@@ -15,7 +15,7 @@ from support.store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.reader import SourceReader
 
 APPENDS = 20

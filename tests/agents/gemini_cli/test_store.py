@@ -19,7 +19,7 @@ from turnlog.logs import read_session
 from turnlog.model import MessageEvent, TextPart, ToolCallPart, ToolResultEvent
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.rebuild import rebuild
 

@@ -58,7 +58,7 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget_for_good
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.syncer import sync
 
 VERSIONS = ["1.9.0", "1.9.0-run", "2.0.0", "2.43.0", "2.43.0-run"]

@@ -16,7 +16,7 @@ from turnlog.store.connection import connect
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.sqlite.forget import forget_for_good
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 

@@ -31,7 +31,7 @@ from turnlog.errors import FormatError, NotFoundError
 from turnlog.logs import discover, extract_tool_calls, parse_log_file, parse_log_stream, read_session
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.importing import import_file, import_stream
 from turnlog.sync.syncer import sync
 

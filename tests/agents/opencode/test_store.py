@@ -31,7 +31,7 @@ from turnlog.store.archive import Archive
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget_for_good
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import SyncSummary, sync
 

@@ -23,7 +23,7 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget_for_good
-from turnlog.store.sqlite.sources import restore_files
+from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.rebuild import rebuild
 

@@ -129,7 +129,6 @@ def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] |
     It is shown in one line, as `title_from` makes it; `titles` are kept as they were.
     """
     for source in get_args(TitleSource):
-        title = title_from(titles.get(source, ""))
-        if title:
+        if (found := titles.get(source)) and (title := title_from(found)):
             return title, source
     return None

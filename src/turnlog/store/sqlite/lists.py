@@ -1,12 +1,13 @@
-"""The queries that decode no message: usage, runs, tool calls, files and sources, for commands that list these."""
+"""The queries that decode no message: usage, sessions, runs, tool calls, files and sources, for lists."""
 
 from __future__ import annotations
 
 from turnlog.store.sqlite import UsageStore
 from turnlog.store.sqlite.runs import RunQueries
+from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
 from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
 
 
-class ListStore(RunQueries, ToolCallQueries, FileQueries, SourceQueries, UsageStore):
+class ListStore(SessionQueries, RunQueries, ToolCallQueries, FileQueries, SourceQueries, UsageStore):
     """A store of which only lists were queried yet."""

@@ -1,31 +1,22 @@
 """What was read, from SQLite: sources, their bytes, what of them could not be understood, and how much there is.
 
-Files are given back byte for byte from the archive; what is no file as equal rows.
+What reads the bytes of sources is imported where it is used: commands that list sources need not wait for it.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.base import RowAgent, Source
-from turnlog.errors import ConflictError, NotFoundError, StoreError
+from turnlog.errors import NotFoundError
 from turnlog.model import Json, RecordEvent
-from turnlog.model.codec import decode_event
-from turnlog.store import zstd
-from turnlog.store.archive import Archive
 from turnlog.store.base import EVERY_DIAGNOSTIC, DiagnosticFilter
-from turnlog.store.external_content import load_blob, load_spill
-from turnlog.store.keys import family, session_key
-from turnlog.store.packed_columns import unpack_data
+from turnlog.store.keys import session_key
 from turnlog.store.rows import moment
-from turnlog.store.sources import Fingerprint, known_fingerprints
 from turnlog.store.sqlite.reading import Connections, decode_cursor, encode_cursor
 from turnlog.store.values import (
     AgentVersion,
@@ -40,6 +31,11 @@ from turnlog.store.values import (
     StoreStatus,
     UnknownKind,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from turnlog.store.sources import Fingerprint
 
 _SELECT = (
     "SELECT f.path, f.agent, f.kind, f.session_id, f.size, f.generation, f.cursor, f.lines, f.read_at, f.vanished_at,"
@@ -61,6 +57,8 @@ class SourceQueries(Connections):
             return [_source(row) for row in _source_rows(connection, session_id)]
 
     def fingerprints(self) -> dict[str, Fingerprint]:
+        from turnlog.store.sources import known_fingerprints
+
         with self._snapshot() as connection:
             return known_fingerprints(connection)
 
@@ -109,6 +107,10 @@ class SourceQueries(Connections):
             return [UnknownKind(*row) for row in rows]
 
     def unknown_record(self, agent: str, kind: str) -> Json | None:
+        from turnlog.model.codec import decode_event
+        from turnlog.store import zstd
+        from turnlog.store.packed_columns import unpack_data
+
         with self._snapshot() as connection:
             row = connection.execute(
                 "SELECT e.body, e.data FROM events e JOIN sessions s ON s.key = e.session_key WHERE e.known = 0"
@@ -132,6 +134,8 @@ class SourceQueries(Connections):
         return found
 
     def record(self, source: str, offset: int, length: int) -> bytes:
+        from turnlog.store.archive import Archive
+
         with self._snapshot() as connection:
             row = connection.execute("SELECT key, generation FROM sources WHERE path = ?", (source,)).fetchone()
             if row is None:
@@ -139,6 +143,8 @@ class SourceQueries(Connections):
             return Archive(connection).read(row[0], row[1], offset, length)
 
     def raw(self, session_id: str) -> Iterator[RawSource]:
+        from turnlog.store.archive import Archive
+
         # No snapshot: whoever reads it may take as long as they like.
         connection = self._connection()
         archive = Archive(connection)
@@ -147,11 +153,12 @@ class SourceQueries(Connections):
             yield RawSource(source, archive.iter_bytes(row[-1], source.generation))
 
     def restore(self, session_id: str, to: Path) -> list[RestoredFile]:
+        from turnlog.store.sqlite.restore import restore_files
+
         with self._snapshot() as connection:
             return restore_files(connection, session_id, to)
 
     def plan_forgetting(self, session_id: str) -> Forgetting:
-        # What forgets also indexes: no list waits for its import.
         from turnlog.store.sqlite.forget import plan_forgetting
 
         with self._snapshot() as connection:
@@ -163,10 +170,14 @@ class SourceQueries(Connections):
         return forget_for_good(self.path, session_id)
 
     def spill(self, session_id: str, name: str) -> bytes:
+        from turnlog.store.external_content import load_spill
+
         with self._snapshot() as connection:
             return load_spill(connection, session_id, name)
 
     def blob(self, sha256: str) -> BlobContent:
+        from turnlog.store.external_content import load_blob
+
         with self._snapshot() as connection:
             return load_blob(connection, sha256)
 
@@ -226,96 +237,3 @@ def _source(row: tuple[Any, ...]) -> SourceInfo:
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
     return connection.execute(query).fetchone()[0]
-
-
-def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
-    """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
-
-    What hooks told is none of the agent's files. Where several homes have a file at one place, each with bytes of its
-    own, those of the later homes lie under the whole path of their home.
-
-    Raises NotFoundError for a session that is not stored or has no files, ConflictError when a file is there already
-    with other bytes, StoreError for a path that would leave `to`.
-    """
-    sources = _sources(connection, session_id)
-    if not sources:
-        raise NotFoundError(f"session {session_id} was not read from files")
-    archive = Archive(connection)
-    to = to.absolute()
-    restored: list[RestoredFile] = []
-    homes: dict[Path, str] = {}
-    for key, path, root, agent in sources:
-        if (rows := _rows_of(agent, path, root)) is not None:
-            restored += _restore_rows(archive, key, *rows, to)
-        else:
-            target = _inside(to, Path(path), Path(root))
-            if homes.setdefault(target, root) != root and not _is_equal(archive, key, target):
-                target = _inside(to / PurePath(root).relative_to(PurePath(root).anchor), Path(path), Path(root))
-            restored.append(_restore_file(archive, key, Path(path), target, to))
-    return list({file.path: file for file in restored}.values())
-
-
-def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, str, str, str]]:
-    keys = family(connection, session_key(connection, session_id))
-    marks = ",".join("?" * len(keys))
-    rows = connection.execute(
-        f"SELECT DISTINCT s.key, s.path, s.root, s.agent FROM sources s LEFT JOIN sessions own"
-        f" ON s.session_id = own.agent || ':' || own.external_id WHERE s.kind <> 'hooks' AND (own.key IN ({marks})"
-        f" OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks}))"
-        f" OR s.key IN (SELECT source_key FROM events WHERE session_key IN ({marks}))) ORDER BY s.path",
-        (*keys, *keys, *keys),
-    )
-    return rows.fetchall()
-
-
-def _rows_of(agent: str, path: str, root: str) -> tuple[RowAgent, Source] | None:
-    """Who can give back a source that is no file, and the source; None for a file."""
-    # Agents are found through the entry points of all installed packages: only where they are wanted.
-    from turnlog.agents import agents
-
-    source = Source(agent=agent, path=path, root=root)
-    reader = next((found for found in agents() if found.name == agent), None)
-    return (reader, source) if isinstance(reader, RowAgent) and reader.holds_rows(source) else None
-
-
-def _restore_rows(archive: Archive, key: int, agent: RowAgent, source: Source, to: Path) -> list[RestoredFile]:
-    log = archive.iter_bytes(key, archive.generations(key)[-1].number)
-    return [RestoredFile(path, source.path, path.stat().st_size) for path in agent.restore_rows(source, log, to)]
-
-
-def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path) -> RestoredFile:
-    last = archive.generations(key)[-1]
-    if target.is_symlink() or target.exists():
-        if not _is_equal(archive, key, target):
-            raise ConflictError(f"{target} is there already with other content")
-        return RestoredFile(target, str(path), last.size)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.parent.resolve().is_relative_to(to.resolve()):
-        raise StoreError(f"{target} leads out of {to} through a symbolic link")
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    with partial.open("xb") as file:
-        for piece in archive.iter_bytes(key, last.number):
-            file.write(piece)
-    if last.mode is not None:
-        partial.chmod(last.mode & 0o777)
-    if last.mtime_ns is not None:
-        os.utime(partial, ns=(last.mtime_ns, last.mtime_ns))
-    partial.rename(target)
-    return RestoredFile(target, str(path), last.size)
-
-
-def _inside(to: Path, path: Path, root: Path) -> Path:
-    """Where a file goes: its place under the agent's home, under `to`."""
-    relative = PurePosixPath(os.path.relpath(path, root))
-    if relative.is_absolute() or ".." in relative.parts:
-        raise StoreError(f"{path} does not lie under {root}: it has no place in {to}")
-    return to / relative
-
-
-def _is_equal(archive: Archive, key: int, target: Path) -> bool:
-    """Whether the file that is there holds the archived bytes."""
-    if target.is_symlink() or not target.is_file():
-        raise ConflictError(f"{target} is there already and is no plain file")
-    with target.open("rb") as file:
-        pieces = archive.iter_bytes(key, archive.generations(key)[-1].number)
-        return all(file.read(len(piece)) == piece for piece in pieces) and not file.read(1)

@@ -303,13 +303,10 @@ class SessionRows:
         """Write all drafts to their rows. What is added to them later is written by another `flush`."""
         self._retitle()
         drafts = sorted(self.drafts.values(), key=lambda draft: draft.key)
-        connection = self._connection
-        connection.executemany(_INSERT, [self._new_row(draft) for draft in drafts if not draft.has_row])
+        self._write(_INSERT, [self._new_row(draft) for draft in drafts if not draft.has_row])
         stored = [draft for draft in drafts if draft.has_row]
-        connection.executemany(
-            _UPDATE_FACTS, [(*self._fact_columns(draft), draft.key) for draft in stored if draft.has_new_facts]
-        )
-        connection.executemany(
+        self._write(_UPDATE_FACTS, [(*self._fact_columns(draft), draft.key) for draft in stored if draft.has_new_facts])
+        self._write(
             _UPDATE_COUNTS,
             [
                 (draft.turns, draft.sequence, *draft.count_columns(), draft.key)
@@ -317,17 +314,22 @@ class SessionRows:
                 if draft.has_new_counts
             ],
         )
-        connection.executemany(
+        self._write(
             "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', ?)",
             [(draft.sequence, draft.key, self._now) for draft in drafts if not draft.is_announced],
         )
         self._write_departures(drafts)
-        connection.executemany(
+        self._write(
             "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0",
             [(draft.key,) for draft in drafts if draft.starts_sharing],
         )
         for draft in drafts:
             draft.settle()
+
+    def _write(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        # A line more in a log leaves most of these lists empty.
+        if rows:
+            self._connection.executemany(statement, rows)
 
     def _retitle(self) -> None:
         """Sessions that other files gave a title, or took one from, are written with their title of now."""
@@ -461,6 +463,8 @@ class UsageRows:
         days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.days.items()}
         for (_, _, session_key), (*counts, _reported) in days.items():
             self._sessions.draft(session_key).usage_counts.append(counts)
+        if not days:
+            return
         self._connection.executemany(_UPSERT_USAGE, [(*key, *counts) for key, counts in days.items() if any(counts)])
         # A day whose last call was moved to another session or another day is no row at all.
         self._connection.executemany(
