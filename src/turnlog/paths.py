@@ -63,6 +63,11 @@ def sample_path() -> Path:
     return data_dir() / "sample" / "turnlog.db"
 
 
+def access_token() -> str | None:
+    """The access token of the server that `TURNLOG_TOKEN` holds; None where it is unset or blank."""
+    return os.environ.get("TURNLOG_TOKEN", "").strip() or None
+
+
 def wants_colour() -> bool:
     """Whether colours may be written to a terminal: not with `NO_COLOR` (https://no-color.org), nor to a dumb one."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

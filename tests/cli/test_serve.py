@@ -1,7 +1,10 @@
+import http.client
 import json
 import os
 import signal
+import stat
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,41 +15,142 @@ import pytest
 
 from support.cli_runner import Command, command
 from turnlog import paths, server
+from turnlog.hooks import send
+from turnlog.hooks.server_socket import ServerSocket
+
+
+@contextmanager
+def process(*arguments: str) -> Generator[str]:
+    """The link that `turnlog serve` prints, which runs meanwhile."""
+    started = subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+    )
+    assert started.stdout is not None
+    try:
+        link = started.stdout.readline().removeprefix("turnlog is at ").strip()
+        assert link.startswith("http://127.0.0.1:")
+        yield link
+    finally:
+        started.send_signal(signal.SIGTERM)
+        started.communicate(timeout=20)
+
+
+def redeem(link: str) -> http.client.HTTPResponse:
+    """What the server answers a browser that has opened a link."""
+    page, _, code = link.partition("#code=")
+    body = json.dumps({"code": code}).encode()
+    return urllib.request.urlopen(urllib.request.Request(f"{page}api/sign-in", body), timeout=10)
 
 
 def test_the_page_and_the_api_answer_until_the_process_is_told_to_stop(store: Path) -> None:
-    process = subprocess.Popen(
-        command("serve", "--no-browser", "--no-sync", "--port", "0"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    try:
-        address = process.stdout.readline().removeprefix("turnlog is at ").strip()
-        assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(f"{address}api/status", timeout=10) as answer:
-            assert json.load(answer)["store"]["path"] == str(store)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+    with process("serve", "--no-browser", "--no-sync", "--port", "0") as link:
+        assert ask(link, store.parent)["store"]["path"] == str(store)
 
 
-def test_what_was_asked_for_is_passed_on(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+def ask(link: str, folder: Path) -> Any:
+    """The status of the server that a link leads to, asked by a program that may read the token in this folder."""
+    page, _, code = link.partition("#code=")
+    assert len(code) == 22
+    token = (folder / "access_token").read_text().strip()
+    request = urllib.request.Request(f"{page}api/status", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What `turnlog serve` asks the server for, which does not start."""
+    found: dict[str, Any] = {}
 
     def serve(store_path: Path, **settings: Any) -> None:
-        asked.update(settings, store_path=store_path)
-        settings["announce"]("http://127.0.0.1:1/")
+        found.update(settings, store_path=store_path)
+        settings["announce"]("http://127.0.0.1:1/#code=c")
 
     monkeypatch.setattr(server, "serve", serve, raising=False)
+    return found
+
+
+def test_what_was_asked_for_is_passed_on(run: Command, tmp_path: Path, asked: dict[str, Any]) -> None:
     store = tmp_path / "other.db"
-    result = run("serve", "--port", "9000", "--no-sync", "--no-browser", "--token", "t", "--store", str(store))
-    assert result.stdout == "turnlog is at http://127.0.0.1:1/\n"
-    expected = {"host": "127.0.0.1", "port": 9000, "token": "t", "sync": False, "open_browser": False}
+    result = run("serve", "--port", "9000", "--no-sync", "--no-browser", "--store", str(store))
+    assert result.stdout == "turnlog is at http://127.0.0.1:1/#code=c\n"
+    expected = {"host": "127.0.0.1", "port": 9000, "token": None, "use_token": True, "sync": False}
     assert {name: asked[name] for name in expected} == expected
-    assert asked["store_path"] == store
+    assert (asked["open_browser"], asked["store_path"], asked["folder"]) == (False, store, tmp_path)
+
+
+def test_a_token_on_the_command_line_is_one_that_others_can_read(run: Command, asked: dict[str, Any]) -> None:
+    result = run("serve", "--token", "t")
+    assert "other users of this machine can read --token" in result.stderr
+    assert asked["token"] == "t"
+
+
+def test_a_token_comes_from_a_file_or_the_environment_without_a_word(
+    run: Command, tmp_path: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNLOG_TOKEN", " from-environment\n")
+    assert "--token" not in run("serve").stderr
+    assert asked["token"] == "from-environment"
+    file = tmp_path / "token"
+    file.write_text("from-file\n")
+    file.chmod(0o600)
+    run("serve", "--token-file", str(file))
+    assert asked["token"] == "from-file"
+    run("serve", "--no-token")
+    assert (asked["token"], asked["use_token"]) == (None, False)
+
+
+def test_a_token_that_others_can_read_is_refused(run: Command, tmp_path: Path, asked: dict[str, Any]) -> None:
+    file = tmp_path / "token"
+    file.write_text("known\n")
+    file.chmod(0o644)
+    result = run("serve", "--token-file", str(file))
+    assert (result.exit_code, "other users can read" in result.stderr, asked) == (1, True, {})
+    assert run("serve", "--token-file", str(tmp_path / "none")).exit_code == 1
+
+
+@pytest.mark.parametrize("more", [("--no-token", "--token", "t"), ("--token", "")])
+def test_options_that_contradict_each_other_are_wrong_use(run: Command, more: tuple[str, ...]) -> None:
+    assert run("serve", *more).exit_code == 2
+
+
+def test_the_running_server_makes_another_link(store: Path, run: Command) -> None:
+    with process("serve", "--no-browser", "--no-sync", "--port", "0") as first:
+        result = run("open", "--print")
+        assert (result.exit_code, result.stderr) == (0, "")
+        link = result.stdout.strip()
+        assert link.partition("#")[0] == first.partition("#")[0]
+        assert link != first
+        assert redeem(link).status == redeem(first).status == 200
+    after = run("open", "--print")
+    assert (after.exit_code, "turnlog serve" in after.stderr) == (3, True)
+
+
+def test_what_the_server_cannot_be_asked_is_said(store: Path, run: Command) -> None:
+    own = ServerSocket(store.parent)
+    with own.listener as listener:
+        listener.listen()
+        own.announce()
+
+        def refuse() -> None:
+            for answer in (
+                b"",
+                b"HTTP/1.1 503 x\r\nContent-Length: 28\r\n\r\n" + b'{"error":{"message":"busy"}} ',
+                b"SSH\n",
+            ):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=refuse, daemon=True)
+        thread.start()
+        results = [run("open", "--print") for _ in range(3)]
+        thread.join(5)
+        own.withdraw()
+    assert [result.exit_code for result in results] == [1, 1, 1]
+    assert "does not answer" in results[0].stderr
+    assert "busy" in results[1].stderr
 
 
 def test_a_port_that_cannot_be_is_wrong_use(run: Command) -> None:
@@ -56,20 +160,8 @@ def test_a_port_that_cannot_be_is_wrong_use(run: Command) -> None:
 @contextmanager
 def served() -> Generator[dict[str, Any]]:
     """The status of `turnlog serve`, which runs meanwhile."""
-    process = subprocess.Popen(
-        command("serve", "--no-browser", "--port", "0"),
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    try:
-        address = process.stdout.readline().removeprefix("turnlog is at ").strip()
-        with urllib.request.urlopen(f"{address}api/status", timeout=10) as answer:
-            yield json.load(answer)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+    with process("serve", "--no-browser", "--port", "0") as link:
+        yield ask(link, paths.data_dir())
 
 
 def test_a_sample_is_shown_until_there_are_logs(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -88,14 +180,22 @@ def test_a_sample_is_shown_until_there_are_logs(home: Path, capfd: pytest.Captur
     assert "this is the sample" not in capfd.readouterr().err
 
 
+def test_hooks_and_links_find_the_server_of_the_sample(home: Path, run: Command) -> None:
+    """What an agent does meanwhile is none of the sample: it waits for the user's own store."""
+    event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "Hello", "cwd": "/work"}
+    with process("serve", "--no-browser", "--port", "0") as link:
+        assert stat.S_IMODE(paths.data_dir().stat().st_mode) == 0o700
+        assert run("open", "--print").stdout.startswith(link.partition("#")[0])
+        assert send.post(str(paths.data_dir()), "claude-code", 1.7e12, json.dumps(event).encode())
+        assert ask(link, paths.data_dir())["sample"]
+    assert [path.name for path in paths.data_dir().glob("hooks/*/*")] == ["s1.jsonl"]
+    assert list(paths.sample_path().parent.glob("hooks")) == []
+    run("sync")
+    assert "claude-code:s1" in run("sessions").stdout
+
+
 def test_a_store_that_was_asked_for_is_opened_empty_as_it_is(
-    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, tmp_path: Path, asked: dict[str, Any]
 ) -> None:
-    asked: dict[str, Any] = {}
-
-    def serve(store_path: Path, **settings: Any) -> None:
-        asked.update(settings, store_path=store_path)
-
-    monkeypatch.setattr(server, "serve", serve, raising=False)
     run("serve", "--store", str(tmp_path / "other.db"))
     assert (asked["store_path"], asked["sample"], asked["sync"]) == (tmp_path / "other.db", False, True)

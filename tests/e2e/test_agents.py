@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support.browser_server import serving
+from support.browser_server import ask, serving
 from support.browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -25,8 +23,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def sessions(sample: str) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(f"{sample}/api/sessions?subagents=true&limit=200", timeout=10) as answer:
-        return json.load(answer)["items"]
+    return ask(f"{sample}/api/sessions?subagents=true&limit=200")["items"]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import shutil
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from support.browser_history import write_home
-from support.browser_server import serving
+from support.browser_server import ask, serving
 from support.browser_visit import Visit
 from support.hook_recordings import recording
 
@@ -43,8 +42,7 @@ def tell(address: str, *names: str) -> None:
     for line in map(json.loads, RECORDED.lines):
         if line["event"]["hook_event_name"] in names:
             body = json.dumps(line["event"]).encode()
-            request = urllib.request.Request(f"{address}/api/hooks/claude?at={line['at']}", body, method="POST")
-            urllib.request.urlopen(request, timeout=10).close()
+            ask(f"{address}/api/hooks/claude?at={line['at']}", body)
 
 
 def test_a_session_is_on_the_screen_before_its_log_is_written(visit: Visit, address: str, agent_home: Path) -> None:
@@ -91,8 +89,8 @@ def wait_for_state(address: str, name: str, state: str) -> None:
     """Until the store says so of the session, and knows what it knows of it."""
     deadline = time.monotonic() + 15
     while time.monotonic() < deadline:
-        with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{address}/api/sessions/{name}") as answer:
-            if json.load(answer)["session"]["state"]["state"] == state:
+        with suppress(urllib.error.HTTPError):
+            if ask(f"{address}/api/sessions/{name}")["session"]["state"]["state"] == state:
                 return
         time.sleep(0.05)
     raise AssertionError(f"{name} is not {state}")

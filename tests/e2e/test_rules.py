@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from support.browser_history import HARSH_ID, LONG_ID, VARIED_ID, VAULT
-from support.browser_visit import Visit, scroll_outline
+from support.browser_visit import TOKEN, Visit, scroll_outline
 from turnlog.server import STATIC_FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -29,6 +29,8 @@ PAGES = [
 ]
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+SIGNED = {"Authorization": f"Bearer {TOKEN}"}
 
 FIRST_LOAD = 250_000
 SESSION_PAGE = 400_000
@@ -52,7 +54,7 @@ def test_pages_are_accessible(browser: Browser, address: str, path: str, theme: 
     page = visit.open(path)
     if "/sessions/" in path:
         page.keyboard.press("x")
-        page.wait_for_load_state("networkidle")
+        visit.wait_until_idle()
     page.evaluate(AXE.read_text(encoding="utf-8"))
     result: dict[str, Any] = page.evaluate("axe.run({ resultTypes: ['violations'] })")
     context.close()
@@ -116,14 +118,16 @@ def test_on_a_phone_tags_leave_room_for_the_title(browser: Browser, address: str
     visit = Visit(context, address)
     session = f"{address}/api/sessions/{HARSH_ID}"
     try:
-        context.request.patch(session, data={"tags": ["release", "a tag that is longer than anybody needs"]})
+        context.request.patch(
+            session, data={"tags": ["release", "a tag that is longer than anybody needs"]}, headers=SIGNED
+        )
         page = visit.open("/")
         title = page.locator(".session-title", has_text="release")
         room, name, tag = (
             box.bounding_box() for box in (title, title.locator(".session-name"), title.get_by_text("release"))
         )
     finally:
-        context.request.patch(session, data={"tags": []})
+        context.request.patch(session, data={"tags": []}, headers=SIGNED)
         context.close()
     assert room
     assert name
@@ -209,14 +213,16 @@ def compressed(address: str) -> int:
 
 
 def test_the_first_load_is_small(visit: Visit) -> None:
-    visit.open("/").wait_for_load_state("networkidle")
+    visit.open("/")
+    visit.wait_until_idle()
     assets = visit.asked_for("/assets/")
     assert assets
     assert sum(compressed(url.partition("/assets/")[1] + url.partition("/assets/")[2]) for url in assets) < FIRST_LOAD
 
 
 def test_the_session_page_is_small(visit: Visit) -> None:
-    visit.open(f"/sessions/{LONG_ID}").wait_for_load_state("networkidle")
+    visit.open(f"/sessions/{LONG_ID}")
+    visit.wait_until_idle()
     assets = visit.asked_for("/assets/")
     assert any("highlight" in url for url in assets), "the highlighter came with the first code block"
     assert sum(compressed(url.partition("/assets/")[1] + url.partition("/assets/")[2]) for url in assets) < SESSION_PAGE

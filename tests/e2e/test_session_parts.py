@@ -20,7 +20,7 @@ def test_a_tool_row_opens_to_its_input_and_output(visit: Visit) -> None:
     page = visit.open(VARIED)
     row = page.locator(".tool", has_text="cat ledger")
     expect(page.locator(".thumbnail img")).to_be_visible()
-    page.wait_for_load_state("networkidle")
+    visit.wait_until_idle()
     assert len(visit.asked_for("/api/blobs/")) == 1, "of large contents only the thumbnail is loaded"
     row.get_by_role("button").first.click()
     expect(row.get_by_text("row 0 of a large output")).to_be_visible()
@@ -81,7 +81,7 @@ def test_a_message_and_a_session_can_be_copied_and_exported(visit: Visit) -> Non
     page.get_by_role("button", name="Anthropic").click()
     page.wait_for_function("navigator.clipboard.readText().then(text => text.includes('\"messages\"'))")
     with page.expect_download() as download:
-        page.get_by_role("link", name="Markdown").click()
+        page.get_by_role("button", name="Markdown").click()
     assert "Painted blue." in download.value.path().read_text(encoding="utf-8")
 
 

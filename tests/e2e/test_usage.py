@@ -40,7 +40,7 @@ def test_a_row_leads_to_its_sessions(visit: Visit) -> None:
 def test_usage_downloads_as_csv(visit: Visit) -> None:
     page = visit.open("/usage?by=model&agent=claude-code")
     with page.expect_download() as download:
-        page.get_by_role("link", name="CSV").click()
+        page.get_by_role("button", name="CSV").click()
     with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
     assert download.value.suggested_filename == "usage-by-model.csv"

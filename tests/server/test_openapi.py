@@ -18,6 +18,8 @@ from turnlog.server.openapi import BODIES
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "http-api.md"
 
 ADDRESSES = {
+    "/api/sign-in",
+    "/api/sign-in/links",
     "/api/agents",
     "/api/blobs/{sha256}",
     "/api/diagnostics",

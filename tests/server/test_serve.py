@@ -25,7 +25,8 @@ from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
 from turnlog.hooks.server_socket import connect
 from turnlog.server import DEFAULT_PORT
-from turnlog.server.run import SHUTDOWN_SECONDS, bind, own_socket, page_address
+from turnlog.server.access import TOKEN_FILE, read_token
+from turnlog.server.run import SHUTDOWN_SECONDS, bind, own_socket, page_address, serve
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -48,12 +49,14 @@ serve(Path(sys.argv[1]), port=int(sys.argv[2]), sync=sys.argv[3] == "sync", host
 
 
 class Served:
-    """A running server."""
+    """A running server, and a program that has its token."""
 
-    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], link: str, folder: Path) -> None:
         self.process = process
-        self.address = address
-        self.client = httpx2.Client(base_url=address.partition("?")[0], trust_env=False)
+        self.address, _, self.code = link.partition("#code=")
+        self.token = read_token(folder / TOKEN_FILE)
+        headers = {"Authorization": f"Bearer {self.token}"}
+        self.client = httpx2.Client(base_url=self.address, headers=headers, trust_env=False)
 
     def get(self, path: str) -> Any:
         return self.client.get(path).raise_for_status().json()
@@ -76,7 +79,7 @@ def serving(store: Path, *, sync: bool = False, host: str = "127.0.0.1") -> Gene
     command = [sys.executable, "-c", PROGRAM, str(store), "0", "sync" if sync else "no", host]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
-    served = Served(process, process.stdout.readline().strip())
+    served = Served(process, process.stdout.readline().strip(), store.parent)
     try:
         yield served
     finally:
@@ -113,6 +116,7 @@ def wait_until_gone(pids: list[int], seconds: float = 15) -> None:
 def test_a_real_server_answers(library: Path) -> None:
     with serving(library) as served:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", served.address)
+        assert len(served.code) == 22
         assert served.get("/api/sessions")["total"] == 3
         assert "server" not in served.client.get("/api/status").headers
         wrong = served.client.get("/api/status", headers={"Host": "evil.example"})
@@ -124,14 +128,26 @@ def test_a_real_server_answers(library: Path) -> None:
         assert json.loads(window) == served.get(WINDOW)
 
 
-def test_off_loopback_the_address_has_the_token(library: Path) -> None:
-    with serving(library, host="0.0.0.0") as served:
-        path, _, token = served.address.partition("?token=")
-        assert len(token) >= 43
-        port = int(path.rstrip("/").rpartition(":")[2])
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-            assert client.get("/api/status").status_code == 401
-            assert client.get("/api/status", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_only_the_token_the_page_and_the_own_socket_are_answered(tmp_path: Path, host: str) -> None:
+    """R-C16, C-a: 401 for everybody else, on loopback too."""
+    with serving(tmp_path / "turnlog.db", host=host) as served, httpx2.Client(trust_env=False) as stranger:
+        status = f"{served.address}api/status"
+        assert stranger.get(status).status_code == 401
+        assert stranger.get(status, headers={"Authorization": f"Bearer {served.token}"}).status_code == 200
+        key = stranger.post(f"{served.address}api/sign-in", json={"code": served.code}).json()["key"]
+        assert stranger.get(status, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+        assert key != served.token
+        again = stranger.post(f"{served.address}api/sign-in", json={"code": served.code})
+        assert (again.status_code, "turnlog open" in again.text) == (403, True)
+
+
+def test_a_browser_stays_signed_in_when_the_server_is_started_again(tmp_path: Path) -> None:
+    keys: list[str] = []
+    for _ in range(2):
+        with serving(tmp_path / "turnlog.db") as served:
+            keys.append(served.client.post("/api/sign-in", json={"code": served.code}).json()["key"])
+    assert keys[0] == keys[1]
 
 
 def test_logs_are_read_now_and_as_they_grow(tmp_path: Path, logs: Path) -> None:
@@ -153,7 +169,7 @@ def test_an_appended_line_is_told_with_its_content(tmp_path: Path, logs: Path) -
     with serving(tmp_path / "turnlog.db", sync=True) as served:
         served.wait_until("/api/status", lambda found: found["sync"]["passes"] > 0)
         path = "/api/sessions/claude-code%3A11111111-1111-4111-8111-111111111111/events"
-        with events(served.address, path) as stream:
+        with events(served.address, path, token=served.token) as stream:
             next(stream)
             with logs.open("a") as file:
                 file.write(RECORD.format(id="a2", second=2, text="And the door"))
@@ -168,7 +184,7 @@ def test_a_hook_finds_the_server_and_is_told_at_once(tmp_path: Path) -> None:
     spool = tmp_path / "hooks" / "claude-code" / "s1.jsonl"
     with serving(tmp_path / "turnlog.db") as served:
         assert stat.S_IMODE((tmp_path / send.SOCKET).stat().st_mode) == 0o600
-        with events(served.address, "/api/events") as stream:
+        with events(served.address, "/api/events", token=served.token) as stream:
             next(stream)
             subprocess.run(hook, input=json.dumps({**event, "prompt": "Repair it"}).encode(), check=True)
             (session,) = next(stream).data["items"]
@@ -191,7 +207,7 @@ def test_the_own_socket_needs_no_token_and_a_port_cannot_pretend_to_be_it(tmp_pa
         with connect(tmp_path) as own:
             own.sendall(request % b"")
             assert own.recv(64).startswith(b"HTTP/1.1 200 ")
-        port = int(served.address.partition("/?")[0].rpartition(":")[2])
+        port = int(served.address.rstrip("/").rpartition(":")[2])
         for pretended in (b"", b"turnlog.from_own_socket: 1\r\n", b"X-Forwarded-For: unix:\r\nForwarded: for=unix\r\n"):
             with socket.create_connection(("127.0.0.1", port)) as stranger:
                 stranger.sendall(request % pretended)
@@ -217,7 +233,7 @@ def test_a_store_whose_folder_cannot_hold_a_socket_is_served(tmp_path: Path) -> 
 
 
 def test_open_streams_do_not_hold_up_the_end(library: Path) -> None:
-    with serving(library) as served, events(served.address, "/api/events") as stream:
+    with serving(library) as served, events(served.address, "/api/events", token=served.token) as stream:
         next(stream)
         started = time.monotonic()
         served.process.send_signal(signal.SIGTERM)
@@ -284,8 +300,14 @@ def test_a_kept_connection_answers_at_once(library: Path) -> None:
 
 
 def test_addresses_are_written_as_browsers_want_them() -> None:
-    assert page_address("127.0.0.1", 1, None) == "http://127.0.0.1:1/"
-    assert page_address("::1", 1, None) == "http://[::1]:1/"
-    assert page_address("localhost", 1, "t") == "http://localhost:1/?token=t"
-    assert page_address("localhost", 1, "a b&c#d") == "http://localhost:1/?token=a%20b%26c%23d"
-    assert page_address("0.0.0.0", 1, "t") == f"http://{socket.gethostname()}:1/?token=t"
+    assert page_address("127.0.0.1", 1) == "http://127.0.0.1:1/"
+    assert page_address("::1", 1) == "http://[::1]:1/"
+    assert page_address("localhost", 1) == "http://localhost:1/"
+    assert page_address("0.0.0.0", 1) == f"http://{socket.gethostname()}:1/"
+
+
+def test_without_a_token_it_is_on_loopback_and_takes_no_prompts(tmp_path: Path) -> None:
+    for host, prompts in (("0.0.0.0", False), ("127.0.0.1", True)):
+        with pytest.raises(TurnlogError, match="--no-token"):
+            serve(tmp_path / "turnlog.db", use_token=False, open_browser=False, host=host, prompts=prompts)
+    assert list(tmp_path.iterdir()) == []

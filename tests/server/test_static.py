@@ -109,7 +109,7 @@ def test_unknown_addresses_of_the_api_are_json(page: TestClient, path: str) -> N
 
 
 def test_other_methods_are_refused(page: TestClient) -> None:
-    for path in ("/", "/api/sessions", "/api/status"):
+    for path in ("/", "/api/agents", "/api/status"):
         response = page.post(path)
         assert response.status_code == 405
         assert response.json()["error"]["type"] == "method_not_allowed"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.browser_visit import SECONDS
+from support.browser_visit import SECONDS, TOKEN
 
 
 @contextmanager
@@ -26,34 +26,38 @@ def serving(
     seconds: float = SECONDS,
     environment: Mapping[str, str] | None = None,
 ) -> Generator[str]:
-    """Where `turnlog serve` answers, once it has read and indexed everything in this home."""
+    """Where `turnlog serve` answers, once it has read and indexed everything in this home. Its token is `TOKEN`."""
     process = subprocess.Popen(
         [sys.executable, "-m", "turnlog", "serve", "--no-browser", "--port", str(port), *arguments],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ
-        | {"HOME": str(home), "TURNLOG_DATA_DIR": str(data), "PYTHONUNBUFFERED": "1"}
+        | {"HOME": str(home), "TURNLOG_DATA_DIR": str(data), "TURNLOG_TOKEN": TOKEN, "PYTHONUNBUFFERED": "1"}
         | dict(environment or {}),
     )
     assert process.stdout is not None
     try:
-        found = process.stdout.readline().removeprefix("turnlog is at ").strip().rstrip("/")
+        found = process.stdout.readline().removeprefix("turnlog is at ").partition("/#code=")[0]
         assert found.startswith("http://127.0.0.1:")
-        _wait_until_searchable(found, seconds)
+        _wait_until_searchable(found, (environment or {}).get("TURNLOG_TOKEN", TOKEN), seconds)
         yield found
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
 
 
-def _wait_until_searchable(address: str, seconds: float) -> None:
+def ask(address: str, body: bytes | None = None, token: str = TOKEN) -> Any:
+    """What a server of `serving` answers a program; with a body, to a POST."""
+    request = urllib.request.Request(address, body, {"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def _wait_until_searchable(address: str, token: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     status: dict[str, Any] = {}
-    place, _, token = address.partition("/?token=")
-    request = urllib.request.Request(f"{place}/api/status", headers={"Authorization": f"Bearer {token}"})
     while time.monotonic() < deadline:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            status = json.load(answer)
+        status = ask(f"{address}/api/status", token=token)
         # The bundled sample is there before the server is.
         is_read = status["sample"] or status["sync"]["passes"] > 0
         if is_read and status["search"]["unindexed"] == 0:

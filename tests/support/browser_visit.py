@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
 
 from support.browser_history import TURNS
+from turnlog.server.access import page_key
 
 SECONDS = 15
 """How long anything may take to appear; generous, because other tests run at the same time."""
 
 expect.set_options(timeout=SECONDS * 1000)
 
+TOKEN = "a token that nobody guesses"
+"""The access token of all servers in these tests, so that one browser is signed in to each of them."""
+
+SIGNED_IN = f"localStorage.setItem('turnlog.key', '{page_key(TOKEN)}')"
+"""What a link of `turnlog open` leaves in a browser."""
+
+
+STREAM = re.compile(r"/events(\?|$)")
+
 
 class Visit:
-    """One window."""
+    """One window, signed in."""
 
     def __init__(self, context: BrowserContext, address: str) -> None:
+        context.add_init_script(SIGNED_IN)
         self.page: Page = context.new_page()
         self.page.set_default_timeout(SECONDS * 1000)
         self.requests: list[str] = []
+        self._open: set[Request] = set()
         self.problems: list[str] = []
         self._address = address
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         self.page.on("request", self._on_request)
         self.page.on("response", self._on_response)
+        self.page.on("requestfinished", lambda request: self._open.discard(request))
+        self.page.on("requestfailed", lambda request: self._open.discard(request))
 
     def open(self, path: str) -> Page:
         """Go to a page of the app and wait until its content is there."""
@@ -35,6 +50,13 @@ class Visit:
         self.page.locator("main").wait_for()
         expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
         return self.page
+
+    def wait_until_idle(self) -> None:
+        """Until nothing is loaded any more, for half a second; streams of changes have no end."""
+        calm = 0
+        while calm < 5:
+            self.page.wait_for_timeout(100)
+            calm = 0 if self._open else calm + 1
 
     def slow_down(self, factor: int) -> None:
         """Give the page a processor this many times as slow, from here on."""
@@ -51,7 +73,9 @@ class Visit:
 
     def _on_request(self, request: Request) -> None:
         self.requests.append(request.url)
-        if urlsplit(request.url).netloc != urlsplit(self._address).netloc:
+        if not STREAM.search(request.url):
+            self._open.add(request)
+        if urlsplit(request.url.removeprefix("blob:")).netloc != urlsplit(self._address).netloc:
             self.problems.append(f"another host was asked: {request.url}")
 
     def _on_response(self, response: Response) -> None:

@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from turnlog.server import Settings, create_app
+from turnlog.server.connections import Connection
 from turnlog.server.run import bind
 
 TIMEOUT = httpx2.Timeout(20)
@@ -28,11 +29,13 @@ class Event(NamedTuple):
 
 
 @contextmanager
-def listening(store: Path) -> Generator[tuple[str, FastAPI]]:
+def listening(store: Path, settings: Settings | None = None) -> Generator[tuple[str, FastAPI]]:
     """Serve a store on a free port; its address and its application."""
-    app = create_app(store, Settings(static_folder=store.parent / "no web app"))
+    app = create_app(store, (settings or Settings())._replace(static_folder=store.parent / "no web app"))
     with bind("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
+        config = uvicorn.Config(
+            app, http=Connection, log_level="warning", access_log=False, timeout_graceful_shutdown=3
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
@@ -45,9 +48,11 @@ def listening(store: Path) -> Generator[tuple[str, FastAPI]]:
 
 
 @contextmanager
-def events(address: str, path: str, last: int | None = None) -> Generator[Iterator[Event]]:
+def events(address: str, path: str, last: int | None = None, *, token: str = "") -> Generator[Iterator[Event]]:
     """The events of a stream, one by one as they come."""
     headers = {} if last is None else {"Last-Event-ID": str(last)}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
     with (
         httpx2.Client(base_url=address, trust_env=False, timeout=TIMEOUT) as client,
         client.stream("GET", path, headers=headers) as answer,

@@ -4,8 +4,12 @@ import { createRoot } from "react-dom/client";
 import "./design/tokens.css";
 import "./design/base.css";
 import "./design/elements.css";
+import { followAccess } from "./api/access";
 import { ApiError } from "./api/client";
 import { App } from "./shell/app";
+import { SignInWhereAsked } from "./shell/sign-in";
+
+followAccess();
 
 const queries = new QueryClient({
   defaultOptions: {
@@ -23,6 +27,7 @@ createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
       <App />
+      <SignInWhereAsked />
     </QueryClientProvider>
   </StrictMode>,
 );

@@ -42,6 +42,7 @@ COMMANDS = {
     "files": _Entry("files", "List who touched a file, or which files were touched."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
+    "open": _Entry("serve", "Open the page of the running server.", "open_page"),
     "hooks": _Entry("hooks", "Install hooks that report events before logs do."),
     "restore": _Entry("archive", "Write a session's original log files again."),
     "forget": _Entry("archive", "Remove a session permanently."),

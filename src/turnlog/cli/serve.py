@@ -1,26 +1,38 @@
-"""`turnlog serve`: the web app and the HTTP API, on this machine."""
+"""`turnlog serve`: the web app and the HTTP API, on this machine; `turnlog open`: the page of the running server."""
 
 from __future__ import annotations
 
+import http.client
+import json
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from turnlog import paths
 from turnlog.cli.options import examples, store_option
+from turnlog.errors import TurnlogError
+from turnlog.plain_text import plain
 
 
 @click.command(
     epilog=examples(
         "turnlog serve",
         "turnlog serve --port 9000 --no-browser",
-        "turnlog serve --host 0.0.0.0 --token s3cret    # for others: they need the token",
+        "turnlog serve --host 0.0.0.0                   # for other machines: `turnlog open --print` signs them in",
     )
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8765, or a free one]")
-@click.option("--token", help="Require this token. By default one is generated where it is needed.")
+@click.option("--token", help="The access token. Other users can read it here: use --token-file.")
+@click.option(
+    "--token-file",
+    metavar="PATH",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Read the access token from this file.  [default: access_token next to the store]",
+)
+@click.option("--no-token", is_flag=True, help="Answer every program and every user of this machine.")
 @click.option("--sync/--no-sync", default=True, help="Read logs while the server runs, or do not.")
 @click.option("--prompts", is_flag=True, help="Allow prompts in the page, which the session's agent answers.")
 @click.option("--browser/--no-browser", default=True, help="Open the page, or do not.")
@@ -31,6 +43,8 @@ def serve(
     host: str,
     port: int | None,
     token: str | None,
+    token_file: Path | None,
+    no_token: bool,
     sync: bool,
     prompts: bool,
     browser: bool,
@@ -38,7 +52,8 @@ def serve(
 ) -> None:
     """Open turnlog in the browser, and keep it up to date until Ctrl-C.
 
-    Only this machine can reach the server, and nothing leaves the machine. With --host, others who know the token can.
+    Only your user on this machine gets an answer: the browser by the link that is opened, which works once; your
+    programs by the access token next to the store. With --host, other machines can connect too.
 
     With --prompts you can continue a session in the page: its agent is started in its folder, without a terminal, and
     may do what its own settings allow. Claude Code and Codex ask for other permissions in the page.
@@ -49,10 +64,13 @@ def serve(
     from turnlog.server import serve as run
     from turnlog.server.sample import ensure_sample, is_sample_due
 
+    given = _token(token, token_file, no_token=no_token)
     close_abandoned_runs(store_path)
     # With --store the user gets that store, even if it is empty.
     is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
     sample = is_own and is_sample_due(store_path)
+    # Of the user's store also while the sample is shown: there hooks and `turnlog open` look.
+    folder = store_path.absolute().parent
     if sample:
         store_path = paths.sample_path()
         ensure_sample(store_path)
@@ -62,10 +80,79 @@ def serve(
         store_path,
         host=host,
         port=port,
-        token=token,
+        token=given,
+        use_token=not no_token,
+        folder=folder,
         sync=sync and not sample,
         sample=sample,
         prompts=prompts and not sample,
         open_browser=browser,
-        announce=lambda address: click.echo(f"turnlog is at {address}"),
+        announce=lambda link: _announce(link, is_signing_in=not no_token),
     )
+
+
+def _token(token: str | None, token_file: Path | None, *, no_token: bool) -> str | None:
+    """The access token that the user chose; None for the store's own, or none at all."""
+    from turnlog.server.access import read_token
+
+    if no_token + (token is not None) + (token_file is not None) > 1:
+        raise click.UsageError("--token, --token-file and --no-token exclude each other")
+    if no_token:
+        return None
+    if token_file is not None:
+        try:
+            return read_token(token_file.resolve())
+        except FileNotFoundError as error:
+            raise TurnlogError(f"there is no access token at {token_file}") from error
+    if token is not None:
+        if not token:
+            raise click.UsageError("--token is empty")
+        click.echo(
+            "turnlog: other users of this machine can read --token in the list of processes:"
+            " use --token-file or TURNLOG_TOKEN",
+            err=True,
+        )
+        return token
+    return paths.access_token()
+
+
+def _announce(link: str, *, is_signing_in: bool) -> None:
+    click.echo(f"turnlog is at {link}")
+    if is_signing_in:
+        click.echo("This link signs one browser in, within ten minutes. `turnlog open` opens another one.", err=True)
+
+
+@click.command(epilog=examples("turnlog open", "turnlog open --print      # for a browser elsewhere"))
+@click.option("--print", "only_print", is_flag=True, help="Print the link instead of opening it.")
+@store_option
+def open_page(only_print: bool, store_path: Path) -> None:
+    """Open the page of the running server, signed in.
+
+    The link works in one browser, once, within ten minutes.
+    """
+    from turnlog.server.access import Link
+    from turnlog.server.run import open_link
+
+    answer = _ask_server(store_path.absolute().parent, f"/api/sign-in/links?opened={'false' if only_print else 'true'}")
+    link = Link(answer["address"], None if answer["file"] is None else Path(answer["file"]))
+    if only_print or not open_link(link):
+        click.echo(plain(link.address))
+
+
+def _ask_server(folder: Path, address: str) -> Any:
+    """What the running server answers a POST. Raises NotFoundError where none runs, TurnlogError where it fails."""
+    from turnlog.hooks.server_socket import connect
+
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = connect(folder)
+    try:
+        connection.request("POST", address)
+        response = connection.getresponse()
+        body = json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise TurnlogError(f"the server does not answer: {error}") from error
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise TurnlogError(f"the server refuses: {body['error']['message']}")
+    return body

@@ -27,7 +27,11 @@ class Settings(NamedTuple):
     host: str = "127.0.0.1"
     """The address it is bound to; it decides which Host headers are right."""
     token: str | None = None
-    """What every request must present; None and the empty one ask for nothing (loopback only)."""
+    """The access token that programs present; None and the empty one ask for nothing (loopback only)."""
+    page: str | None = None
+    """Where a browser finds the page; None: where a request was made."""
+    folder: Path | None = None
+    """Where the server's own files are; None: the folder of the store."""
     sample: bool = False
     """Whether the store is the bundled sample."""
     prompts: bool = False

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from turnlog import __version__
 from turnlog.errors import StoreError
 from turnlog.server import Settings
+from turnlog.server.access import SignIn
 from turnlog.server.background import PassProgress
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
@@ -47,7 +48,11 @@ class Context:
         self.prompts = Prompts(store_path, self._touch) if settings.prompts else None
         self.items = SessionItems(store, self.prompts)
         self.hub = Hub(store, self.items)
-        self.hooks = HookReader(store_path, self.hub.wake)
+        folder = settings.folder or store_path.absolute().parent
+        # What agents do is none of the sample: it waits beside the user's own store.
+        told = folder / store_path.name if settings.sample else store_path
+        self.hooks = HookReader(told, self.hub.wake, only_keep=settings.sample)
+        self.sign_in = SignIn(settings.token, folder) if settings.token else None
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
@@ -75,6 +80,8 @@ class Context:
 
     def close(self) -> None:
         """Close what was opened for the application."""
+        if self.sign_in is not None:
+            self.sign_in.close()
         if self.prompts is not None:
             self.prompts.close()
         self.hub.close()

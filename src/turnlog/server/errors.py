@@ -70,6 +70,7 @@ _HTTP_ERRORS = {
     409: "conflict",
     413: "too_large",
     415: "unsupported_media_type",
+    429: "too_many",
 }
 
 

@@ -1,30 +1,26 @@
-"""Who may ask: host, origin and token of every request, and the headers of every answer.
+"""Who may ask: host, site and access token of every request, and the headers of every answer.
 
-A server on loopback is open to every web page that the same browser shows. What protects it is checked here and
-nowhere else, before any route runs: the Host header (a page can point a name of its own at 127.0.0.1, but cannot
-change the name the browser sends), the Origin of writes, and off loopback a token.
+A server on loopback is open to every web page that the same browser shows, and to every user of the machine. What
+protects it is checked here and nowhere else, before any route runs: the Host header (a page can point a name of its
+own at 127.0.0.1, but cannot change the name the browser sends), the site that a request comes from, and what proves
+that the user has allowed it (`access`). The page itself holds no data: only what is below `/api` needs that.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import re
-import secrets
 import socket
-from http.cookies import CookieError, SimpleCookie
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog.server import Settings
+from turnlog.server.access import page_key
 from turnlog.server.errors import error_response
-
-TOKEN_BYTES = 32
+from turnlog.server.peers import Peer
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -32,13 +28,11 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(:\d{1,5})?", re.ASC
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-COOKIE = "turnlog"
+SIGN_IN = "/api/sign-in"
+"""Where a browser hands in the code of a link: the only address of the API that needs no token."""
 
-FROM_OWN_SOCKET = "turnlog.from_own_socket"
-"""Key of an ASGI scope: whether the request came through the socket that only the user can open (`connections`).
-
-A scope is made by the server: no client can put this into it.
-"""
+PEER = "turnlog.peer"
+"""Key of an ASGI scope, which the server makes and no client: the `Peer` of the connection, where it is known."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -78,9 +72,10 @@ def require_token(settings: Settings) -> None:
         raise ValueError("a server that takes prompts is on loopback, and needs a token")
 
 
-def new_token() -> str:
-    """256 random bits, as they go into an address."""
-    return secrets.token_urlsafe(TOKEN_BYTES)
+def peer_of(scope: Scope) -> Peer:
+    """The other end of a request's connection."""
+    found: Peer | None = scope.get(PEER)
+    return Peer(scope.get("client"), scope.get("server")) if found is None else found
 
 
 class Guard:
@@ -90,6 +85,7 @@ class Guard:
         """Guard `app` as the settings say."""
         self._app = app
         self._token = settings.token or None
+        self._page_key = page_key(settings.token) if settings.token else None
         self._open = not is_loopback(settings.host)
         self._address = _address(settings.host)
         self._names = set(LOOPBACK_NAMES)
@@ -102,13 +98,14 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._check_host(headers) or self._check_site(scope, headers)
-        if refused is not None:
-            await error_response(*refused)(scope, receive, _with_headers(send))
-        elif self._token is not None and not scope.get(FROM_OWN_SOCKET) and not self._has_token(self._token, headers):
-            await self._ask_for_token(self._token, scope)(scope, receive, _with_headers(send))
-        else:
+        refused = (
+            self._check_host(headers) or self._check_site(scope, headers) or await self._check_access(scope, headers)
+        )
+        if refused is None:
             await self._app(scope, receive, _with_headers(send))
+        else:
+            more = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
+            await error_response(*refused, headers=more)(scope, receive, _with_headers(send))
 
     def _check_host(self, headers: Headers) -> Refusal | None:
         # Of two it would depend on who reads them which one counts: together they name nothing.
@@ -136,32 +133,21 @@ class Guard:
             foreign |= origin.lower() not in _own_origins(headers)
         return Refusal(403, "forbidden", "another site may not ask this server for anything") if foreign else None
 
-    def _has_token(self, token: str, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(given.strip(), token):
-            return True
-        return _same(_cookie(headers), cookie_value(token))
-
-    def _ask_for_token(self, token: str, scope: Scope) -> Response:
-        """Turn the token of an address into a cookie, or say what is missing."""
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = next((value for name, value in query if name == "token"), None)
-        if given is not None and scope["method"] == "GET" and _same(given, token):
-            rest = urlencode([(name, value) for name, value in query if name != "token"])
-            # One slash at its start: two would lead to another host.
-            path = "/" + scope["raw_path"].decode("ascii", "replace").lstrip("/")
-            response = RedirectResponse(f"{path}?{rest}" if rest else path, status_code=303)
-            response.set_cookie(COOKIE, cookie_value(token), httponly=True, samesite="strict", max_age=365 * 86400)
-            return response
-        message = "a token is needed: open the address that `turnlog serve` printed"
-        if scope["path"].startswith("/api/"):
-            return error_response(401, "unauthorized", message, headers={"WWW-Authenticate": "Bearer"})
-        return PlainTextResponse(f"{message}\n", 401, headers={"WWW-Authenticate": "Bearer"})
-
-
-def cookie_value(token: str) -> str:
-    """What the browser keeps: proves that it knew the token, and is not the token."""
-    return hmac.new(token.encode(), b"turnlog cookie", hashlib.sha256).hexdigest()
+    async def _check_access(self, scope: Scope, headers: Headers) -> Refusal | None:
+        if self._token is None or self._page_key is None or not is_below_api(scope):
+            return None
+        if scope["method"] == "POST" and _below_root(scope) == SIGN_IN:
+            return None
+        peer = peer_of(scope)
+        given = _bearer(headers)
+        if peer.is_own or _same(given, self._token):
+            return None
+        if not _same(given, self._page_key):
+            return Refusal(401, "unauthorized", "an access token is needed; `turnlog open` opens the page signed in")
+        # Who has the page's key without being the user has taken it from a browser.
+        if await peer.is_foreign():
+            return Refusal(403, "forbidden", "another user of this machine may not use the page's key")
+        return None
 
 
 def _with_headers(send: Send) -> Send:
@@ -175,20 +161,22 @@ def _with_headers(send: Send) -> Send:
     return send_with_headers
 
 
-def _cookie(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+def _bearer(headers: Headers) -> str:
+    """What is given as the credentials of RFC 6750."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def is_below_api(scope: Scope) -> bool:
     """Whether a request is for the API, the only place where data is; also where the application is mounted."""
+    path = _below_root(scope)
+    return path == "/api" or path.startswith("/api/")
+
+
+def _below_root(scope: Scope) -> str:
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
-    below = path.removeprefix(root) if path.startswith(f"{root}/") else path
-    return below == "/api" or below.startswith("/api/")
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def _own_origins(headers: Headers) -> tuple[str, str]:

@@ -57,6 +57,8 @@ BODIES: tuple[type[Any], ...] = (
     responses.SessionPage,
     responses.SessionResponse,
     responses.SessionsUpdate,
+    responses.SignInLinkResponse,
+    responses.SignInResponse,
     responses.StatusResponse,
     requests.ToolCallBody,
     responses.ToolCallPage,

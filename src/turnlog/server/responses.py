@@ -562,3 +562,19 @@ class HookResponse(ResponseBody, frozen=True, kw_only=True):
 
     session_id: str
     """The session that the event is about."""
+
+
+class SignInResponse(ResponseBody, frozen=True, kw_only=True):
+    """What signs a browser in."""
+
+    key: str
+    """To be sent as `Authorization: Bearer` with every request."""
+
+
+class SignInLinkResponse(ResponseBody, frozen=True, kw_only=True):
+    """A link to the page, which signs one browser in."""
+
+    address: str
+    """The page, with a code in its fragment; without one, where the server asks for no token."""
+    file: str | None
+    """A page that leads there, to be opened in its place where a list of processes would tell others the address."""

@@ -10,18 +10,19 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
-from urllib.parse import quote
 
 import uvicorn
 
 from turnlog.errors import TurnlogError
 from turnlog.hooks.server_socket import ServerSocket
 from turnlog.server import DEFAULT_PORT, Settings
+from turnlog.server.access import Link, own_token
 from turnlog.server.app import create_app
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.connections import Connection
+from turnlog.server.context import Context
 from turnlog.server.live import Hub
-from turnlog.server.network import is_loopback, new_token
+from turnlog.server.network import is_loopback
 
 SHUTDOWN_SECONDS = 3
 """How long answers under way may take once the server is told to stop."""
@@ -38,6 +39,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     token: str | None = None,
+    use_token: bool = True,
+    folder: Path | None = None,
     sync: bool = True,
     sample: bool = False,
     prompts: bool = False,
@@ -48,46 +51,56 @@ def serve(
 
     Args:
         store_path: The store; made when it is not there.
-        host: Address to bind. Off loopback every request needs a token.
+        host: Address to bind.
         port: Port to bind; without one the default, or any free one when that is taken.
-        token: What requests must present. Off loopback a random one is made when none is given.
+        token: The access token that programs present; without one that of the folder, which is made when it is missing.
+        use_token: False answers every program and every user of this machine, on loopback only.
+        folder: Where the server's socket and token are; by default the folder of the store.
         sync: Whether logs are read in the background, now and as they are written.
         sample: Whether the store is the bundled sample; said to the page.
-        prompts: Whether the page may let an agent go on with a session; on loopback only, and every request needs a
-            token.
-        open_browser: Whether to open the page.
-        announce: Told the address, with the token in it, once it answers.
+        prompts: Whether the page may let an agent go on with a session; on loopback and with a token only.
+        open_browser: Whether to open the page, signed in.
+        announce: Told a link that signs one browser in, once the server answers.
 
     Raises:
         StoreError: The store cannot be opened.
-        TurnlogError: The address cannot be bound, or others could write prompts.
+        TurnlogError: The address cannot be bound, the token cannot be used, or others could read or write prompts.
     """
-    if prompts and not is_loopback(host):
-        raise TurnlogError("prompts are taken on this machine only: leave out --host, or --prompts")
-    if not token:
-        token = new_token() if prompts or not is_loopback(host) else None
-    progress = PassProgress()
-    app = create_app(store_path, Settings(host=host, token=token, sample=sample, prompts=prompts), progress)
-    hub: Hub = app.state.context.hub
-    background = Background(store_path, progress, on_saved=hub.wake) if sync else None
+    _refuse_open_doors(host, use_token=use_token, prompts=prompts)
+    folder = folder or store_path.absolute().parent
+    if not use_token:
+        token = None
+    elif not token:
+        token = own_token(folder)
     with ExitStack() as opened:
         sockets = [opened.enter_context(bind(host, port))]
-        own_port: int = sockets[0].getsockname()[1]
-        address = page_address(host, own_port, token)
-        own = own_socket(store_path.absolute().parent)
+        page = page_address(host, sockets[0].getsockname()[1])
+        own = own_socket(folder)
         if own is not None:
             sockets.append(opened.enter_context(own.listener))
             opened.callback(own.withdraw)
+        progress = PassProgress()
+        settings = Settings(host=host, token=token, page=page, folder=folder, sample=sample, prompts=prompts)
+        app = create_app(store_path, settings, progress)
+        context: Context = app.state.context
+        background = Background(store_path, progress, on_saved=context.hub.wake) if sync else None
+
+        def link(*, opened: bool) -> Link:
+            return Link(page) if context.sign_in is None else context.sign_in.link(page, opened=opened)
 
         def begin() -> None:
             if own is not None:
                 own.announce()
-            announce(address)
+            announce(link(opened=False).address)
             if background is not None:
                 background.start()
             if open_browser:
                 # In a thread of its own: some browsers keep their caller waiting.
-                threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
+                threading.Thread(target=open_link, args=(link(opened=True),), daemon=True).start()
+
+        def end() -> None:
+            if own is not None:
+                own.withdraw()
 
         config = uvicorn.Config(
             app,
@@ -99,16 +112,20 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-
-        def end() -> None:
-            if own is not None:
-                own.withdraw()
-
         try:
-            _Server(config, begin, end, background, hub).run(sockets=sockets)
+            _Server(config, begin, end, background, context.hub).run(sockets=sockets)
         except KeyboardInterrupt:
             # uvicorn has shut down by now and only passes the signal on.
             return
+
+
+def _refuse_open_doors(host: str, *, use_token: bool, prompts: bool) -> None:
+    if prompts and not is_loopback(host):
+        raise TurnlogError("prompts are taken on this machine only: leave out --host, or --prompts")
+    if not use_token and not is_loopback(host):
+        raise TurnlogError(f"a server on {host} needs a token: leave out --no-token")
+    if not use_token and prompts:
+        raise TurnlogError("a server that takes prompts needs a token: leave out --no-token, or --prompts")
 
 
 def own_socket(folder: Path) -> ServerSocket | None:
@@ -148,23 +165,24 @@ def _listen(host: str, port: int) -> socket.socket:
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
 
 
-def page_address(host: str, port: int, token: str | None) -> str:
+def page_address(host: str, port: int) -> str:
     """Where a browser finds the page."""
     name = socket.gethostname() if host in _EVERY_ADDRESS else host
     if ":" in name and not name.startswith("["):
         name = f"[{name}]"
-    return f"http://{name}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
+    return f"http://{name}:{port}/"
 
 
-def _open_browser(address: str) -> None:
+def open_link(link: Link) -> bool:
+    """Open a link in the user's browser; False where there is none but one inside the terminal."""
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
-        return
+        return False
     # A browser inside the terminal would take it away from the server.
     if isinstance(browser, webbrowser.GenericBrowser) and not isinstance(browser, webbrowser.BackgroundBrowser):
-        return
-    browser.open(address)
+        return False
+    return browser.open(link.address if link.file is None else link.file.as_uri())
 
 
 class _Server(uvicorn.Server):

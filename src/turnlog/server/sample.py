@@ -45,6 +45,8 @@ def ensure_sample(store_path: Path) -> None:
     mark = folder / _MADE_FROM
     if not mark.is_file() or mark.read_text() != installation:
         shutil.rmtree(folder, ignore_errors=True)
+    # Before the folder in it is made: that would leave it open to others.
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     sync(store_path, roots=sample_roots())
     mark.write_text(installation)
 

@@ -1,4 +1,6 @@
-/** Requests to the server. Every answer is JSON; every failure is an ApiError with the server's message. */
+/** Requests to the server. Every failure is an ApiError with the server's message. */
+
+import { fetchSigned } from "./access";
 
 export type Parameters = Record<string, string | number | boolean | null | undefined>;
 
@@ -16,19 +18,24 @@ interface ErrorResponse {
   error?: { message?: string };
 }
 
+/** The answer to a request. Raises an ApiError for one that is not a success. */
+export async function request(path: string, options: RequestInit = {}): Promise<Response> {
+  const response = await fetchSigned(path, options);
+  if (!response.ok) throw new ApiError(response.status, await problemOf(response));
+  return response;
+}
+
 export async function getJson<Answer>(
   path: string,
   parameters: Parameters,
   signal?: AbortSignal,
 ): Promise<Answer> {
-  const response = await fetch(path + queryString(parameters), signal ? { signal } : {});
-  if (!response.ok) throw new ApiError(response.status, await problemOf(response));
+  const response = await request(path + queryString(parameters), signal ? { signal } : {});
   return (await response.json()) as Answer;
 }
 
 export async function getText(path: string, signal?: AbortSignal): Promise<string> {
-  const response = await fetch(path, signal ? { signal } : {});
-  if (!response.ok) throw new ApiError(response.status, await problemOf(response));
+  const response = await request(path, signal ? { signal } : {});
   return response.text();
 }
 
@@ -37,14 +44,13 @@ export async function sendJson<Answer>(
   path: string,
   body?: unknown,
 ): Promise<Answer> {
-  const response = await fetch(path, {
+  const response = await request(path, {
     method,
     ...(body !== undefined && {
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     }),
   });
-  if (!response.ok) throw new ApiError(response.status, await problemOf(response));
   return (await response.json()) as Answer;
 }
 

@@ -799,6 +799,17 @@ export interface SessionsUpdate {
   items: SessionItem[];
 }
 
+/** A link to the page, which signs one browser in. */
+export interface SignInLinkResponse {
+  address: string;
+  file: string | null;
+}
+
+/** What signs a browser in. */
+export interface SignInResponse {
+  key: string;
+}
+
 /** A piece of a snippet; the marked ones are what was found. */
 export interface SnippetPiece {
   text: string;

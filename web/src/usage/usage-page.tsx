@@ -2,8 +2,10 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { getJson, queryString } from "@/api/client";
+import { download } from "@/api/files";
 import { USAGE } from "@/api/paths";
 import type { UsageBy, UsageReport, UsageRow, UsageTotals } from "@/api/types";
+import { LoadButton } from "@/design/load-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { AgentFilter, FilterBar, FilterDates, ModelFilter, ProjectFilter } from "@/filters/filters";
@@ -46,9 +48,12 @@ export default function UsagePage() {
     <main className="page usage">
       <div className="page-head">
         <h1>Usage</h1>
-        <a className="button usage-csv" href={USAGE + queryString({ ...parameters, format: "csv" })} download>
+        <LoadButton
+          className="button usage-csv"
+          load={() => download(USAGE + queryString({ ...parameters, format: "csv" }))}
+        >
           CSV
-        </a>
+        </LoadButton>
       </div>
       <FilterBar
         label="Usage filters"

@@ -1,6 +1,17 @@
 """The API's addresses, one module a subject; each function answers from one method of the store."""
 
-from turnlog.server.routes import blobs, live, messages, native, overview, runs, search, sessions, tool_calls
+from turnlog.server.routes import (
+    blobs,
+    live,
+    messages,
+    native,
+    overview,
+    runs,
+    search,
+    sessions,
+    sign_in,
+    tool_calls,
+)
 
 ROUTERS = (
     overview.router,
@@ -12,4 +23,5 @@ ROUTERS = (
     blobs.router,
     search.router,
     runs.router,
+    sign_in.router,
 )

@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from turnlog.agents import agents_with_hooks
 from turnlog.errors import NotFoundError
 from turnlog.hooks.send import LIMIT
+from turnlog.server.bodies import read_body
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.live import KEEP_ALIVE, Hub, LaggedError, word
@@ -101,7 +102,7 @@ async def take_hook(
     name = _agents_with_hooks().get(agent)
     if name is None:
         raise NotFoundError(f"no hooks are known of an agent {agent!r}")
-    payload = await _read(request)
+    payload = await read_body(request, LIMIT)
     moment = time.time() * 1000 if at is None else at
     try:
         source = await run_in_threadpool(context.hooks.keep, name, payload, moment)
@@ -118,15 +119,3 @@ def _agents_with_hooks() -> dict[str, str]:
     """Names of agents that have hooks, by what an address may call them: their own names and their programs'."""
     found = agents_with_hooks()
     return {each: agent.name for program, agent in found.items() for each in (program, agent.name)}
-
-
-async def _read(request: Request) -> bytes:
-    """The body; 413 as soon as it is too long."""
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > LIMIT:
-            raise HTTPException(413, f"an event has at most {LIMIT} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)

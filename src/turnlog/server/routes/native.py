@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from turnlog.model import Ownership
 from turnlog.model.codec import encode
+from turnlog.server.bodies import read_body
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.errors import InvalidBodyError, InvalidParameterError, judging
 from turnlog.server.openapi import responds_with, takes
@@ -41,14 +42,7 @@ async def may_write(request: Request) -> None:
 
 async def _read(request: Request) -> bytes:
     """The body; 413 beyond `MOST_BYTES`."""
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > MOST_BYTES:
-            raise HTTPException(413, f"a body has at most {MOST_BYTES} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)
+    return await read_body(request, MOST_BYTES)
 
 
 BodyOf = Annotated[bytes, Depends(_read)]

@@ -1,11 +1,13 @@
 /** The parts of a message other than tool calls. A part of an unknown kind is a neutral box with its JSON. */
 
 import { useRef, useState } from "react";
+import { download, useObjectUrl } from "@/api/files";
 import { blobPath } from "@/api/paths";
 import type { BlobRef, FilePart, Json, Part, ReasoningPart, SourceUrlPart, TextPart } from "@/api/types";
 import { JsonCode } from "@/content/json-view";
 import { Markdown } from "@/content/markdown";
 import { Icon } from "@/design/icon";
+import { LoadButton } from "@/design/load-button";
 import { formatBytes, plural } from "@/format/numbers";
 import { useAll, useDisclosure } from "@/session/disclosure";
 import { WholeText, wholeOf } from "./whole-text";
@@ -132,17 +134,18 @@ export function FileView({ part }: { part: FilePart }) {
   const name = part.filename ?? (part.media_type.startsWith("image/") ? "Image" : part.media_type);
   if (part.blob && part.media_type.startsWith("image/")) return <Image blob={part.blob} name={name} />;
   const size = part.blob && formatBytes(part.blob.size);
-  const href = part.blob ? blobPath(part.blob.sha256) : webAddress(part.url);
+  const { blob } = part;
+  const href = webAddress(part.url);
   const label = [name, part.media_type !== name && part.media_type, size].filter(Boolean).join(" · ");
   return (
     <p className="file">
       <Icon name="document" />
-      {href ? (
-        <a className="link" href={href} target="_blank" rel="noopener noreferrer nofollow">
+      {blob ? (
+        <LoadButton className="link" load={() => download(blobPath(blob.sha256))}>
           {label}
-        </a>
+        </LoadButton>
       ) : (
-        label
+        <WebLink url={href ?? undefined} label={label} />
       )}
     </p>
   );
@@ -150,11 +153,11 @@ export function FileView({ part }: { part: FilePart }) {
 
 function Image({ blob, name }: { blob: BlobRef; name: string }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const address = blobPath(blob.sha256);
+  const address = useObjectUrl(blobPath(blob.sha256)) ?? undefined;
   return (
     <>
       <button type="button" className="thumbnail" onClick={() => dialog.current?.showModal()}>
-        <img src={address} alt={name} loading="lazy" decoding="async" />
+        <img src={address} alt={name} decoding="async" />
         <span className="thumbnail-label">
           {name} · {formatBytes(blob.size)}
         </span>
@@ -162,7 +165,7 @@ function Image({ blob, name }: { blob: BlobRef; name: string }) {
       <dialog ref={dialog} className="lightbox" aria-label={name}>
         <form method="dialog">
           <button type="submit" aria-label="Close">
-            <img src={address} alt={name} loading="lazy" />
+            <img src={address} alt={name} />
           </button>
         </form>
       </dialog>

@@ -3,8 +3,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { getText } from "@/api/client";
+import { openText } from "@/api/files";
 import { blobTextPath } from "@/api/paths";
 import type { BlobRef } from "@/api/types";
+import { LoadButton } from "@/design/load-button";
 import { formatBytes, formatCount } from "@/format/numbers";
 
 /** Beyond this the page would stall; the browser's own plain text view does not. */
@@ -46,9 +48,9 @@ export function WholeText({ preview, whole, children = plain }: WholeTextProps) 
               {text.isFetching ? "Loading…" : "Show all"}
             </button>
           )}{" "}
-          <a className="link" href={whole.address} target="_blank" rel="noopener">
+          <LoadButton className="link" load={() => openText(whole.address)}>
             Open as plain text
-          </a>
+          </LoadButton>
           {text.isError && ` Could not be loaded: ${text.error.message}`}
         </p>
       )}

@@ -2,9 +2,11 @@
 
 import { useState } from "react";
 import { getText, queryString } from "@/api/client";
+import { download } from "@/api/files";
 import { sessionPage, sessionPath } from "@/api/paths";
 import type { ExportFormat, ResumeCommand, SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
+import { LoadButton } from "@/design/load-button";
 import { Menu, MenuSection } from "@/design/menu";
 
 const DOCUMENTS: { as: ExportFormat; label: string; note: string }[] = [
@@ -45,9 +47,9 @@ export function SessionMenu({ session }: { session: SessionItem }) {
       </MenuSection>
       <MenuSection title="Export">
         {DOCUMENTS.map(({ as, label, note }) => (
-          <a key={as} className="menu-item" href={address(as)} download>
+          <LoadButton key={as} className="menu-item" load={() => download(address(as))}>
             {label} <span className="menu-note">{note}</span>
-          </a>
+          </LoadButton>
         ))}
         <label className="menu-item">
           <input type="checkbox" checked={redact} onChange={(event) => setRedact(event.target.checked)} />
