@@ -102,28 +102,31 @@ def test_the_server_writes_only_the_store_and_is_reached_only_from_here(home: Pa
     )
     assert process.stdout is not None
     try:
-        address = process.stdout.readline().removeprefix("turnlog is at ").strip()
-        wait_for_a_pass(address)
+        link = process.stdout.readline().removeprefix("turnlog is at ").strip()
+        address, token = link.partition("#")[0], (paths.data_dir() / "access_token").read_text().strip()
+        wait_for_a_pass(address, token)
         for path in ("", "api/sessions", f"api/sessions/claude-code:{SESSION}/window", "api/search?q=file"):
-            assert get(address + path)
+            assert get(address + path, token)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
     assert written(notes, paths.data_dir()) == set()
     reached = [(kind, what) for kind, what in noted(notes) if kind != "write"]
     assert {kind for kind, _ in reached} <= {"socket.bind", "socket.getaddrinfo"}
-    assert [what for _, what in reached if "127.0.0.1" not in what] == []
+    own_socket = str(paths.data_dir() / "server.sock")
+    assert [what for _, what in reached if "127.0.0.1" not in what and own_socket not in what] == []
     assert {path: facts for path, facts in fingerprints(home).items() if path in before} == before
 
 
-def get(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=20) as answer:
+def get(address: str, token: str) -> bytes:
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=20) as answer:
         return answer.read()
 
 
-def wait_for_a_pass(address: str) -> None:
+def wait_for_a_pass(address: str, token: str) -> None:
     end = time.monotonic() + 20
-    while not json.loads(get(f"{address}api/status"))["sync"]["passes"]:
+    while not json.loads(get(f"{address}api/status", token))["sync"]["passes"]:
         assert time.monotonic() < end
         time.sleep(0.05)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, get_args
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
@@ -162,11 +162,21 @@ def _require_generator(answer: object) -> None:
     functions = (answer, getattr(answer, "__call__", None))  # noqa: B004  # an object may be called like a function
     if any(map(inspect.isasyncgenfunction, functions)):
         return
-    # A function may return a generator that another one makes; it says so, or nobody could tell.
-    if "Async" in str(inspect.signature(answer).return_annotation):
+    # A function may return a generator that another one makes: its annotation says so.
+    if _returns_async(answer):
         return
     name = getattr(answer, "__qualname__", type(answer).__name__)
     raise TypeError(f"{name} is no async generator function: write `async def` and `yield` the pieces of the answer")
+
+
+def _returns_async(function: Callable[..., object]) -> bool:
+    """Whether a function's annotation promises an async iterable; also where it cannot be resolved."""
+    try:
+        returned = get_type_hints(function).get("return")
+    except (NameError, TypeError):
+        return True
+    kind = get_origin(returned) or returned
+    return isinstance(kind, type) and issubclass(kind, AsyncIterable)
 
 
 class _Text:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from turnlog.model import Message, Ownership, Session, ToolCallPart
 from turnlog.store.keys import session_key
 from turnlog.store.sqlite.messages import MessageQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.values import AgentAnswer, SessionFacts
-from turnlog.store.writing.native import NativeSessions, change_owner
+
+if TYPE_CHECKING:
+    from turnlog.store.writing.native import NativeSessions
 
 
 class NativeQueries(SessionQueries, MessageQueries):
@@ -39,6 +41,8 @@ class NativeQueries(SessionQueries, MessageQueries):
         return self.message(message_id, session_id=session_id)
 
     def change_owner(self, session_id: str, ownership: Ownership) -> Session:
+        from turnlog.store.writing.native import change_owner
+
         with self._writing() as connection:
             session_key(connection, session_id)
             change_owner(connection, session_id, ownership)
@@ -46,8 +50,9 @@ class NativeQueries(SessionQueries, MessageQueries):
 
     @contextmanager
     def _native(self) -> Generator[NativeSessions]:
-        # Prices are loaded when something is written.
+        # What writes, and prices, are loaded when something is written: every command opens a store.
         from turnlog.pricing import price_nanos, price_version
+        from turnlog.store.writing.native import NativeSessions
 
         native = NativeSessions(self.path, price_nanos, price_version())
         try:
