@@ -76,9 +76,10 @@ def address(command: Path, environment: dict[str, str], tmp_path: Path) -> Itera
             process.send_signal(signal.SIGTERM)
 
 
-def fetch(address: str) -> tuple[str, bytes]:
+def fetch(address: str, token: str = "") -> tuple[str, bytes]:
     """Content type and body."""
-    with urllib.request.urlopen(address, timeout=30) as answer:
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
+    with urllib.request.urlopen(request, timeout=30) as answer:
         return answer.headers["content-type"], answer.read()
 
 
@@ -111,6 +112,10 @@ def test_the_command_works(command: Path, environment: dict[str, str]) -> None:
 
 
 def test_it_serves_the_page_and_the_sample(address: str) -> None:
+    address, _, code = address.partition("#code=")
+    body = json.dumps({"code": code}).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{address}api/sign-in", body), timeout=30) as answer:
+        token = json.load(answer)["key"]
     kind, page = fetch(address)
     assert kind.startswith("text/html")
     assets = re.findall(r"/(assets/[\w-]+-[\w-]{8}\.(?:js|css))", page.decode())
@@ -119,8 +124,8 @@ def test_it_serves_the_page_and_the_sample(address: str) -> None:
         kind, body = fetch(address + asset)
         assert body
         assert kind.startswith("text/javascript" if asset.endswith(".js") else "text/css")
-    assert json.loads(fetch(f"{address}api/status")[1])["sample"] is True
-    sessions = json.loads(fetch(f"{address}api/sessions")[1])["items"]
+    assert json.loads(fetch(f"{address}api/status", token)[1])["sample"] is True
+    sessions = json.loads(fetch(f"{address}api/sessions", token)[1])["items"]
     assert "Give me a tour of the tools, please" in [session["title"] for session in sessions]
 
 
