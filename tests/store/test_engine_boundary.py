@@ -39,6 +39,7 @@ BESIDES_THE_PROTOCOL = {
     "chat/keepers.py": ["store.writing.native"],  # chats are native sessions
     "runs/imports.py": ["store.writing.native"],
     "runs/sessions.py": ["store.writing.batch"],  # a run has ended: its log may now supersede its chat
+    "server/hooks.py": ["store.connection"],  # what SQLite raises while hooks are read in the background
     "server/worker.py": ["store.connection"],  # the process that reads logs into the store
     "cli/doctor.py": ["store.connection", "store.sources"],  # the version of SQLite; which files changed since
     "cli/main.py": ["store.write_lock"],  # tells the user that another process writes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from queue import SimpleQueue
 from turnlog.agents import agents
 from turnlog.agents.base import Source
 from turnlog.errors import StoreBusyError, StoreError
+from turnlog.store.connection import DatabaseError
 from turnlog.sync.spools import spool_event
 from turnlog.sync.syncer import Syncer
 
@@ -64,7 +64,7 @@ class HookReader:
                 # Somebody writes for long: the next event brings these along, or the next pass finds them.
                 for source in waiting.values():
                     self._waiting.put(source)
-            except (StoreError, sqlite3.Error) as error:
+            except (StoreError, DatabaseError) as error:
                 _log.warning("cannot read what hooks told into %s, their spools keep it: %s", self._path, error)
 
     def _read(self, sources: list[Source]) -> None:
