@@ -27,6 +27,7 @@ import { Outline } from "./outline";
 import { useSessionState } from "./prompt";
 import { Relatives } from "./relatives";
 import { SessionHeader } from "./session-header";
+import { applyUpdate, reloadSession, renewSession, useSession } from "./session-query";
 import "./session-page.css";
 
 // Loaded when the first call that started a session is opened.
@@ -41,10 +42,7 @@ function ChildSession({ id }: { id: string }) {
 }
 
 export default function SessionPage({ id }: { id: string }) {
-  const answer = useQuery({
-    queryKey: ["session", id],
-    queryFn: ({ signal }) => getJson<SessionResponse>(sessionPath(id), {}, signal),
-  });
+  const answer = useSession(id);
   const outline = useQuery({
     queryKey: ["outline", id],
     queryFn: ({ signal }) => getJson<Items<OutlineEntry>>(`${sessionPath(id)}/outline`, {}, signal),
@@ -187,10 +185,7 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
   const queries = useQueryClient();
   const onChange = (change: SessionUpdate) => {
     reader.onChange(change);
-    queries.setQueryData<SessionResponse>(
-      ["session", id],
-      (answer) => answer && { ...answer, session: change.session },
-    );
+    applyUpdate(queries, id, change);
     // The outline names prompts, compactions and rewinds, and what became of them.
     if (change.rows.length + change.events.length > 0)
       queries.invalidateQueries({ queryKey: ["outline", id] });
@@ -199,12 +194,9 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
   // The facts and the outline, too, may be older than the first change of the stream.
   const onResync = (sequence: number) => {
     reader.onResync(sequence);
-    const read = queries.getQueryData<SessionResponse>(["session", id])?.change_sequence ?? -1;
-    if (read >= sequence) return;
-    queries.invalidateQueries({ queryKey: ["session", id] });
-    queries.invalidateQueries({ queryKey: ["outline", id] });
+    if (renewSession(queries, id, sequence)) queries.invalidateQueries({ queryKey: ["outline", id] });
   };
-  const onGone = () => queries.invalidateQueries({ queryKey: ["session", id] });
+  const onGone = () => reloadSession(queries, id);
   return useEventStream<SessionUpdate>(`${sessionPath(id)}/events`, "session", window !== null, {
     onChange,
     onResync,
