@@ -26,6 +26,7 @@ from turnlog.store.connection import (
 )
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
+from turnlog.store.write_lock import use_write_ahead_log
 
 
 @pytest.fixture
@@ -250,6 +251,33 @@ def test_many_may_open_a_new_store_at_once(path: Path) -> None:
     assert failures == []
     with closing(connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM owners").fetchone() == (1,)
+
+
+class LockedAtFirst(sqlite3.Connection):
+    """Answers "locked" to its first statements, as SQLite does while others turn the same new file to its log."""
+
+    refusals = 2
+
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        if self.refusals:
+            self.refusals -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return super().execute(statement, *values)
+
+
+def test_a_new_file_that_others_open_too_is_tried_again(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "new.db", factory=LockedAtFirst)) as connection:
+        use_write_ahead_log(connection, 10)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_that_stays_locked_is_an_error(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "new.db", factory=LockedAtFirst)) as connection:
+        connection.refusals = 1000
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            use_write_ahead_log(connection, 0.05)
 
 
 def write(connection: sqlite3.Connection, *statements: str, then: BaseException | None = None) -> None:

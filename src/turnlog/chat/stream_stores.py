@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from turnlog.errors import StoreError
+from turnlog.store.write_lock import use_write_ahead_log
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -171,6 +172,8 @@ class MemoryStreamStore:
 
 ResultT = TypeVar("ResultT")
 
+_BUSY_SECONDS = 10.0
+
 _SCHEMA = """
 create table if not exists streams (
     number integer primary key,
@@ -309,8 +312,8 @@ def _connect(path: Path | str) -> sqlite3.Connection:
     if str(path) != ":memory:" and not folder.is_dir():
         raise StoreError(f"streams cannot be kept in {path}: there is no folder {folder}, make it first")
     try:
-        connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-        connection.execute("pragma journal_mode = wal")
+        connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False)
+        use_write_ahead_log(connection, _BUSY_SECONDS)
         connection.execute("pragma synchronous = normal")
         connection.execute("pragma foreign_keys = on")
         connection.executescript(_SCHEMA)

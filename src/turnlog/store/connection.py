@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
-from turnlog.store.write_lock import begin, is_busy, is_database_error
+from turnlog.store.write_lock import begin, is_busy, is_database_error, use_write_ahead_log
 
 Connection: TypeAlias = sqlite3.Connection
 """What `connect` returns. Outside of the store it is only handed on: all SQL is here (`store.sqlite`)."""
@@ -290,7 +290,7 @@ def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, *, read_only: bool, checked: bool) -> None:
     if not read_only:
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_write_ahead_log(connection, BUSY_TIMEOUT_SECONDS)
         connection.execute("PRAGMA synchronous = NORMAL")
         # A cold import writes some tens of MB in one transaction; a larger cache keeps it out of the WAL.
         connection.execute("PRAGMA cache_size = -32768")

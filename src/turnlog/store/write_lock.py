@@ -6,6 +6,7 @@ Imports no database: every command asks for the report, also those that open no 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +21,8 @@ OnWait: TypeAlias = Callable[[str], None]
 
 SILENT_SECONDS = 1.0
 """How long a write waits before it reports that it waits."""
+
+_RETRY_SECONDS = 0.01
 
 _PRIMARY_CODE = 0xFF
 """The bits of an extended result code of SQLite that name the kind of error."""
@@ -48,6 +51,25 @@ def begin(connection: sqlite3.Connection, seconds: float) -> None:
         on_wait(connection.execute("PRAGMA database_list").fetchone()[2])
     _set_busy_timeout(connection, seconds)
     connection.execute("BEGIN IMMEDIATE")
+
+
+def use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> None:
+    """Set the journal mode of a database, for good.
+
+    Raises sqlite3.OperationalError when other processes keep it locked for `seconds`. Where several open a new file at
+    once, SQLite answers some of them "locked" without waiting: the mode changes only while no other connection reads.
+    """
+    import sqlite3
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.connection import file_uri, leave_checkpoints, open_file
-from turnlog.store.write_lock import begin
+from turnlog.store.write_lock import begin, use_write_ahead_log
 
 Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
 
@@ -204,7 +204,7 @@ def _open_for_writing(search_path: Path) -> sqlite3.Connection:
     connection = open_file(search_path, "rwc")
     try:
         connection.execute("PRAGMA page_size = 4096")
-        connection.execute("PRAGMA journal_mode = WAL")
+        use_write_ahead_log(connection, BUSY_TIMEOUT_SECONDS)
         connection.execute("PRAGMA synchronous = NORMAL")
         # Freed pages are overwritten when something is forgotten, not at every merge.
         connection.execute("PRAGMA secure_delete = OFF")
