@@ -37,7 +37,7 @@ def main() -> None:
         home, alone = Path(folder), Path(folder) / "alone"
         command = [sys.executable, "-c", SERVER, str(home / "turnlog.db")]
         with serving(command, bare_environment(home), "/api/status") as port:
-            wait_for((home / send.SERVER).exists)
+            wait_for((home / send.SOCKET).exists)
             costs(options.rounds, home, alone)
             latency(options.rounds, home, port)
 

@@ -51,7 +51,8 @@ import sys
 from pathlib import Path
 from turnlog.server import serve
 
-serve(Path(sys.argv[1]), port=0, open_browser=False, announce=lambda address: print(address, flush=True))
+announce = lambda address: print(address, flush=True)
+serve(Path(sys.argv[1]), port=0, use_token=False, open_browser=False, announce=announce)
 """
 
 OBJECTS = "/benchmark/objects"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -258,7 +258,7 @@ class LockedAtFirst(sqlite3.Connection):
 
     refusals = 2
 
-    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         if self.refusals:
             self.refusals -= 1
             error = sqlite3.OperationalError("database is locked")
