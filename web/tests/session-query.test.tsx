@@ -22,7 +22,12 @@ afterEach(() => {
 });
 
 function answer(title: string, change_sequence: number): SessionResponse {
-  return { session: session({ title }), children: [], forks: [], change_sequence } as unknown as SessionResponse;
+  return {
+    session: session({ title }),
+    children: [],
+    forks: [],
+    change_sequence,
+  } as unknown as SessionResponse;
 }
 
 function update(title: string, sequence: number): SessionUpdate {
