@@ -41,13 +41,15 @@ def test_the_store_follows_the_environment(tmp_path: Path) -> None:
     assert in_pipe("db", "path", TURNLOG_DATA_DIR=str(tmp_path)).stdout == f"{tmp_path / 'turnlog.db'}\n"
 
 
-def test_the_manual_names_whatever_of_the_environment_is_read() -> None:
+def test_every_variable_that_is_read_is_documented_and_unset_in_tests() -> None:
     package = Path(paths.__file__).parent
     sources = [package / "paths.py", *package.glob("agents/*/__init__.py")]
     pattern = re.compile(r"""(?:get\(|_named_by\(|variable=)"([A-Z_]+)\"""")
     read = {name for source in sources for name in pattern.findall(source.read_text(encoding="utf-8"))}
     assert {name for name in read if f"`{name}`" not in MANUAL} == set()
     assert "CODEX_HOME" in read
+    unset = (Path(__file__).parents[1] / "conftest.py").read_text(encoding="utf-8")
+    assert {name for name in read - {"TERM", "NO_COLOR"} if f'"{name}"' not in unset} == set()
 
 
 @pytest.mark.usefixtures("store", "plain_agent")

@@ -14,7 +14,7 @@ from turnlog.model import (
     RewindEvent,
     ToolResultEvent,
 )
-from turnlog.providers.context import ModelContext, SessionHistory, select_context
+from turnlog.providers.context import ContextHistory, ModelContext, select_context
 
 
 def context(*placed: tuple[Message, Fate], events: tuple[HistoryEvent, ...] = ()) -> ModelContext:
@@ -26,7 +26,7 @@ def context(*placed: tuple[Message, Fate], events: tuple[HistoryEvent, ...] = ()
     history: Any = SimpleNamespace(
         messages=tuple(message for message, _ in placed), memberships=memberships, events=events
     )
-    return select_context(cast("SessionHistory", history))
+    return select_context(cast("ContextHistory", history))
 
 
 def ids(found: ModelContext) -> list[str]:

@@ -26,8 +26,8 @@ from turnlog.server.access import (
     TOKEN_FILE,
     WRONG_CODES,
     WRONG_CODES_SECONDS,
-    Link,
     SignIn,
+    SignInLink,
     TooManyCodesError,
     WrongCodeError,
     new_token,
@@ -131,7 +131,7 @@ def signing_in(tmp_path: Path, clock: Clock) -> SignIn:
     return SignIn(TOKEN, tmp_path, clock)
 
 
-def code_of(link: Link) -> str:
+def code_of(link: SignInLink) -> str:
     found = re.fullmatch(r"http://127\.0\.0\.1:1/#code=([\w-]{22,})", link.address)
     assert found
     return found[1]

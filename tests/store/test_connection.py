@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
@@ -170,6 +169,7 @@ def test_a_store_in_a_folder_that_is_only_read_is_read_as_it_lies(path: Path, mo
 
 
 def test_every_migration_has_a_number_of_its_own() -> None:
+    """Of two scripts with one number, one would never run."""
     folder = Path(module.__file__).parent / "migrations"
     numbers = [int(script.name.partition("_")[0]) for script in folder.glob("*.sql")]
     assert sorted(numbers) == list(range(1, schema_version() + 1))
@@ -229,6 +229,20 @@ def test_a_store_keeps_what_stood_in_columns_with_other_names(path: Path, monkey
         assert connection.execute("SELECT has_branches, facts_position FROM sessions").fetchall() == [(1, 99)]
         connection.execute("DELETE FROM sessions")
         assert connection.execute("SELECT billed_key FROM messages").fetchall() == [(None,)], "the reference is kept"
+
+
+def test_a_session_known_from_hooks_says_so_under_the_new_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-S30: metadata of an older store is renamed; that of other sessions is kept to the byte."""
+    every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 18})
+    old = [('{"told_by":"hooks"}',), ('{"told_by": "a friend"}',), ('{"nested":{"told_by":"hooks"}}',), (None,)]
+    with closing(connect(path, checked=False)) as connection:
+        insert = "INSERT INTO sessions (agent, external_id, metadata) VALUES ('toy', hex(randomblob(9)), ?)"
+        connection.executemany(insert, old)
+    monkeypatch.setattr(module, "_migrations", lambda: every)
+    with closing(connect(path)) as connection:
+        rows = connection.execute("SELECT metadata FROM sessions ORDER BY key").fetchall()
+    assert rows == [('{"known_from":"hooks"}',), *old[1:]]
 
 
 def test_many_may_open_a_new_store_at_once(path: Path) -> None:
@@ -356,10 +370,3 @@ def test_indexes_that_a_killed_import_left_out_are_made_by_the_next_writer(path:
         assert "parts_by_tool" not in index_names(reader)
     with closing(connect(path)) as writer:
         assert "parts_by_tool" in index_names(writer)
-
-
-def test_each_migration_has_a_number_of_its_own() -> None:
-    """Two of one number: one would never run."""
-    folder = resources.files("turnlog.store") / "migrations"
-    numbers = sorted(int(script.name.partition("_")[0]) for script in folder.iterdir() if script.name.endswith(".sql"))
-    assert numbers == list(range(1, schema_version() + 1))

@@ -54,7 +54,10 @@ Version: TypeAlias = tuple[int, int, int, int]
 
 
 HOOKED_FROM = 1 << 52
-"""Positions from here on are of what hooks told: behind all that a log holds, and exact in JSON's numbers."""
+"""The first position of what hooks report: after every offset of a log, and still exact as a number in JSON."""
+
+KNOWN_FROM = "known_from"
+"""A key of a session's metadata, with the value "hooks" until the session's own log has been read."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,12 @@ ValueT = TypeVar("ValueT")
 
 REPLACED = "bytes that are not UTF-8 became U+FFFD"
 
+LARGEST_EVENT_RECORD = 4096
+"""Bytes up to which the event of a record also carries the record itself; a larger one is only in the archive."""
+
 _LARGEST_FIELD = 4096
+"""Bytes of JSON up to which an unknown field is kept in metadata; of a larger one only the size is kept."""
+
 _MOST_LEVELS = 100
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import HOOKED_FROM, Source
+from turnlog.agents.base import HOOKED_FROM, KNOWN_FROM, Source
 from turnlog.agents.changes import (
     Changes,
     Diagnostic,
@@ -45,9 +45,6 @@ from turnlog.model import (
 from turnlog.model.merge import merge_messages
 from turnlog.model.message import Role
 from turnlog.model.parts import STATE_OF_STATUS, Approval, ToolState
-
-TOLD_BY = "told_by"
-"""In a session's metadata, with the value "hooks": its log has not been read yet."""
 
 UNNAMED_CALL = "hook."
 """Prefix of the ids that calls get here whose events have none."""
@@ -220,7 +217,7 @@ class HookReading:
         change.last_at = max(change.last_at or self.at, self.at)
         change.position = self.position
         # Holds until the session's own log is read.
-        change.metadata = {TOLD_BY: "hooks"}
+        change.metadata = {KNOWN_FROM: "hooks"}
 
     # -- messages
 

@@ -27,14 +27,11 @@ from turnlog.agents.changes import (
     RecordRef,
     SessionChange,
 )
-from turnlog.agents.decoding import LineContext, aware, clean_json
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json
 from turnlog.agents.jsonl import JsonLines, count_lines, whole_lines
 from turnlog.model import ErrorEvent, HistoryEvent, Message, Origin, Part, RecordEvent, RunMetadataEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.message import Role
-
-_SMALL = 4096
-"""Bytes up to which the event of an unknown record carries the record."""
 
 _LONG_AGO = 1 << 53
 """What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
@@ -221,7 +218,7 @@ class PrintedContext(LineContext):
 
     def add_record(self, kind: str, *, known: bool) -> None:
         """A line that becomes nothing else."""
-        data = Raw(clean_json(self.json)) if len(self.json) <= _SMALL else UNSET
+        data = Raw(clean_json(self.json)) if len(self.json) <= LARGEST_EVENT_RECORD else UNSET
         event = RecordEvent(
             id=self.own_id(), position=self.position, created_at=self.at, kind=kind, known=known, data=data
         )

@@ -130,11 +130,11 @@ def open_page(only_print: bool, store_path: Path) -> None:
 
     The link works in one browser, once, within ten minutes.
     """
-    from turnlog.server.access import Link
+    from turnlog.server.access import SignInLink
     from turnlog.server.run import open_link
 
     answer = _ask_server(store_path.absolute().parent, f"/api/sign-in/links?opened={'false' if only_print else 'true'}")
-    link = Link(answer["address"], None if answer["file"] is None else Path(answer["file"]))
+    link = SignInLink(answer["address"], None if answer["file"] is None else Path(answer["file"]))
     if only_print or not open_link(link):
         click.echo(plain(link.address))
 

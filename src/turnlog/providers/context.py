@@ -16,7 +16,7 @@ from turnlog.model import CompactionEvent, Fate, HistoryEvent, Membership, Messa
 from turnlog.providers.base import Repair, Report
 
 
-class SessionHistory(Protocol):
+class ContextHistory(Protocol):
     """What `select_context` chooses from. `turnlog.logs.read_session` gives one."""
 
     @property
@@ -36,7 +36,7 @@ class SessionHistory(Protocol):
 
 
 class PlacedHistory(NamedTuple):
-    """A `SessionHistory` of values at hand."""
+    """A `ContextHistory` of values at hand."""
 
     messages: Sequence[Message]
     memberships: Sequence[Membership]
@@ -50,7 +50,7 @@ class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     repairs: tuple[Repair, ...] = ()
 
 
-def select_context(history: SessionHistory) -> ModelContext:
+def select_context(history: ContextHistory) -> ModelContext:
     """The messages that the next request of a session would have, oldest first."""
     report = Report()
     places = {place.message_id: place for place in history.memberships}

@@ -16,7 +16,7 @@ from turnlog.redact.names import find_assignments, secret_name
 from turnlog.redact.placeholders import is_placeholder, is_random
 from turnlog.redact.rules import BLOCKS, RULES, TOKENS, Rule
 from turnlog.redact.triggers import has_word, rules_for, tokens_in
-from turnlog.redact.views import View, cut_run, run_end, unmarked, unwrapped
+from turnlog.redact.views import TextView, cut_run, run_end, unmarked, unwrapped
 
 SHORTEST = 8
 """No rule matches fewer characters."""
@@ -30,7 +30,7 @@ _INSIDE = frozenset(rule.name for rule in TOKENS if not rule.begins)
 _WEB_KEY = next(rule for rule in RULES if rule.name == "json-web-key")
 
 
-class Span(NamedTuple):
+class SecretSpan(NamedTuple):
     """Where a secret is in a text."""
 
     start: int
@@ -51,7 +51,7 @@ def mask_text(text: str, found: Counter[str] | None = None) -> str:
     return mask_spans(text, spans)
 
 
-def mask_spans(text: str, spans: Iterable[Span]) -> str:
+def mask_spans(text: str, spans: Iterable[SecretSpan]) -> str:
     """The text with each of these spans masked. The spans are in order."""
     pieces: list[str] = []
     end = 0
@@ -61,7 +61,7 @@ def mask_spans(text: str, spans: Iterable[Span]) -> str:
     return "".join([*pieces, text[end:]]) if pieces else text
 
 
-def find_named(name: str, value: str) -> list[Span]:
+def find_named(name: str, value: str) -> list[SecretSpan]:
     """The secrets in a field's value. The field's name can show that the whole value is one."""
     spans = find_secrets(value)
     if spans or len(value) < 6:
@@ -69,22 +69,22 @@ def find_named(name: str, value: str) -> list[Span]:
     told = secret_name(name)
     if told is None or not told.check(value) or is_placeholder(value):
         return spans
-    return [Span(0, len(value), told.rule)]
+    return [SecretSpan(0, len(value), told.rule)]
 
 
-def find_web_keys(json: str) -> list[Span]:
+def find_web_keys(json: str) -> list[SecretSpan]:
     """The secret members of JSON web keys in exact JSON. Their names are single letters."""
-    return [Span(*span, _WEB_KEY.name) for span in _matches(_WEB_KEY, json, _lowered(json))]
+    return [SecretSpan(*span, _WEB_KEY.name) for span in _matches(_WEB_KEY, json, _lowered(json))]
 
 
-def find_secrets(text: str) -> list[Span]:
+def find_secrets(text: str) -> list[SecretSpan]:
     """The secrets in a text, in order and without overlaps."""
     if len(text) < SHORTEST:
         return []
     spans = _find(text)
     view = unmarked(text)
     if view is not None:
-        spans += [Span(*view.span(span.start, span.end), span.rule) for span in _find(view.text)]
+        spans += [SecretSpan(*view.span(span.start, span.end), span.rule) for span in _find(view.text)]
     if len(text) >= SHORTEST_ENCODED:
         spans += _find_wrapped(text, _joined(spans))
         spans += _find_encoded(text, _joined(spans))
@@ -96,7 +96,7 @@ def _lowered(text: str) -> str:
     return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
 
 
-def _find(text: str) -> list[Span]:
+def _find(text: str) -> list[SecretSpan]:
     """The secrets that the rules find. Each rule sees only what the rules before it left."""
     lowered = _lowered(text)
     words = has_word(lowered)
@@ -104,34 +104,34 @@ def _find(text: str) -> list[Span]:
     if spans:
         text, lowered = _filled(text, spans), _filled(lowered, spans)
     for rule in rules_for(text, lowered, words):
-        new = [Span(*span, rule.name) for span in _matches(rule, text, lowered)]
+        new = [SecretSpan(*span, rule.name) for span in _matches(rule, text, lowered)]
         if new:
             text, lowered = _filled(text, new), _filled(lowered, new)
             spans += new
     if words:
-        spans += [Span(*found) for found in find_assignments(text, lowered)]
-    return spans + [Span(start, end, "mnemonic") for start, end in find_mnemonics(text, lowered)]
+        spans += [SecretSpan(*found) for found in find_assignments(text, lowered)]
+    return spans + [SecretSpan(start, end, "mnemonic") for start, end in find_mnemonics(text, lowered)]
 
 
-def _find_tokens(text: str) -> list[Span]:
+def _find_tokens(text: str) -> list[SecretSpan]:
     """The secrets that are recognised by their beginning."""
-    spans: list[Span] = []
+    spans: list[SecretSpan] = []
     for start, rules in tokens_in(text):
         if not spans or spans[-1].end <= start:
             spans += _token_at(text, start, rules)
     return spans
 
 
-def _token_at(text: str, start: int, rules: Iterable[Rule]) -> list[Span]:
+def _token_at(text: str, start: int, rules: Iterable[Rule]) -> list[SecretSpan]:
     """The token that begins here, if there is one."""
     for rule in rules:
         match = rule.pattern.match(text, start)
         if match is not None and _is_secret(rule, match[0]):
-            return [Span(*match.span(), rule.name)]
+            return [SecretSpan(*match.span(), rule.name)]
     return []
 
 
-def _filled(text: str, spans: Iterable[Span]) -> str:
+def _filled(text: str, spans: Iterable[SecretSpan]) -> str:
     pieces: list[str] = []
     end = 0
     for span in spans:
@@ -165,26 +165,26 @@ def _is_near(command: re.Pattern[str], text: str, position: int) -> bool:
     return command.search(line, line.rfind("\n") + 1) is not None
 
 
-def _find_wrapped(text: str, known: list[Span]) -> Iterator[Span]:
+def _find_wrapped(text: str, known: list[SecretSpan]) -> Iterator[SecretSpan]:
     """Tokens that continue on the next line."""
     if "\n" not in text and "\\n" not in text:
         return
     begin = end = 0
-    view: View | None = None
+    view: TextView | None = None
     for start, rules in tokens_in(text):
         if start >= end:
             begin, end, view = start, run_end(text, start), cut_run(text, start)
         for span in () if view is None else _token_at(view.text, start - begin, rules):
             end = begin + view.span(span.start, span.end)[1] if view else end
-            yield from _if_cut(text, Span(start, end, span.rule), known)
+            yield from _if_cut(text, SecretSpan(start, end, span.rule), known)
     for rule in rules_for(text, "", words=False):
         if rule.name in _INSIDE:
             view = unwrapped(text)
             for start, end in _matches(rule, view.text, view.text):
-                yield from _if_cut(text, Span(*view.span(start, end), rule.name), known)
+                yield from _if_cut(text, SecretSpan(*view.span(start, end), rule.name), known)
 
 
-def _if_cut(text: str, span: Span, known: list[Span]) -> Iterator[Span]:
+def _if_cut(text: str, span: SecretSpan, known: list[SecretSpan]) -> Iterator[SecretSpan]:
     """The span, if it is new or adds more than a word of the next line to a known one."""
     beginning = _overlapping(known, span.start, span.end)
     if is_random(text[span.start if beginning is None else beginning.end : span.end].strip()):
@@ -197,13 +197,13 @@ SHORTEST_ENCODED = 32
 _BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{{{SHORTEST_ENCODED},20000}}={{0,2}}(?![A-Za-z0-9+/_-])")
 
 
-def _find_encoded(text: str, known: list[Span]) -> Iterator[Span]:
+def _find_encoded(text: str, known: list[SecretSpan]) -> Iterator[SecretSpan]:
     """Base64 that decodes to a text with a secret: the whole of it."""
     for match in _BASE64.finditer(text):
         decoded = _decoded(match[0])
         inside = find_secrets(decoded) if decoded is not None else []
         if inside and _overlapping(known, *match.span()) is None:
-            yield Span(*match.span(), inside[0].rule)
+            yield SecretSpan(*match.span(), inside[0].rule)
 
 
 def _decoded(word: str) -> str | None:
@@ -217,22 +217,22 @@ def _decoded(word: str) -> str | None:
     return text if text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable() else None
 
 
-def _overlapping(spans: list[Span], start: int, end: int) -> Span | None:
+def _overlapping(spans: list[SecretSpan], start: int, end: int) -> SecretSpan | None:
     """The first of these ordered spans that overlaps this place."""
     number = bisect_right(spans, start, key=attrgetter("end"))
     return spans[number] if number < len(spans) and spans[number].start < end else None
 
 
-def _joined(spans: list[Span]) -> list[Span]:
+def _joined(spans: list[SecretSpan]) -> list[SecretSpan]:
     """The spans in order. Overlapping spans become one, with the rule that was found first."""
     if len(spans) < 2:
         return spans
     order = {span: number for number, span in reversed(list(enumerate(spans)))}
-    joined: list[Span] = []
+    joined: list[SecretSpan] = []
     for span in sorted(order, key=lambda span: (span.start, -span.end)):
         if joined and span.start < joined[-1].end:
             first = min(joined[-1], span, key=lambda each: order.get(each, 0))
-            merged = Span(joined[-1].start, max(joined[-1].end, span.end), first.rule)
+            merged = SecretSpan(joined[-1].start, max(joined[-1].end, span.end), first.rule)
             order[merged] = min(order[joined[-1]], order[span])
             joined[-1] = merged
         else:

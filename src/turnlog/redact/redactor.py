@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 import msgspec
 
 from turnlog.redact import pictures
-from turnlog.redact.masking import Span, find_named, find_secrets, find_web_keys, mask_spans, mask_text
+from turnlog.redact.masking import SecretSpan, find_named, find_secrets, find_web_keys, mask_spans, mask_text
 from turnlog.redact.names import secret_name
 from turnlog.redact.triggers import SHORTEST_TOKEN
 
@@ -148,7 +148,7 @@ class Redactor:
         spans = find_named(name, value) if name else find_secrets(value)
         return self._masked(value, spans, place) if spans else value
 
-    def _masked(self, text: str, spans: list[Span], place: str) -> str:
+    def _masked(self, text: str, spans: list[SecretSpan], place: str) -> str:
         """The text with these spans masked. Adds them to the report."""
         if not spans:
             return text

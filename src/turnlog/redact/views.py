@@ -26,7 +26,7 @@ _WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|(?<=[{_INSIDE}]){_LINE_END}")
 _ESCAPES = ("u001b[", "x1b[", "033[", "\\e[")
 
 
-class View(NamedTuple):
+class TextView(NamedTuple):
     """A text made of pieces of the original."""
 
     text: str
@@ -49,7 +49,7 @@ class View(NamedTuple):
         return self.origins[piece] + position - self.starts[piece]
 
 
-def unmarked(text: str) -> View | None:
+def unmarked(text: str) -> TextView | None:
     """The text without control sequences and with decoded percent codes; None if it has neither."""
     is_marked = "%" in text or "\x1b" in text or "\x9b" in text
     if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
@@ -63,19 +63,19 @@ def run_end(text: str, start: int) -> int:
     return start + 1 if run is None else run.end()
 
 
-def cut_run(text: str, start: int) -> View | None:
+def cut_run(text: str, start: int) -> TextView | None:
     """The token characters from here on without up to twelve line ends; None if no line ends among them."""
     run = _CUT_RUN.match(text, start)
     return None if run is None else _view(run[0], _WRAPPED)
 
 
-def unwrapped(text: str) -> View:
+def unwrapped(text: str) -> TextView:
     """The text as in `unmarked`, and without line ends between token characters."""
     return _view(text, _WRAPPED)
 
 
-def _view(text: str, cuts: re.Pattern[str]) -> View:
-    view = View("", [], [], [])
+def _view(text: str, cuts: re.Pattern[str]) -> TextView:
+    view = TextView("", [], [], [])
     pieces: list[str] = []
     length = end = 0
 

@@ -50,7 +50,7 @@ _MAX_SECONDS: Final = 100_000_000_000
 _MAX_COUNT: Final = 1 << 53
 
 
-class RunRecord(NamedTuple):
+class ImportedRun(NamedTuple):
     """The run of a record, or why it has none."""
 
     place: str
@@ -60,13 +60,13 @@ class RunRecord(NamedTuple):
     """Whether it holds any time. Otherwise the run counts as created when it is imported."""
 
 
-def iter_records(data: bytes) -> Iterator[RunRecord]:
+def iter_records(data: bytes) -> Iterator[ImportedRun]:
     """The records of a file in order; one that cannot be read has a `problem`."""
     for place, value in _iter_values(data):
         if isinstance(value, _NotJson):
-            yield RunRecord(place, None, value.reason)
+            yield ImportedRun(place, None, value.reason)
         elif not isinstance(value, dict):
-            yield RunRecord(place, None, "no JSON object")
+            yield ImportedRun(place, None, "no JSON object")
         else:
             yield _read(place, cast("dict[str, Any]", value))
 
@@ -101,11 +101,11 @@ def _parse(text: str) -> Any:
         return _NotJson(f"not JSON: {error}")
 
 
-def _read(place: str, record: dict[str, Any]) -> RunRecord:
+def _read(place: str, record: dict[str, Any]) -> ImportedRun:
     fields = {_snake(name): _clean(value) for name, value in record.items()}
     prompt = fields.get("prompt")
     if not isinstance(prompt, str):
-        return RunRecord(place, None, "it has no prompt")
+        return ImportedRun(place, None, "it has no prompt")
     run_id = fields.get("id")
     if isinstance(run_id, int):
         run_id = str(run_id)
@@ -113,7 +113,7 @@ def _read(place: str, record: dict[str, Any]) -> RunRecord:
         # A hash of the record: importing it again finds the same run.
         run_id = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:32]
     dated = any(_moment(fields.get(name)) for name in _TIMES)
-    return RunRecord(place, _run_of(run_id, prompt, fields), is_dated=dated)
+    return ImportedRun(place, _run_of(run_id, prompt, fields), is_dated=dated)
 
 
 def _run_of(run_id: str, prompt: str, fields: dict[str, Any]) -> Run:

@@ -124,7 +124,7 @@ class TooManyCodesError(Exception):
         self.seconds = seconds
 
 
-class Link(NamedTuple):
+class SignInLink(NamedTuple):
     """What signs a browser in, once."""
 
     address: str
@@ -156,7 +156,7 @@ class SignIn:
         self._codes: dict[bytes, _Code] = {}
         self._wrong: dict[str, deque[float]] = {}
 
-    def link(self, page: str, *, opened: bool) -> Link:
+    def link(self, page: str, *, opened: bool) -> SignInLink:
         """A link to the page at this address, with a new code.
 
         Args:
@@ -172,7 +172,7 @@ class SignIn:
             while len(self._codes) >= MOST_CODES:
                 self._drop(next(iter(self._codes)))
             self._codes[_hashed(code)] = _Code(self._clock() + CODE_SECONDS, file)
-        return Link(address, file)
+        return SignInLink(address, file)
 
     def redeem(self, code: str, client: str) -> str:
         """The page's key for a code, which is spent then; `client` is the address that tries it.

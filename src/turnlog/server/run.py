@@ -16,7 +16,7 @@ import uvicorn
 from turnlog.errors import TurnlogError
 from turnlog.hooks.server_socket import ServerSocket
 from turnlog.server import DEFAULT_PORT, Settings
-from turnlog.server.access import Link, own_token
+from turnlog.server.access import SignInLink, own_token
 from turnlog.server.app import create_app
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.connections import Connection
@@ -85,8 +85,8 @@ def serve(
         context: Context = app.state.context
         background = Background(store_path, progress, on_saved=context.hub.wake) if sync else None
 
-        def link(*, opened: bool) -> Link:
-            return Link(page) if context.sign_in is None else context.sign_in.link(page, opened=opened)
+        def link(*, opened: bool) -> SignInLink:
+            return SignInLink(page) if context.sign_in is None else context.sign_in.link(page, opened=opened)
 
         def begin() -> None:
             if own is not None:
@@ -173,7 +173,7 @@ def page_address(host: str, port: int) -> str:
     return f"http://{name}:{port}/"
 
 
-def open_link(link: Link) -> bool:
+def open_link(link: SignInLink) -> bool:
     """Open a link in the user's browser; False where there is none but one inside the terminal."""
     try:
         browser = webbrowser.get()

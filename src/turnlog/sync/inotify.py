@@ -35,7 +35,7 @@ class Mask(IntFlag):
 _WATCHED = Mask.MODIFY | Mask.MOVED_FROM | Mask.MOVED_TO | Mask.CREATE | Mask.ONLY_FOLDERS
 
 
-class FileEvent(NamedTuple):
+class InotifyEvent(NamedTuple):
     """A change. `name` is of the entry in the watched folder; empty when it is about the folder itself."""
 
     watch: int
@@ -59,9 +59,9 @@ class Inotify:
         """Stop watching; a watch that is gone already is no error."""
         self._library.inotify_rm_watch(self.descriptor, watch)
 
-    def read(self) -> list[FileEvent]:
+    def read(self) -> list[InotifyEvent]:
         """What has happened, oldest first; nothing when nothing has."""
-        events: list[FileEvent] = []
+        events: list[InotifyEvent] = []
         while True:
             try:
                 data = os.read(self.descriptor, _READ_SIZE)
@@ -80,12 +80,12 @@ class Inotify:
         return result
 
 
-def _parse_events(data: bytes) -> list[FileEvent]:
-    events: list[FileEvent] = []
+def _parse_events(data: bytes) -> list[InotifyEvent]:
+    events: list[InotifyEvent] = []
     start = 0
     while start < len(data):
         watch, mask, _, length = _HEADER.unpack_from(data, start)
         start += _HEADER.size
-        events.append(FileEvent(watch, Mask(mask), os.fsdecode(data[start : start + length].rstrip(b"\0"))))
+        events.append(InotifyEvent(watch, Mask(mask), os.fsdecode(data[start : start + length].rstrip(b"\0"))))
         start += length
     return events

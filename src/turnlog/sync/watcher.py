@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources, homes_of
 from turnlog.agents.base import Agent, Source
-from turnlog.sync.inotify import AVAILABLE, FileEvent, Inotify, Mask
+from turnlog.sync.inotify import AVAILABLE, Inotify, InotifyEvent, Mask
 from turnlog.sync.syncer import Syncer, SyncSummary
 
 WATCH_LIMIT = 8192
@@ -92,7 +92,7 @@ class WatchedFolders:
                 self._note(event, f"{self._folders[event.watch]}{os.sep}{event.name}", files)
         return FolderChanges(files, is_complete)
 
-    def _note(self, event: FileEvent, path: str, files: set[str]) -> None:
+    def _note(self, event: InotifyEvent, path: str, files: set[str]) -> None:
         if not event.mask & Mask.IS_FOLDER:
             if not event.mask & Mask.MOVED_FROM and not _is_made_by_reading(event):
                 files.add(path)
@@ -142,7 +142,7 @@ class WatchedFolders:
             del self._watches[folder]
 
 
-def _is_made_by_reading(event: FileEvent) -> bool:
+def _is_made_by_reading(event: InotifyEvent) -> bool:
     """SQLite creates these when a database is only read: counting them as changes would make us read for ever."""
     return event.name.endswith("-shm") or (event.name.endswith("-wal") and bool(event.mask & Mask.CREATE))
 

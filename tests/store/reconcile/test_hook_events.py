@@ -113,7 +113,7 @@ def test_a_session_is_there_before_its_log(name: str, recorded: Recording, tmp_p
     with open_store(path) as opened:
         session = opened.session(session_id)
         messages = [placed.message for placed in opened.messages(session_id)]
-    assert (session.cwd, session.metadata["told_by"]) == (recorded.events[0]["cwd"], "hooks")
+    assert (session.cwd, session.metadata["known_from"]) == (recorded.events[0]["cwd"], "hooks")
     prompts = [text_of(message) for message in messages if message.origin is Origin.PROMPT]
     assert prompts == PROMPTS[name]
     calls = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]

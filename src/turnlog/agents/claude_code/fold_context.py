@@ -27,7 +27,7 @@ from turnlog.agents.claude_code.state import (
     message_of_node,
     unresolved_node,
 )
-from turnlog.agents.decoding import LineContext, aware, clean_json
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin, RecordEvent, RunMetadataEvent
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -310,9 +310,6 @@ class SessionContext:
 
 # -- records that become events
 
-_SMALL_RECORD = 4096
-"""Bytes up to which the event of an unknown record carries the record."""
-
 
 def add_record_event(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
     """Add the event that `record_kinds` has for a record; a record of an unknown kind is kept as such."""
@@ -370,7 +367,7 @@ def _kept_data(context: ClaudeContext, fields: tuple[str, ...]) -> Raw | UnsetTy
 
 
 def _small_data(context: ClaudeContext) -> Raw | UnsetType:
-    return Raw(clean_json(context.json)) if len(context.json) <= _SMALL_RECORD else UNSET
+    return Raw(clean_json(context.json)) if len(context.json) <= LARGEST_EVENT_RECORD else UNSET
 
 
 # -- assistant messages that stand before their prompt

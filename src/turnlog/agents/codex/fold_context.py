@@ -29,7 +29,7 @@ from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS, CodexRe
 from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import session_id, thread_of
 from turnlog.agents.codex.state import CodexPendingMessage, CodexState, next_turn_key
-from turnlog.agents.decoding import LineContext, aware, clean_json, in_order_of_arrival
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json, in_order_of_arrival
 from turnlog.model import (
     Fate,
     HistoryEvent,
@@ -51,9 +51,6 @@ from turnlog.model.parts import STATE_OF_STATUS, state_after
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
-
-_SMALL_RECORD = 4096
-"""Bytes up to which the event of an unknown record carries the record."""
 
 CountedAs: TypeAlias = Literal["messages", "results", "duplicates", "events"]
 """Which field of `LineCounts` counts a record."""
@@ -276,7 +273,7 @@ class CodexContext(LineContext):
         self.add_event(event)
 
     def _small_record(self) -> Raw | UnsetType:
-        return Raw(clean_json(self.json)) if len(self.json) <= _SMALL_RECORD else UNSET
+        return Raw(clean_json(self.json)) if len(self.json) <= LARGEST_EVENT_RECORD else UNSET
 
     def add_extra_event(self, event: HistoryEvent) -> None:
         """Add a further event of a record that is also something else. The record is not counted."""

@@ -24,7 +24,7 @@ from turnlog.agents.changes import (
     ResultChange,
     SessionChange,
 )
-from turnlog.agents.decoding import LineContext, aware, clean_json, state_codec
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json, state_codec
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.model import HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent, ToolResult
 
@@ -95,9 +95,6 @@ class GeminiState(msgspec.Struct, rename=_STORED_NAMES):
 
 
 encode_state, decode_state = state_codec(GeminiState)
-
-_LARGEST_DATA = 4096
-"""Bytes up to which the event of an unknown record carries the record."""
 
 _OFFSET_BITS = 30
 _LARGEST_OFFSET = (1 << _OFFSET_BITS) - 1
@@ -295,7 +292,7 @@ class GeminiContext(LineContext):
     def add_record(self, kind: str, created_at: datetime | None, *, known: bool) -> None:
         """Add the record as an event of its own, because it becomes nothing else."""
         json = clean_json(self.json)
-        data = Raw(json) if len(json) <= _LARGEST_DATA else UNSET
+        data = Raw(json) if len(json) <= LARGEST_EVENT_RECORD else UNSET
         self.add_event(
             RecordEvent(id=self.position_id(self.position), kind=kind, known=known, created_at=created_at, data=data)
         )

@@ -20,7 +20,7 @@ from turnlog.agents.changes import (
     Placement,
     SessionChange,
 )
-from turnlog.agents.decoding import LineContext, clean_json, state_codec
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, clean_json, state_codec
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.sources import session_id
@@ -74,10 +74,6 @@ class KlaudeState(msgspec.Struct, rename=_STORED_NAMES):
 
 
 encode_state, decode_state = state_codec(KlaudeState)
-
-
-_LARGEST_DATA = 4096
-"""Bytes up to which the event of a record has the record's JSON."""
 
 
 class KlaudeContext(LineContext):
@@ -224,7 +220,7 @@ class KlaudeContext(LineContext):
     def add_record(self, kind: str, data: Data | None, *, known: bool) -> None:
         """Add the record as an event of its own, because it becomes nothing else."""
         json = clean_json(self.json)
-        small: Raw | UnsetType = Raw(json) if json and len(json) <= _LARGEST_DATA else UNSET
+        small: Raw | UnsetType = Raw(json) if json and len(json) <= LARGEST_EVENT_RECORD else UNSET
         at = None if data is None else time_of(data.created_at)
         self.add_event(RecordEvent(id=self.position_id(), kind=kind, known=known, created_at=at, data=small))
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from turnlog.server.access import Link, TooManyCodesError, WrongCodeError
+from turnlog.server.access import SignInLink, TooManyCodesError, WrongCodeError
 from turnlog.server.bodies import read_body
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import InvalidParameterError
@@ -85,7 +85,7 @@ class LinkQuery(QueryParameters):
 def make_link(request: Request, context: ContextOf, query: Annotated[LinkQuery, Query()]) -> Response:
     """A link that signs one browser in. `turnlog open` asks for it."""
     page = context.settings.page or str(request.base_url)
-    link = Link(page) if context.sign_in is None else context.sign_in.link(page, opened=query.opened)
+    link = SignInLink(page) if context.sign_in is None else context.sign_in.link(page, opened=query.opened)
     body = SignInLinkResponse(address=link.address, file=None if link.file is None else str(link.file))
     response = write(request, body)
     response.headers["Cache-Control"] = "no-store"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
+from turnlog.agents.base import KNOWN_FROM
 from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
@@ -126,10 +127,10 @@ _NOT_ANSWERED_ELSEWHERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SE
 """No chat whose every answer an agent's log tells of (see `store.reconcile.lesser_sources`)."""
 
 _USED = (
-    'NOT (s.messages = 0 AND s.metadata LIKE \'%"told_by":"hooks"%\' AND EXISTS'
+    f'NOT (s.messages = 0 AND s.metadata LIKE \'%"{KNOWN_FROM}":"hooks"%\' AND EXISTS'
     " (SELECT 1 FROM events e WHERE e.session_key = s.key AND e.kind = 'hook:SessionEnd'))"
 )
-"""Not what was opened and closed again without a word, of which only hooks tell."""
+"""No session that was opened and closed without a prompt: only hooks report it, no log is ever written."""
 
 WANTED_SESSIONS = (
     "json_each(?) w CROSS JOIN sessions s"

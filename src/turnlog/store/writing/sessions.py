@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
+from turnlog.agents.base import KNOWN_FROM
 from turnlog.agents.changes import NAMED_AFTER, SessionChange
-from turnlog.agents.hook_events import TOLD_BY
 from turnlog.model import Message
 from turnlog.model.session import TitleSource
 from turnlog.store import bodies
@@ -240,7 +240,7 @@ class SessionRows:
             return
         self.sequence(key)
         draft = self.drafts[key]
-        if draft.facts.metadata.get(TOLD_BY) == "hooks":
+        if draft.facts.metadata.get(KNOWN_FROM) == "hooks":
             # Facts from hooks hold only until another source has any: a log says all of them, in its own words.
             draft.facts = SessionChange(session_id=change.session_id)
         draft.needs_fates = draft.needs_fates or change.has_branches
@@ -255,7 +255,7 @@ class SessionRows:
         self.sequence(key)
         draft = self.drafts[key]
         is_unknown = not draft.has_row and not draft.has_new_facts
-        if is_unknown or draft.facts.metadata.get(TOLD_BY) == "hooks":
+        if is_unknown or draft.facts.metadata.get(KNOWN_FROM) == "hooks":
             draft.facts = merge_session_changes(draft.facts, change)
             draft.has_new_facts = True
 
