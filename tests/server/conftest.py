@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from support.described_responses import DescribedClient
 from support.plain_agent import PlainAgent
 from support.plain_store import read_home
 from support.server_history import write_history
@@ -35,12 +36,12 @@ def own_store(library: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_client() -> Iterator[Callable[..., TestClient]]:
-    """Opens clients of a store, and closes them after the test."""
+    """Opens clients of a store, and closes them after the test. What they are answered is checked."""
     opened: list[TestClient] = []
 
     def open(store: Path, settings: Settings | None = None, base_url: str = "http://127.0.0.1:8765") -> TestClient:
         app = create_app(store, settings or Settings(static_folder=store.parent / "no web app"))
-        client = TestClient(app, base_url=base_url, raise_server_exceptions=False, follow_redirects=False)
+        client = DescribedClient(app, base_url=base_url, raise_server_exceptions=False, follow_redirects=False)
         opened.append(client.__enter__())
         return client
 

@@ -129,7 +129,6 @@ def test_events_say_what_their_row_says_or_all_that_they_say(path: Path) -> None
             "position": 0,
             "id": "start",
             "kind": "mode",
-            "known": True,
             "created_at": "2026-11-02T09:00:00.000Z",
         }
         assert (end["type"], end["trigger"]) == ("compaction", "manual")

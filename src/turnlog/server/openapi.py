@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from fastapi import FastAPI
@@ -145,6 +145,7 @@ def describe_responses(app: FastAPI) -> None:
         components.setdefault("schemas", {}).update(_schemas())
         for schema in components["schemas"].values():
             _leave_out_defaults(schema)
+        _name_types(described)
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         # A server may need none.
         described["security"] = [{"token": []}, {}]
@@ -186,6 +187,25 @@ def _leave_out_defaults(schema: dict[str, Any]) -> None:
     for name, field in schema.get("properties", {}).items():
         if name not in schema.get("required", ()):
             field.pop("default", None)
+
+
+def _name_types(value: Any) -> None:
+    """Say of every enumeration that it is of strings, and of every object without fields that it has any.
+
+    Generators make an object of which nothing is said one that is always empty.
+    """
+    if isinstance(value, list):
+        for item in cast("list[Any]", value):
+            _name_types(item)
+    if not isinstance(value, dict):
+        return
+    schema = cast("dict[str, Any]", value)
+    if isinstance(schema.get("enum"), list):
+        schema.setdefault("type", "string")
+    elif schema.get("type") == "object" and "properties" not in schema:
+        schema.setdefault("additionalProperties", {})
+    for inner in schema.values():
+        _name_types(inner)
 
 
 def _without_null(field: dict[str, Any]) -> dict[str, Any]:

@@ -35,9 +35,10 @@ _RECORDS = 7
 """Index of the records in it."""
 
 _EVENT_COLUMNS = (
-    "CASE WHEN body IS NULL THEN json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
-    " 'known', json(iif(known, 'true', 'false')),"
-    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) END, body, data"
+    # The patch leaves out what is null, as the model does with its defaults.
+    "CASE WHEN body IS NULL THEN json_patch('{}', json_object('type', type, 'position', position, 'id', external_id,"
+    " 'kind', kind, 'known', iif(known, NULL, json('false')),"
+    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch'))) END, body, data"
 )
 """What `stored_events.event_json` makes an event of."""
 
