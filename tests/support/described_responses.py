@@ -53,7 +53,7 @@ def check_response(method: str, path: str, status: int, body: bytes) -> None:
     An address that is not described (the API's own description, one that does not exist) may answer anything, and so
     may one whose answers are bytes of any type.
     """
-    validator = _validator(method.lower(), _template(path), str(status))
+    validator = _validator(method.lower(), address_of(path), str(status))
     if validator is None:
         return
     problems = [
@@ -79,7 +79,8 @@ def _placeholder(name: re.Match[str]) -> str:
     return ".+" if name[1] in ("message_id", "part_id") else "[^/]+"
 
 
-def _template(path: str) -> str | None:
+def address_of(path: str) -> str | None:
+    """The described address of a path; None for one that is not described."""
     return next((address.template for address in _addresses() if address.pattern.fullmatch(path)), None)
 
 
