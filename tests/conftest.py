@@ -9,6 +9,7 @@ from support.profiles import load_profile
 load_profile()
 
 PLACES = (
+    "TURNLOG_CONFIG",
     "TURNLOG_DATA_DIR",
     "TURNLOG_TOKEN",
     "CLAUDE_CONFIG_DIR",

@@ -63,6 +63,12 @@ def sample_path() -> Path:
     return data_dir() / "sample" / "turnlog.db"
 
 
+def settings_path() -> Path:
+    """The file of the user's settings: `TURNLOG_CONFIG`, else `config.toml` in the platform's place for settings."""
+    named = os.environ.get("TURNLOG_CONFIG", "").strip()
+    return _absolute(named) if named else platformdirs.user_config_path("turnlog", appauthor=False) / "config.toml"
+
+
 def access_token() -> str | None:
     """The access token of the server that `TURNLOG_TOKEN` holds; None where it is unset or blank."""
     return os.environ.get("TURNLOG_TOKEN", "").strip() or None

@@ -83,7 +83,13 @@ def test_more_than_any_number_can_count_is_wrong_use(name: str, run: Command, st
 
 
 def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) -> None:
-    for arguments in (["usage"], ["sessions"], ["show", "x"], ["restore", "x", "--to", "d"], ["rebuild"]):
+    for arguments in (
+        ["usage", "--no-sync"],
+        ["show", "x", "--no-sync"],
+        ["annotate", "x"],
+        ["restore", "x", "--to", "d"],
+        ["rebuild"],
+    ):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (3, "")
         assert "turnlog sync" in result.stderr
@@ -265,7 +271,7 @@ def test_an_interrupt_ends_a_process_as_shells_expect(store: Path) -> None:
     script = (
         "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from turnlog.cli import usage; from turnlog.cli.main import main\n"
-        "usage.open_existing = lambda path: os.kill(os.getpid(), signal.SIGINT)\nmain()"
+        "usage.open_fresh = lambda path: os.kill(os.getpid(), signal.SIGINT)\nmain()"
     )
     result = subprocess.run([sys.executable, "-c", script, "usage"], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (128 + signal.SIGINT, "turnlog: interrupted\n")

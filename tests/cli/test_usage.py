@@ -75,7 +75,7 @@ def test_nothing_used_is_an_empty_table(run: Command) -> None:
 def test_another_store_can_be_named(run: Command, tmp_path: Path, store: Path) -> None:
     copy = tmp_path / "copy.db"
     store.rename(copy)
-    assert run("usage").exit_code == 3
+    assert run("usage", "--no-sync").exit_code == 3
     assert run("usage", "--store", str(copy)).exit_code == 0
 
 

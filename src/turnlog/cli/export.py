@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli.options import complete_session, examples, find_session, open_existing, store_option
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.options import complete_session, examples, find_session
 from turnlog.cli.terminal import write_json_text
 from turnlog.exports import Export, ExportFormat, export_session
 from turnlog.plain_text import one_line
@@ -30,7 +31,7 @@ from turnlog.plain_text import one_line
 @click.option("--model", help="The model of the request; by default the last one that answered.")
 @click.option("--strict", is_flag=True, help="Fail if the format would lose something.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
-@store_option
+@fresh_store_option
 def export(
     session_id: str,
     format_name: str,
@@ -44,7 +45,7 @@ def export(
 
     SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked.
     """
-    with open_existing(store_path) as store, _without_collecting():
+    with open_fresh(store_path) as store, _without_collecting():
         session = find_session(store, session_id)
         exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
     if output is not None:

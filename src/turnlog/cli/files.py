@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
@@ -17,8 +18,6 @@ from turnlog.cli.options import (
     find_session,
     json_option,
     limit_option,
-    open_existing,
-    store_option,
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import FileFilter
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--changed", is_flag=True, help="Leave out reads: list only changes.")
 @limit_option(100)
 @json_option
-@store_option
+@fresh_store_option
 def files(
     *,
     path: str | None,
@@ -62,7 +61,7 @@ def files(
     """List the sessions that read or changed the file at PATH; without PATH, list the files that were touched."""
     if path is not None and (session or project or agent or contains):
         raise click.UsageError("filters select files; they cannot be combined with a PATH")
-    with open_existing(store_path) as store:
+    with open_fresh(store_path) as store:
         if path is not None:
             uses = store.file_history(_resolved_path(path), changed=changed, limit=1).uses[:limit]
             found: list[TouchedFile] = []

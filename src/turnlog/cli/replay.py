@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.options import complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import is_terminal, write_json_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ LONGEST_PAUSE = 3.0
 )
 @click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and texts of the harness in full.")
 @json_option
-@store_option
+@fresh_store_option
 def replay(
     session_id: str, speed: float, max_pause: float, view: str, full: bool, as_json: bool, store_path: Path
 ) -> None:
@@ -63,7 +64,7 @@ def replay(
     """
     if math.isnan(speed) or math.isnan(max_pause):
         raise click.UsageError("--speed and --max-pause must be numbers, not nan.")
-    with open_existing(store_path) as store:
+    with open_fresh(store_path) as store:
         session = find_session(store, session_id)
         history = store.history(session.id)
     shown = _shown(history, view)

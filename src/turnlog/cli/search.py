@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
@@ -18,9 +19,7 @@ from turnlog.cli.options import (
     find_session,
     json_option,
     limit_option,
-    open_existing,
     period_options,
-    store_option,
 )
 from turnlog.cli.terminal import is_terminal, write_json
 from turnlog.plain_text import one_line, plain
@@ -68,7 +67,7 @@ class _SearchCommand(click.Command):
 @limit_option(20)
 @click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option
-@store_option
+@fresh_store_option
 def search(
     *,
     words: tuple[str, ...],
@@ -88,7 +87,7 @@ def search(
     query = " ".join(words).strip()
     if not query and session is None and all(value is None for value in filters.values()):
         raise click.UsageError("Give words to search for, or a filter.")
-    with open_existing(store_path) as store:
+    with open_fresh(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
     page = _search(store_path, query, wanted, sort, limit, cursor)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 from pathlib import Path
 from typing import Any
 
@@ -140,19 +138,10 @@ def open_page(only_print: bool, store_path: Path) -> None:
 
 
 def _ask_server(folder: Path, address: str) -> Any:
-    """What the running server answers a POST. Raises NotFoundError where none runs, TurnlogError where it fails."""
-    from turnlog.hooks.server_socket import connect
+    """What the running server answers a POST. Raises NotFoundError where none runs, TurnlogError where it refuses."""
+    from turnlog.hooks.server_socket import ask_server
 
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = connect(folder)
-    try:
-        connection.request("POST", address)
-        response = connection.getresponse()
-        body = json.loads(response.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise TurnlogError(f"the server does not answer: {error}") from error
-    finally:
-        connection.close()
-    if response.status != http.client.OK:
+    status, body = ask_server(folder, "POST", address)
+    if status != 200:
         raise TurnlogError(f"the server refuses: {body['error']['message']}")
     return body

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 @limit_option(50)
 @click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option
-@store_option
+@fresh_store_option
 def sessions(
     *,
     parent: str | None,
@@ -72,7 +73,7 @@ def sessions(
     **filters: Any,
 ) -> None:
     """List sessions, the most recently used first."""
-    with open_existing(store_path) as store:
+    with open_fresh(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
         wanted = SessionFilter(**filters, parent=None if parent is None else find_session(store, parent).id)
         try:

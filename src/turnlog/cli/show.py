@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.options import complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import is_terminal, write_json_text
 from turnlog.errors import NotFoundError
 from turnlog.plain_text import plain
@@ -36,7 +37,7 @@ PAGE = 200
 @click.option("--raw", is_flag=True, help="Write the log as the agent wrote it, byte for byte.")
 @click.option("--pager/--no-pager", default=True, help="Use a pager on a terminal, or do not.")
 @json_option
-@store_option
+@fresh_store_option
 def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, as_json: bool, store_path: Path) -> None:
     """Show a session as a transcript.
 
@@ -45,7 +46,7 @@ def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, a
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
-    with open_existing(store_path) as store:
+    with open_fresh(store_path) as store:
         session = find_session(store, session_id)
         if raw:
             _write_raw(store, session)

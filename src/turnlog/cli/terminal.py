@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from turnlog.plain_text import one_line, replace_unseen
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 PARTIAL = 6
 """Exit code of a command that finished, although some logs could not be read."""
@@ -217,24 +221,48 @@ PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebui
 
 
 @contextmanager
-def progress() -> Generator[Callable[[str, int, int], None]]:
+def progress(patience: float = 0.0) -> Generator[Callable[[str, int, int], None]]:
     """Progress bars on standard error if that is a terminal; else nothing is shown.
 
-    Yields a function of phase (a key of `PHASES`), units done and units in all.
+    Yields a function of phase (a key of `PHASES`), units done and units in all. Nothing is shown of work that is done
+    within `patience` seconds.
     """
     if not sys.stderr.isatty():
         yield lambda phase, done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    bars = _Bars(patience)
+    try:
+        yield bars.update
+    finally:
+        bars.stop()
 
-    columns = (TextColumn("{task.description:<14}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
 
-        def update(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bars.add_task(PHASES.get(phase, phase))
-            bars.update(tasks[phase], completed=done, total=total)
+class _Bars:
+    """A progress bar for each phase. Nothing is imported before something is shown."""
 
-        yield update
+    def __init__(self, patience: float) -> None:
+        self._from = time.monotonic() + patience
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def update(self, phase: str, done: int, total: int) -> None:
+        if self._bars is None:
+            if time.monotonic() < self._from:
+                return
+            self._bars = self._start()
+        if phase not in self._tasks:
+            self._tasks[phase] = self._bars.add_task(PHASES.get(phase, phase))
+        self._bars.update(self._tasks[phase], completed=done, total=total)
+
+    def stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def _start(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description:<14}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        bars.start()
+        return bars

@@ -12,15 +12,14 @@ from pathlib import Path
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     examples,
     external_id,
     find_agent,
     json_option,
-    open_existing,
     period_options,
-    store_option,
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
@@ -49,7 +48,7 @@ NO_SUBAGENT = "no subagent"
 @click.option("--model", help="Only this model.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV for a spreadsheet.")
 @json_option
-@store_option
+@fresh_store_option
 def usage(
     by: UsageBy,
     since: datetime | None,
@@ -68,7 +67,7 @@ def usage(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
-    with open_existing(store_path) as store:
+    with open_fresh(store_path) as store:
         whose = find_agent(store, agent)
         report = store.usage(by, UsageFilter(since=since, until=until, agent=whose, project=project, model=model))
     if as_csv:

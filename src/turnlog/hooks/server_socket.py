@@ -5,12 +5,14 @@ Only the user can open it, so who comes through it needs no token.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
 
 SECONDS = 5.0
@@ -65,6 +67,28 @@ def connect(folder: Path) -> socket.socket:
         raise NotFoundError("no turnlog server runs on this store: `turnlog serve` starts one") from error
     found.settimeout(SECONDS)
     return found
+
+
+def ask_server(folder: Path, method: str, address: str) -> tuple[int, Any]:
+    """The status of the running server's answer to a request, and the JSON in it.
+
+    Raises:
+        NotFoundError: No server listens in this folder.
+        TurnlogError: It does not answer as a turnlog server does.
+    """
+    # Imported late: a command that finds no server does without.
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("localhost")
+    connection.sock = connect(folder)
+    try:
+        connection.request(method, address)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, HTTPException, ValueError) as error:
+        raise TurnlogError(f"the server does not answer: {error}") from error
+    finally:
+        connection.close()
 
 
 def _identity(path: Path) -> tuple[int, int]:

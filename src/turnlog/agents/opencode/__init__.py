@@ -79,10 +79,13 @@ class OpenCode(RowAgent):
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
+        named = [path.parent for path in _named_databases()]
+        homes = [home for home in dict.fromkeys((*self.home_folders(), *named)) if home in named or home.is_dir()]
+        if not homes:
+            return []
+        # Every command looks for homes: on a machine without OpenCode it must not pay for what reads its histories.
         from turnlog.agents.opencode.sources import is_home
 
-        named = [path.parent for path in _named_databases()]
-        homes = dict.fromkeys((*self.home_folders(), *named))
         return [home for home in homes if home in named or is_home(home)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
@@ -90,10 +93,10 @@ class OpenCode(RowAgent):
         if roots is not None:
             yield from super().discover(roots)
             return
-        from turnlog.agents.opencode.sources import find_sources
-
         named = _named_databases()
         for root in self.roots():
+            from turnlog.agents.opencode.sources import find_sources
+
             yield from find_sources(root, [path for path in named if path.parent == root])
 
     def find_sources(self, root: Path) -> Iterator[Source]:

@@ -1,0 +1,127 @@
+"""Opening the user's store for a command that reads it: what is new in the agents' logs is read first.
+
+Only the user's own store is brought up to date; one that `--store` names is a copy or a backup, and stays as it is.
+Everything that is said goes to standard error, so a pipe gets only the answer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog import paths
+from turnlog.cli.options import CommandT, open_existing, store_option
+from turnlog.errors import StoreBusyError, StoreError, TurnlogError
+from turnlog.plain_text import plain
+
+if TYPE_CHECKING:
+    from turnlog.store.base import Store
+    from turnlog.sync.syncer import SyncSummary
+
+_NO_SYNC = "turnlog.no_sync"
+"""Key of `Context.meta`: whether `--no-sync` was given."""
+
+
+def fresh_store_option(command: CommandT) -> CommandT:
+    """`--store` and `--no-sync`, for a command that calls `open_fresh`."""
+    return click.option(
+        "--no-sync",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember,
+        help="Answer from what was read before; do not look for new logs.",
+    )(store_option(command))
+
+
+def _remember(ctx: click.Context, _: click.Parameter, no_sync: bool) -> None:
+    ctx.meta[_NO_SYNC] = no_sync
+
+
+def open_fresh(store_path: Path) -> Store:
+    """The store, after reading what is new in the agents' logs; it is made where there is none yet.
+
+    A line on standard error says when something had to be left unread.
+
+    Raises:
+        NotFoundError: There is no store, and it is not to be made.
+        StoreError: The store cannot be opened.
+        TurnlogError: The settings cannot be used.
+    """
+    if _is_wanted(store_path):
+        _bring_up_to_date(store_path)
+    return open_existing(store_path)
+
+
+def _is_wanted(store_path: Path) -> bool:
+    if store_path != paths.database_path() or click.get_current_context().meta.get(_NO_SYNC):
+        return False
+    if not paths.settings_path().exists():
+        return True
+    from turnlog.settings import load_settings
+
+    return load_settings().sync_before_reading
+
+
+def _bring_up_to_date(store_path: Path) -> None:
+    if _server_reads(store_path):
+        return
+    from turnlog.cli.terminal import progress
+    from turnlog.sync.syncer import sync
+
+    is_new = not store_path.exists()
+    try:
+        with progress(PATIENCE_SECONDS) as on_progress:
+            summary = sync(store_path, on_progress=on_progress)
+    except KeyboardInterrupt:
+        # Newest logs are read first: whoever does not want to wait for the others has an answer.
+        _note("interrupted: older logs are not read yet")
+    except StoreBusyError:
+        _note("another process is reading logs: something may be missing")
+    except StoreError as error:
+        if not store_path.exists():
+            raise
+        _note(f"new logs are not read: {error}")
+    else:
+        _note_unread(summary)
+        if is_new and not summary.sources:
+            _note("no logs of agents were found: `turnlog agents` lists where they should be")
+
+
+PATIENCE_SECONDS = 0.5
+"""How long reading may take before its progress is shown."""
+
+
+def _server_reads(store_path: Path) -> bool:
+    """Whether a running server reads logs into this store as they are written."""
+    from turnlog.hooks.send import SOCKET
+
+    folder = store_path.parent
+    if not (folder / SOCKET).exists():
+        return False
+    from turnlog.hooks.server_socket import ask_server
+
+    try:
+        status, answer = ask_server(folder, "GET", "/api/status")
+    except TurnlogError:
+        return False
+    if status != _OK or answer["sync"]["state"] in ("off", "failed") or answer["store"]["path"] != str(store_path):
+        return False
+    if not answer["sync"]["passes"]:
+        _note("the server is still reading logs for the first time: older sessions are missing")
+    return True
+
+
+_OK = 200
+
+
+def _note_unread(summary: SyncSummary) -> None:
+    if summary.problems:
+        from turnlog.cli.formatting import plural
+
+        _note(f"{plural(len(summary.problems), 'log')} could not be read: `turnlog doctor` says why")
+
+
+def _note(text: str) -> None:
+    click.echo(f"turnlog: {plain(text)}", err=True)
