@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from turnlog import __version__
 from turnlog.server import Settings, openapi
 from turnlog.server.background import PassProgress
+from turnlog.server.bodies import Bodies
 from turnlog.server.context import SMALLEST_PACKED, Context, gzip, not_modified, takes
 from turnlog.server.errors import handle_errors
 from turnlog.server.network import Guard, require_token
@@ -84,6 +85,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
     add_web_app(app, settings.static_folder)
     openapi.describe_responses(app)
     app.add_middleware(Heads)
+    app.add_middleware(Bodies)
     app.add_middleware(Guard, settings=settings)
     return app
 

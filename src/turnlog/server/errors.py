@@ -10,6 +10,7 @@ import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
@@ -71,6 +72,7 @@ _HTTP_ERRORS = {
     413: "too_large",
     415: "unsupported_media_type",
     429: "too_many",
+    503: "busy",
 }
 
 
@@ -103,6 +105,7 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(InvalidParameterError, _invalid_parameter)
     app.add_exception_handler(InvalidBodyError, _invalid_body)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
     app.add_exception_handler(Exception, _internal_error)
 
 
@@ -135,6 +138,11 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     type = _HTTP_ERRORS.get(error.status_code, "internal")
     return error_response(error.status_code, type, str(error.detail), headers=error.headers)
+
+
+async def _disconnected(request: Request, error: Exception) -> Response:
+    """The client has gone in the middle of its body: nobody hears this, but it is no failure for the log."""
+    return error_response(400, "invalid_json", "the body was not sent whole")
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:

@@ -102,6 +102,8 @@ class Guard:
             self._check_host(headers) or self._check_site(scope, headers) or await self._check_access(scope, headers)
         )
         if refused is None:
+            peer = peer_of(scope)
+            peer.is_allowed |= is_below_api(scope) and _below_root(scope) != SIGN_IN
             await self._app(scope, receive, _with_headers(send))
         else:
             more = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}

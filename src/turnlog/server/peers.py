@@ -37,6 +37,8 @@ class Peer:
             is_own: Whether it came through the socket that only the user can open.
         """
         self.is_own = is_own
+        self.is_allowed = False
+        """Whether a request on it was let through to data."""
         self.client = client
         self._server = server
         self._foreign: bool | None = None

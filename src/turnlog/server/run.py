@@ -19,13 +19,16 @@ from turnlog.server import DEFAULT_PORT, Settings
 from turnlog.server.access import SignInLink, own_token
 from turnlog.server.app import create_app
 from turnlog.server.background import Background, PassProgress
-from turnlog.server.connections import Connection
+from turnlog.server.connections import Connection, accepted_at_once, close_late
 from turnlog.server.context import Context
 from turnlog.server.live import Hub
 from turnlog.server.network import is_loopback
 
 SHUTDOWN_SECONDS = 3
 """How long answers under way may take once the server is told to stop."""
+
+WAITING_CONNECTIONS = 1024
+"""How many connections the system keeps until they are accepted; who comes then is late by a second."""
 
 TICK_SECONDS = 1.0
 """Time between two looks at what the server must do by itself."""
@@ -111,6 +114,7 @@ def serve(
             proxy_headers=False,
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            backlog=accepted_at_once(),
         )
         try:
             _Server(config, begin, end, background, context.hub).run(sockets=sockets)
@@ -211,6 +215,7 @@ class _Server(uvicorn.Server):
         while not await self.on_tick(0):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._told_to_end.wait(), TICK_SECONDS)
+            close_late(self.server_state.connections)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
@@ -220,6 +225,9 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            for listener in sockets or ():
+                # asyncio accepts as many at once as wait at most: here few, there many.
+                listener.listen(WAITING_CONNECTIONS)
             self._begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
