@@ -20,6 +20,7 @@ from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.parts import StepStartUIPart, UIMessage
 from turnlog.aisdk.receive import from_ui_messages
 from turnlog.model import Message, Part, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
+from turnlog.model.stream import RunFinish, RunStart, StreamEvent
 from turnlog.store.values import AgentAnswer
 
 SESSION_KEY: Final = "agentSession"
@@ -30,6 +31,9 @@ RECORD_KEY: Final = "agentRecord"
 
 RUN_KEY: Final = "run"
 """Metadata of an agent's answer: the id of its run."""
+
+PRIVATE_KEY: Final = "turnlogPrivate"
+"""Metadata of an answer that is kept for its next run and never sent to a page."""
 
 _STOP_REASONS = frozenset(get_args(StopReason))
 
@@ -72,11 +76,27 @@ def has_same_content(one: UIMessage, other: UIMessage) -> bool:
 
 
 def without_own_metadata(message: UIMessage) -> UIMessage:
-    """The message without the metadata that only turnlog writes and reads."""
-    if not _has_own_metadata(message):
+    """The message without the metadata that only turnlog and its runtimes write and read."""
+    metadata: Any = message.metadata
+    if not isinstance(metadata, dict) or not (METADATA in metadata or PRIVATE_KEY in metadata):
         return message
-    rest = {key: value for key, value in cast("dict[str, Any]", message.metadata).items() if key != METADATA}
+    own = (METADATA, PRIVATE_KEY)
+    rest = {key: value for key, value in cast("dict[str, Any]", metadata).items() if key not in own}
     return replace(message, metadata=rest or UNSET)
+
+
+def private_metadata(message: UIMessage | None) -> dict[str, Any]:
+    """What an answer keeps for its next run."""
+    metadata: Any = None if message is None else to_plain(message.metadata)
+    found: Any = cast("dict[str, Any]", metadata).get(PRIVATE_KEY) if isinstance(metadata, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def for_pages(event: StreamEvent) -> StreamEvent:
+    """The event without what is kept for the next run."""
+    if not isinstance(event, RunStart | RunFinish) or PRIVATE_KEY not in event.metadata:
+        return event
+    return replace(event, metadata={key: value for key, value in event.metadata.items() if key != PRIVATE_KEY})
 
 
 def _has_own_metadata(message: UIMessage) -> bool:

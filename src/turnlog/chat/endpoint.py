@@ -31,7 +31,7 @@ from turnlog.aisdk.streaming import ErrorText, generic_error_text
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
-from turnlog.chat.conversion import without_own_metadata
+from turnlog.chat.conversion import for_pages, without_own_metadata
 from turnlog.chat.keepers import ANYBODY, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime
@@ -240,7 +240,7 @@ class Chat:
                 await begin(run)
                 async for event in events:
                     builder.add(event)
-                    yield event
+                    yield for_pages(event)
             builder.end()
             outcome = builder.outcome
         except (asyncio.CancelledError, GeneratorExit):
@@ -311,12 +311,28 @@ def _runtime_of(given: object) -> Runtime:
     missing = [name for name in ("subscribe", "send", "resume", "abort") if not callable(getattr(given, name, None))]
     if not missing:
         return cast("Runtime", given)
-    if callable(given) and not isinstance(given, type):
+    wrapper = _wrapper_of(given)
+    if callable(given) and not isinstance(given, type) and wrapper is None:
         return FunctionRuntime(cast("AnswerFunction", given))
     raise TypeError(
         f"a chat is answered by an async generator function or by a runtime, not by {type(given).__name__}"
-        f" (it has no {', '.join(missing)})"
+        + (f": write {wrapper}(…)" if wrapper else f" (it has no {', '.join(missing)})")
     )
+
+
+_WRAPPERS: Final = {
+    "agents": "OpenAIAgentsRuntime",
+    "langchain_core": "LangChainRuntime",
+    "langgraph": "LangChainRuntime",
+    "pydantic_ai": "PydanticAIRuntime",
+}
+"""Package of a framework -> the runtime for its agents."""
+
+
+def _wrapper_of(given: object) -> str | None:
+    """The runtime for an agent of another framework; None for anything else."""
+    packages = [base.__module__.partition(".")[0] for base in type(given).__mro__]
+    return next((_WRAPPERS[package] for package in packages if package in _WRAPPERS), None)
 
 
 def _require(given: object, methods: tuple[str, ...], name: str, expected: str) -> None:

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
     from turnlog.chat.runtimes.codex import CodexCommand, CodexServerCommand
     from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
+    from turnlog.chat.runtimes.langchain import LangChainRuntime
     from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, OpenHarnessTransport, TransportOptions
+    from turnlog.chat.runtimes.openai_agents import OpenAIAgentsRuntime
     from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
+    from turnlog.chat.runtimes.pydantic_ai import PydanticAIRuntime
 
 __all__ = [
     "AgentCommand",
@@ -24,9 +27,12 @@ __all__ = [
     "ClaudeCodeCommand",
     "CodexCommand",
     "CodexServerCommand",
+    "LangChainRuntime",
+    "OpenAIAgentsRuntime",
     "OpenHarnessRuntime",
     "OpenHarnessTransport",
     "ProviderRuntime",
+    "PydanticAIRuntime",
     "SessionPoint",
     "Tool",
     "TransportOptions",
@@ -39,9 +45,12 @@ _MODULES = {
     "ClaudeCodeCommand": "claude_code",
     "CodexCommand": "codex",
     "CodexServerCommand": "codex",
+    "LangChainRuntime": "langchain",
+    "OpenAIAgentsRuntime": "openai_agents",
     "OpenHarnessRuntime": "open_harness",
     "OpenHarnessTransport": "open_harness",
     "ProviderRuntime": "provider",
+    "PydanticAIRuntime": "pydantic_ai",
     "SessionPoint": "command",
     "Tool": "provider",
     "TransportOptions": "open_harness",

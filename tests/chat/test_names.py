@@ -1,0 +1,51 @@
+"""`turnlog.chat` is the one place to import a backend's names from, and importing it imports no framework."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agents import Agent as OpenAIAgent
+from langchain_core.language_models import FakeListChatModel
+from pydantic_ai import Agent
+
+import turnlog.chat
+from turnlog.chat import Chat
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial" / "chat-backend.md"
+FRAMEWORKS = ("agents", "fastapi", "langchain_core", "langgraph", "pydantic_ai")
+
+
+@pytest.mark.parametrize("name", turnlog.chat.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(turnlog.chat, name) is not None
+    assert name in dir(turnlog.chat)
+
+
+def test_what_is_no_name_is_said_so() -> None:
+    with pytest.raises(AttributeError, match="'turnlog.chat' has no attribute 'chats'"):
+        turnlog.chat.chats  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_tutorial_imports_from_one_place() -> None:
+    assert set(re.findall(r"^from (turnlog\S*) import", TUTORIAL.read_text(), re.MULTILINE)) == {"turnlog.chat"}
+
+
+def test_importing_it_imports_no_framework() -> None:
+    names = "Chat, NativeKeeper, ProviderRuntime, RunRequest, Streams"
+    script = f"import sys; from turnlog.chat import {names}; print([n for n in {FRAMEWORKS!r} if n in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_an_agent_that_is_not_wrapped_is_refused_with_the_name_of_its_runtime() -> None:
+    for agent, runtime in (
+        (Agent("test"), "PydanticAIRuntime"),
+        (OpenAIAgent(name="Clerk"), "OpenAIAgentsRuntime"),
+        (FakeListChatModel(responses=["Hello."]), "LangChainRuntime"),
+    ):
+        with pytest.raises(TypeError, match=f"not by {type(agent).__name__}: write {runtime}"):
+            Chat(agent)  # type: ignore[arg-type]
