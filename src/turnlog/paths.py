@@ -6,6 +6,7 @@ absolute and worked out anew on every call. Nothing is created or opened: a fold
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,6 +73,11 @@ def settings_path() -> Path:
 def access_token() -> str | None:
     """The access token of the server that `TURNLOG_TOKEN` holds; None where it is unset or blank."""
     return os.environ.get("TURNLOG_TOKEN", "").strip() or None
+
+
+def folds_case() -> bool:
+    """Whether file names that differ only in case are usually the same file on this platform."""
+    return sys.platform in ("darwin", "win32")
 
 
 def wants_colour() -> bool:

@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def test_a_path_that_begins_with_a_dot_is_one_from_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert asked(run, "./till.py")["sessions"] == []
+    assert asked(run, ".\\till.py")["sessions"] == []
     assert asked(run, "till.py")["sessions"]
 
 
@@ -73,3 +75,34 @@ def test_a_terminal_gets_ids_and_paths_that_fit() -> None:
     assert (code, "plain:files" in written, "files" in written) == (0, False, True)
     narrow = on_terminal("files", columns=64)[1]
     assert "…k/webshop/till.py" in narrow
+
+
+@pytest.mark.parametrize("path", [".py", "webshop\\till.py", "till.py", "/work/webshop/../webshop/till.py"])
+def test_any_end_of_a_path_finds_it(path: str, run: Command) -> None:
+    assert asked(run, path)["sessions"][0]["calls"] == 2
+
+
+@pytest.mark.parametrize("path", ["ill.py", "TILL.py", "shop/till.py", ".p"])
+def test_the_end_begins_at_a_folder_or_a_dot(path: str, run: Command) -> None:
+    assert asked(run, path)["sessions"] == []
+
+
+def test_case_counts_as_on_the_platform(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    for path in ("TILL.py", "/Work/webshop/till.py"):
+        assert asked(run, path)["sessions"][0]["calls"] == 2
+
+
+def test_a_windows_path_is_found_by_its_end(run: Command, store: Path, logs: Path) -> None:
+    log = Log(logs, "windows")
+    part = ToolCallPart(
+        tool_call_id="w1",
+        tool_name="Edit",
+        kind=ToolKind.EDIT,
+        input=to_json({"file_path": r"C:\shop\src\kasse.py"}),
+        state=ToolState.OUTPUT_AVAILABLE,
+    )
+    log.message(Message(id="w1", role="assistant", created_at=at(1), parts=(part,)))
+    read_home(store, logs)
+    for path in ("kasse.py", "src/kasse.py", r"shop\src\kasse.py", r"C:\shop\src\kasse.py"):
+        assert asked(run, path)["sessions"][0]["session"] == "plain:windows"

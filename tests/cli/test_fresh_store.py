@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli_runner import Command, command, in_pipe, on_terminal
+from support.cli_runner import Command, command, in_pipe
 from turnlog import paths
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.hooks.server_socket import ask_server
@@ -205,9 +205,3 @@ def test_a_server_that_reads_no_logs_is_no_help(run: Command, log: Path) -> None
         with log.open("a") as file:
             file.write(line(1, "and the receipts"))
         assert "and the receipts" in run("show", SESSION).stdout
-
-
-def test_a_short_wait_shows_no_progress(log: Path) -> None:
-    code, text = on_terminal("sessions")
-    assert code == 0
-    assert "Reading" not in text

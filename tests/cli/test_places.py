@@ -85,7 +85,7 @@ def test_doctor_tells_what_could_not_be_read_and_where(run: Command, logs: Path)
     assert (document["store"]["sessions"], document["store"]["subagents"]) == (2, 1)
     assert document["agents"][0]["roots"] == [{"path": str(logs), "sources": 3, "pending": 0, "retention_days": None}]
     text = run("doctor").stdout
-    assert f"{found['path']} at byte {found['offset']}: {found['reason']}" in text
+    assert f"  {found['reason']}\n    {found['path']} at byte {found['offset']}\n" in text
     assert "plain: hologram (1)" in text
 
 
@@ -172,3 +172,22 @@ def test_doctor_tells_of_folders_that_it_cannot_look_into(run: Command, home: Pa
     assert result.exit_code == 6
     [found] = json.loads(result.stdout)["diagnostics"]
     assert (found["path"], found["reason"]) == (str(home / ".claude"), os.strerror(40))
+
+
+def test_agents_that_are_not_there_take_one_line(run: Command, home: Path) -> None:
+    (home / ".claude" / "projects").mkdir(parents=True)
+    lines = run("doctor").stdout.splitlines()
+    assert "Claude Code (claude-code)" in lines
+    assert "Not found on this machine: Codex, Gemini CLI, klaude-code, OpenCode" in lines
+
+
+def test_like_problems_are_listed_under_their_reason(run: Command, home: Path) -> None:
+    project = home / ".claude" / "projects" / "p"
+    project.mkdir(parents=True)
+    (project / "00000000-0000-4000-8000-000000000001.jsonl").write_text("{]\n" * 5)
+    run("sync")
+    lines = run("doctor").stdout.splitlines()
+    place = lines.index("Not understood")
+    assert lines[place + 1].endswith(" (5 times)")
+    assert lines[place + 2].endswith("/p/00000000-0000-4000-8000-000000000001.jsonl:1")
+    assert lines[place + 5] == "    … 2 more; --json lists them"

@@ -37,7 +37,7 @@ def test_a_session_is_shown_in_its_order(run: Command) -> None:
         "── turn 1 · step 1 · ",
         "∴ reasoning: First thought. Then a second one.",
         "I look at it.",
-        "• Bash {",
+        "• Bash pytest -q",
         "  Read failed (exit 2): ",
         "■ interrupted",
         "> Another way",

@@ -60,7 +60,6 @@ def test_filters_hold(run: Command) -> None:
     assert found(run, "scout", "--session", "3f2.sc") == [("s1", "text")]
     assert found(run, "scout", "--tool", "Task") == [("m2", "input")]
     assert found(run, "scout", "--project", "blog") == []
-    assert found(run, "scout", "--agent", "nobody") == []
     assert found(run, "scout", "--agent", "pl") == found(run, "scout")
     assert found(run, "done", "--since", "2026-11-03T00:00Z") == [("o2", "text")]
     assert found(run, "done", "--until", "2026-11-02T23:00Z") == []

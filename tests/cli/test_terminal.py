@@ -2,13 +2,14 @@
 
 import json
 import re
-from io import BytesIO, TextIOWrapper
+import sys
+from io import BytesIO, StringIO, TextIOWrapper
 
 import click
 import pytest
 
 from turnlog.cli import terminal
-from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.cli.terminal import Column, progress, write_json, write_table
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -48,7 +49,8 @@ def test_a_table_in_a_pipe_is_aligned_whole_and_without_colour(capsys: pytest.Ca
     head, long, wide, total = capsys.readouterr().out.splitlines()
     assert long == "a" * 300 + "       1"
     assert head.endswith("Number")
-    assert wide == "你好" + " " * 296 + "      22"
+    # One long cell does not fill all other lines with spaces.
+    assert wide == "你好" + " " * 56 + "      22"
     assert total.startswith("Total ")
 
 
@@ -114,3 +116,37 @@ def test_a_screen_that_is_too_narrow_for_a_row_has_a_line_a_column(
         "Id             Total",
         "Cached tokens  1",
     ]
+
+
+TITLED = (
+    Column("Id"),
+    Column("Title", can_shrink=True),
+    Column("Cost", right=True),
+    Column("Prompts", right=True, is_optional=True),
+    Column("Tools", right=True, is_optional=True),
+)
+
+
+@pytest.mark.parametrize(("width", "titles"), [(80, 5), (60, 4), (50, 3), (30, 3)])
+def test_a_narrow_screen_shows_the_title_and_not_the_counts(
+    width: int, titles: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    write_table(TITLED, [("3f2a91c0", "Move the till to Postgres and keep its receipts", "$1.20", "12", "340")])
+    head = capsys.readouterr().out.splitlines()[0]
+    assert len(head.split()) == titles
+
+
+class _Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_once_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience, expected in ((3600.0, False), (0.0, True)):
+        written = _Terminal()
+        monkeypatch.setattr(sys, "stderr", written)
+        with progress(patience) as update:
+            update("read", 1, 2)
+        assert ("Reading" in written.getvalue()) is expected

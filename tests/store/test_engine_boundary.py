@@ -37,6 +37,7 @@ VIEWS = ("cli", "server", "exports", "chat", "runs", "__init__.py", "__main__.py
 
 BESIDES_THE_PROTOCOL = {
     "chat/keepers.py": ["store.writing.native"],  # chats are native sessions
+    "chat/stream_stores.py": ["store.write_lock"],  # a database of its own, opened by many processes
     "runs/imports.py": ["store.writing.native"],
     "runs/sessions.py": ["store.writing.batch"],  # a run has ended: its log may now supersede its chat
     "server/hooks.py": ["store.connection"],  # what SQLite raises while hooks are read in the background

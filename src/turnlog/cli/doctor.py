@@ -223,12 +223,14 @@ def _write(document: DoctorDocument) -> None:
     )
     _write_store(document)
     for agent in document["agents"]:
-        click.echo(f"\n{agent['display_name']} ({agent['agent']})")
+        if agent["roots"]:
+            click.echo(f"\n{agent['display_name']} ({agent['agent']})")
         for root in agent["roots"]:
             pending = f", {formatting.count(root['pending'])} not read yet" if root["pending"] else ""
             click.echo(f"  {plain(root['path'])}: {formatting.plural(root['sources'], 'file')}{pending}")
-        if not agent["roots"]:
-            click.echo("  not found on this machine")
+    missing = [agent["display_name"] for agent in document["agents"] if not agent["roots"]]
+    if missing:
+        click.echo(f"\nNot found on this machine: {', '.join(missing)}")
     _write_diagnostics(document)
     if document["unknown_kinds"]:
         click.echo("\nRecords of unknown kinds, kept as they are")
@@ -268,11 +270,21 @@ def _write_diagnostics(document: DoctorDocument) -> None:
     if not shown:
         return
     click.echo("\nNot understood")
+    by_reason: dict[str, list[str]] = {}
     for found in shown:
-        click.echo(f"  {plain(found['path'])}{_place(found)}: {plain(found['reason'])}")
+        by_reason.setdefault(found["reason"], []).append(f"{found['path']}{_place(found)}")
+    for reason, places in by_reason.items():
+        click.echo(f"  {plain(reason)}" + (f" ({formatting.count(len(places))} times)" if len(places) > 1 else ""))
+        for place in places[:_SHOWN_PLACES]:
+            click.echo(f"    {plain(place)}")
+        if len(places) > _SHOWN_PLACES:
+            click.echo(f"    … {formatting.count(len(places) - _SHOWN_PLACES)} more; --json lists them")
     if total > len(shown):
         click.echo(f"  … {formatting.count(total - len(shown))} more; --limit shows them")
 
+
+_SHOWN_PLACES = 3
+"""Places of one reason that are listed; the others are counted."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
 _PLAIN_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,63}")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
     examples,
     external_id,
-    find_agent,
     find_session,
     json_option,
     limit_option,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples(
         "turnlog files src/shop.py                # every file whose path ends so",
+        "turnlog files .sql                       # every file with this suffix",
         "turnlog files ./shop.py                  # the one in this folder",
         "turnlog files --session 3f2a91c0         # what a session touched",
         "turnlog files --contains migrations --changed",
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 @click.option(
     "--session", metavar="SESSION", shell_complete=complete_session, help="Only files that this session touched."
 )
-@click.option("--project", help="Only this project: its path or name.")
-@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
+@project_option
+@agent_option
 @click.option("--contains", metavar="TEXT", help="Only files whose path contains this.")
 @click.option("--changed", is_flag=True, help="Leave out reads: list only changes.")
 @limit_option(100)
@@ -69,7 +70,9 @@ def files(
             uses = ()
             name = None if session is None else find_session(store, session).id
             whose = find_agent(store, agent)
-            wanted = FileFilter(text=contains, session=name, project=project, agent=whose, changed=changed or None)
+            wanted = FileFilter(
+                text=contains, session=name, project=find_project(store, project), agent=whose, changed=changed or None
+            )
             found = store.touched_files(wanted, limit=limit)
     if as_json:
         write_json(_document(uses, found))
@@ -80,8 +83,11 @@ def files(
 
 
 def _resolved_path(path: str) -> str:
-    """A path that begins with a dot is relative to this folder; any other matches every path that ends with it."""
-    return str(Path(path).absolute()) if path.startswith(".") else path
+    """A path that begins with `./` or `../` is relative to this folder; any other is the end of a path."""
+    return str(Path(path.replace("\\", "/")).absolute()) if path in (".", "..") or path.startswith(_HERE) else path
+
+
+_HERE = ("./", "../", ".\\", "..\\")
 
 
 def _document(uses: tuple[FileUse, ...], found: list[TouchedFile]) -> FilesDocument:

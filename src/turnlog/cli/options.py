@@ -178,15 +178,6 @@ def find_session(store: Store, text: str) -> Session:
         raise
 
 
-def find_agent(store: Store, text: str | None) -> str | None:
-    """The only stored agent whose name begins with the text; else the text, which then matches nothing."""
-    if text is None:
-        return None
-    names = [summary.agent for summary in store.agents()]
-    found = [name for name in names if name.startswith(text)]
-    return found[0] if text and text not in names and len(found) == 1 else text
-
-
 def _ambiguous(text: str, found: list[Session]) -> str:
     more = ["…"] if len(found) > CANDIDATES else []
     lines = [f"  {session.id}  {session.title or ''}".rstrip() for session in found[:CANDIDATES]]

@@ -14,6 +14,7 @@ import click
 from turnlog.cli import formatting
 from turnlog.cli.terminal import SUMMARY_LENGTH, dim
 from turnlog.model import FilePart
+from turnlog.model.parts import input_summary
 from turnlog.plain_text import one_line, plain
 from turnlog.replay import (
     AnswerShown,
@@ -78,7 +79,8 @@ def _tool_call(event: ToolCallShown, full: bool) -> Iterator[str]:
         yield f"• {name}"
         yield from _dim_lines(event.arguments, "  ◂ ")
     else:
-        yield f"• {name} {one_line(event.arguments, SUMMARY_LENGTH)}".rstrip()
+        about = input_summary(event.arguments) or event.title or event.arguments
+        yield f"• {name} {one_line(about, SUMMARY_LENGTH)}".rstrip()
 
 
 _OUTCOMES = {"success": ("done", None), "error": ("failed", "red"), "aborted": ("aborted", "yellow")}

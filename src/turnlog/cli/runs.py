@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent
 from turnlog.cli.options import (
     examples,
-    find_agent,
     json_option,
     limit_option,
     open_existing,
@@ -40,7 +40,7 @@ SHORT = 8
         "turnlog runs import old.jsonl   # records of prompt and result",
     ),
 )
-@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
+@agent_option
 @click.option("--status", type=click.Choice(RUN_STATUSES), help="Only runs with this status.")
 @click.option("--session", metavar="SESSION", help="Only runs of this session; takes a whole id.")
 @period_options()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent, find_project, project_option, tool_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
     examples,
     external_id,
-    find_agent,
     find_session,
     json_option,
     limit_option,
@@ -54,12 +54,12 @@ class _SearchCommand(click.Command):
     ),
 )
 @click.argument("words", metavar="[QUERY]", nargs=-1)
-@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
-@click.option("--project", help="Only this project: its path or name.")
+@agent_option
+@project_option
 @click.option("--session", metavar="SESSION", shell_complete=complete_session, help="Only this session.")
 @click.option("--role", type=click.Choice(["user", "assistant", "system", "developer"]), help="Only this role.")
 @click.option("--field", type=click.Choice(FIELDS), help="Only this field of a message.")
-@click.option("--tool", help="Only calls of this tool.")
+@tool_option
 @click.option("--failed", is_flag=True, default=None, help="Only tool calls that failed.")
 @click.option("--image", "has_image", is_flag=True, default=None, help="Only parts with an image.")
 @period_options()
@@ -89,6 +89,7 @@ def search(
         raise click.UsageError("Give words to search for, or a filter.")
     with open_fresh(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
+        filters["project"] = find_project(store, filters["project"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
     page = _search(store_path, query, wanted, sort, limit, cursor)
     if as_json:

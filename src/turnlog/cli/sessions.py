@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
     examples,
-    find_agent,
     find_session,
     json_option,
     limit_option,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
         "turnlog sessions --json | jq -r '.items[].id'",
     )
 )
-@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
-@click.option("--project", help="Only this project: its path or name.")
-@click.option("--model", help="Only sessions that called this model.")
+@agent_option
+@project_option
+@model_option("Only sessions that called this model.")
 @click.option("--branch", help="Only this git branch.")
 @click.option("--title", help="Only titles that contain this.")
 @click.option(
@@ -75,6 +75,7 @@ def sessions(
     """List sessions, the most recently used first."""
     with open_fresh(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
+        filters["project"] = find_project(store, filters["project"])
         wanted = SessionFilter(**filters, parent=None if parent is None else find_session(store, parent).id)
         try:
             page = store.sessions(wanted, sort=sort, limit=limit, cursor=cursor, count=True)
@@ -102,9 +103,9 @@ def _write_list(page: Page[Session]) -> None:
         Column("Updated"),
         Column("Project", can_shrink=True),
         Column("Title", can_shrink=True),
-        Column("Prompts", right=True),
-        Column("Tools", right=True),
         Column("Cost", right=True),
+        Column("Prompts", right=True, is_optional=True),
+        Column("Tools", right=True, is_optional=True),
     )
     short = abbreviations(session.external_id for session in page.items)
     rows = [
@@ -113,9 +114,9 @@ def _write_list(page: Page[Session]) -> None:
             formatting.moment(session.updated_at),
             session.project.name if session.project else formatting.UNKNOWN,
             session.title or formatting.UNKNOWN,
+            formatting.money(session.cost.amount if session.cost else None, session.unpriced_calls),
             formatting.count(session.counts.prompts),
             formatting.count(session.counts.tool_calls),
-            formatting.money(session.cost.amount if session.cost else None, session.unpriced_calls),
         )
         for session in page.items
     ]

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -89,6 +89,12 @@ GAP = 2
 NARROWEST = 8
 """Width to which a column can shrink."""
 
+_READABLE = 30
+"""Columns of a title or a path that say enough to tell it from others."""
+
+_WIDEST = 60
+"""Width to which columns are aligned in a pipe: one long title would fill every other line with spaces."""
+
 
 class Column(NamedTuple):
     """A column of a table."""
@@ -100,6 +106,8 @@ class Column(NamedTuple):
     is_path: bool = False
     """Cut at the beginning, because paths differ at the end."""
     style: str | None = None
+    is_optional: bool = False
+    """Left out, the last one first, of a screen on which others would be cut to less than `_READABLE`."""
 
 
 def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Sequence[str] | None = None) -> None:
@@ -124,11 +132,8 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
     from rich.text import Text
 
     console = Console(highlight=False)
-    # Titles of numbers take a line a word: they are longer than the numbers.
-    titles = [column.title.split(" ") if column.right else [column.title] for column in columns]
-    widths = [
-        max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, *footer, strict=True)
-    ]
+    columns, rows, footer = _essential(columns, rows, footer, console.width)
+    widths = _widths(columns, [*rows, *footer])
     _shrink(widths, columns, console.width)
     if sum(widths) + GAP * len(widths) > console.width:
         _write_blocks(columns, [*rows, *footer], console.width)
@@ -150,6 +155,35 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
         ]
         table.add_row(*cells, style="bold" if number >= len(rows) else None)
     console.print(table)
+
+
+def _widths(columns: Sequence[Column], rows: list[list[str]]) -> list[int]:
+    # Titles of numbers take a line a word: they are longer than the numbers.
+    titles = [column.title.split(" ") if column.right else [column.title] for column in columns]
+    return [max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, strict=True)]
+
+
+def _essential(
+    columns: Sequence[Column], rows: list[list[str]], footer: list[list[str]], screen: int
+) -> tuple[Sequence[Column], list[list[str]], list[list[str]]]:
+    """The table without as many of its optional columns as it takes to make the others readable."""
+    while optional := [number for number, column in enumerate(columns) if column.is_optional]:
+        wanted = _widths(columns, [*rows, *footer])
+        widths = list(wanted)
+        _shrink(widths, columns, screen)
+        if all(width >= min(full, _READABLE) for width, full in zip(widths, wanted, strict=True)):
+            break
+        columns = _without(columns, optional[-1])
+        rows = [_without(row, optional[-1]) for row in rows]
+        footer = [_without(row, optional[-1]) for row in footer]
+    return columns, rows, footer
+
+
+ItemT = TypeVar("ItemT")
+
+
+def _without(items: Sequence[ItemT], number: int) -> list[ItemT]:
+    return [item for at, item in enumerate(items) if at != number]
 
 
 def _write_blocks(columns: Sequence[Column], rows: list[list[str]], screen: int) -> None:
@@ -198,7 +232,7 @@ def _shrink(widths: list[int], columns: Sequence[Column], screen: int) -> None:
 
 
 def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> None:
-    widths = [max(_width(cell) for cell in cells) for cells in zip(*lines, strict=True)]
+    widths = [min(_WIDEST, max(_width(cell) for cell in cells)) for cells in zip(*lines, strict=True)]
     for line in lines:
         cells = [
             " " * (width - _width(cell)) + cell if column.right else cell + " " * (width - _width(cell))

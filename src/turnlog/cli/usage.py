@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
     examples,
     external_id,
-    find_agent,
     json_option,
     period_options,
 )
@@ -43,9 +43,9 @@ NO_SUBAGENT = "no subagent"
     "--by", type=click.Choice(USAGE_BY), default="day", show_default=True, help="Write one row for each of these."
 )
 @period_options(utc=True)
-@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
-@click.option("--project", help="Only this project: its path or name.")
-@click.option("--model", help="Only this model.")
+@agent_option
+@project_option
+@model_option()
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV for a spreadsheet.")
 @json_option
 @fresh_store_option
@@ -68,8 +68,14 @@ def usage(
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
     with open_fresh(store_path) as store:
-        whose = find_agent(store, agent)
-        report = store.usage(by, UsageFilter(since=since, until=until, agent=whose, project=project, model=model))
+        wanted = UsageFilter(
+            since=since,
+            until=until,
+            agent=find_agent(store, agent),
+            project=find_project(store, project),
+            model=model,
+        )
+        report = store.usage(by, wanted)
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:

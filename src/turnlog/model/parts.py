@@ -308,10 +308,13 @@ def call_summary(call: ToolCallPart) -> str | None:
 
     A command that is a list of words becomes one line.
     """
-    if call.input is UNSET:
-        return None
+    return None if call.input is UNSET else input_summary(call.input)
+
+
+def input_summary(json: bytes | str) -> str | None:
+    """As `call_summary`, of the JSON of an input; None where it is no JSON object."""
     try:
-        fields = _summary_decoder().decode(call.input)
+        fields = _summary_decoder().decode(json)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     for name in _SUMMARY_FIELDS:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from turnlog import paths
 from turnlog.model import ToolState
 from turnlog.model.parts import OPEN_STATES
 from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
@@ -319,14 +321,13 @@ def _place(touch: _Touch) -> tuple[int, int, int]:
 
 def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterator[_Touch]:
     """Every call that touched the file, in no order."""
-    is_whole = path.startswith("/")
     wanted = resolve_path(path, None)
-    if is_whole:
+    matches = _path_matcher(wanted)
+    if wanted.startswith("/") and not paths.folds_case():
         condition, value = "path IN (SELECT value FROM json_each(?1))", json.dumps(spellings(wanted))
     else:
         # The folders before the name may be the session's own: those are compared below.
-        condition, value = "path LIKE ?1", f"%{_escaped(wanted.rpartition('/')[2])}"
-        condition += " ESCAPE '!'"
+        condition, value = "path LIKE ?1 ESCAPE '!'", f"%{_escaped(_NAME.split(wanted)[-1])}"
     kinds = f" WHERE p.tool_kind IN {_CHANGING}" if changed else ""
     rows = connection.execute(
         f"{_TOUCHED.format(condition=condition)} SELECT {_CALL_COLUMNS}, t.path, s.cwd,"
@@ -335,8 +336,26 @@ def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterat
     )
     for *call, written, folder, time, message_key, sequence in rows:
         whole = resolve_path(written, folder)
-        if whole == wanted or (not is_whole and whole.endswith(f"/{wanted}")):
+        if matches(whole):
             yield _Touch(FileTouch(whole, _call_of(call), sequence), time, message_key, sequence)
+
+
+_NAME = re.compile(r"[/\\]")
+
+
+def _path_matcher(wanted: str) -> Callable[[str], bool]:
+    """Whether a path is the wanted one, or ends so: `shop.py`, `src/shop.py`, `.py`; a backslash is as good as `/`."""
+
+    def compared(path: str) -> str:
+        path = path.replace("\\", "/")
+        return path.casefold() if paths.folds_case() else path
+
+    end = compared(wanted)
+    if end.startswith("/"):
+        return lambda path: compared(path) == end
+    if end.startswith("."):
+        return lambda path: compared(path).endswith(end)
+    return lambda path: f"/{compared(path)}".endswith(f"/{end}")
 
 
 def _escaped(text: str) -> str:

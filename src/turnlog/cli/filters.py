@@ -1,0 +1,139 @@
+"""Options that select by agent, project, model, tool, branch or tag: one spelling, completed by the shell, and checked.
+
+A value that nothing has is an error that names the near ones: an empty list would look like an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog import paths
+from turnlog.cli.options import CommandT, open_existing
+from turnlog.errors import NotFoundError, TurnlogError
+from turnlog.plain_text import one_line
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from turnlog.store.base import Store
+
+
+def find_agent(store: Store, text: str | None) -> str | None:
+    """The agent of this name, or the only one whose name begins so, whether or not anything of it is stored.
+
+    Raises NotFoundError when there is no such agent.
+    """
+    if text is None:
+        return None
+    stored = _stored_agents(store)
+    for names in (stored, _all_agents(stored)):
+        found = [name for name in names if name.startswith(text)]
+        if text in names or (text and len(found) == 1):
+            return text if text in names else found[0]
+    raise NotFoundError(_unknown("agent", text, _all_agents(stored)))
+
+
+def find_project(store: Store, text: str | None) -> str | None:
+    """The path or name of a project: as it is given, of the folder that it names, or of the only one that begins so.
+
+    Raises NotFoundError when there is no such project.
+    """
+    if text is None:
+        return None
+    projects = store.projects()
+    if any(text in (project.path, project.name) for project in projects):
+        return text
+    folder = str(Path(text).absolute()) if text else ""
+    if any(folder == project.path for project in projects):
+        return folder
+    names = sorted({project.name for project in projects})
+    found = [name for name in names if name.startswith(text)]
+    if text and len(found) == 1:
+        return found[0]
+    raise NotFoundError(_unknown("project", text, names))
+
+
+def _unknown(what: str, text: str, names: Iterable[str]) -> str:
+    """The error for a name that does not exist: with the names that are like it, else with some that exist."""
+    from difflib import get_close_matches
+
+    by_lower = {name.lower(): name for name in names}
+    near = [by_lower[lower] for lower in get_close_matches(text.lower(), by_lower, n=_NEAR)]
+    near += [name for lower, name in by_lower.items() if text and text.lower() in lower and name not in near]
+    if near:
+        return f"there is no {what} {text!r}: did you mean {' or '.join(map(one_line, near[:_NEAR]))}?"
+    known = ", ".join(map(one_line, islice(by_lower.values(), _NEAR)))
+    return f"there is no {what} {text!r}; there are {known}" if known else f"there is no {what} {text!r}"
+
+
+_NEAR = 5
+"""How many names an error lists."""
+
+
+def _stored_agents(store: Store) -> list[str]:
+    return [summary.agent for summary in store.agents()]
+
+
+def _all_agents(stored: Iterable[str]) -> list[str]:
+    from turnlog.agents import agents
+
+    return sorted({*stored, *(agent.name for agent in agents())})
+
+
+def _projects(store: Store) -> list[str]:
+    return [project.name for project in store.projects()]
+
+
+def _models(store: Store) -> list[str]:
+    return [model.name for model in store.models()]
+
+
+def _tools(store: Store) -> list[str]:
+    return [usage.tool_name for usage in store.tool_usage()]
+
+
+def _complete(
+    names: Callable[[Store], list[str]], ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """What the store has that begins with the word on the command line; nothing where there is no store."""
+    from click.shell_completion import CompletionItem
+
+    try:
+        with open_existing(ctx.params.get("store_path") or paths.database_path()) as store:
+            return [CompletionItem(name) for name in names(store) if name.startswith(incomplete)]
+    except TurnlogError:
+        return []
+
+
+def agent_option(command: CommandT) -> CommandT:
+    """`--agent NAME`; pass it through `find_agent`."""
+    return click.option(
+        "--agent",
+        shell_complete=partial(_complete, _stored_agents),
+        help="Only this agent: a name from `turnlog agents`, or the beginning of one.",
+    )(command)
+
+
+def project_option(command: CommandT) -> CommandT:
+    """`--project NAME`; pass it through `find_project`."""
+    return click.option(
+        "--project",
+        shell_complete=partial(_complete, _projects),
+        help="Only this project: its path or name, or the beginning of its name.",
+    )(command)
+
+
+def model_option(help: str = "Only this model.") -> Callable[[CommandT], CommandT]:
+    """`--model NAME`."""
+    return click.option("--model", shell_complete=partial(_complete, _models), help=help)
+
+
+def tool_option(command: CommandT) -> CommandT:
+    """`--tool NAME`."""
+    return click.option("--tool", shell_complete=partial(_complete, _tools), help="Only calls of this tool.")(command)

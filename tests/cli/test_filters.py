@@ -1,0 +1,51 @@
+"""Names of agents, projects, models and tools on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.cli_runner import Command, in_pipe
+
+
+@pytest.mark.parametrize("command", [("sessions",), ("usage",), ("search", "scout"), ("files",)])
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--agent", "claude-cod3", "there is no agent 'claude-cod3': did you mean claude-code?"),
+        ("--agent", "nobody", "there is no agent 'nobody'; there are "),
+        ("--agent", "", "there is no agent ''; there are "),
+        ("--project", "webshp", "there is no project 'webshp': did you mean webshop?"),
+        ("--project", "nothing like it", "there is no project 'nothing like it'; there are "),
+    ],
+)
+def test_a_name_that_nothing_has_is_an_error_with_the_near_ones(
+    command: tuple[str, ...], option: str, value: str, message: str, run: Command, store: Path
+) -> None:
+    result = run(*command, option, value)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert message in result.stderr
+
+
+def test_an_agent_of_which_nothing_is_stored_is_no_error(run: Command, store: Path) -> None:
+    assert run("sessions", "--agent", "codex").exit_code == 0
+
+
+def test_a_project_is_named_by_its_beginning_or_its_folder(
+    run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = run("sessions", "--project", "webshop", "--json").stdout
+    assert run("sessions", "--project", "websh", "--json").stdout == everything
+    assert run("sessions", "--project", "/work/webshop", "--json").stdout == everything
+
+
+@pytest.mark.parametrize(
+    ("option", "beginning", "expected"),
+    [("--agent", "pl", "plain"), ("--project", "web", "webshop"), ("--model", "la", "large"), ("--tool", "B", "Bash")],
+)
+def test_the_shell_completes_names(option: str, beginning: str, expected: str, store: Path) -> None:
+    command = "search" if option == "--tool" else "usage"
+    line = f"turnlog {command} {option} {beginning}"
+    result = in_pipe(_TURNLOG_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD="3")
+    assert f"plain,{expected}" in result.stdout.splitlines()
