@@ -4,13 +4,16 @@ The fates are a function of all placements and events of a session (`merge.place
 sessions need that worked out anew: only one with branches that went on in another way than from each message to the
 next. For any other what was worked out before still holds, and a line more in a long session costs no more than in a
 short one.
+
+What only an older generation of a file holds is replaced: the file was written anew without it. It stays in the
+history, and takes no part in the tree, which is that of the file as it is now.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from turnlog.agents.base import HOOKED_FROM
@@ -109,6 +112,8 @@ class _Member(NamedTuple):
     record_ids: bytes | None
     fate: str
     fate_cause: str | None
+    is_replaced: int
+    """Its file was written anew without it."""
 
     def placement(self, session_id: str) -> Placement:
         return Placement(
@@ -129,7 +134,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     """
     session_id = session_id_of(connection, session_key)
     members = _members(connection, session_key)
-    placements = {member.external_id: member.placement(session_id) for member in members}
+    placements = {member.external_id: member.placement(session_id) for member in members if not member.is_replaced}
     events = _events(connection, session_key, session_id)
     active_leaf, has_branches = connection.execute(
         "SELECT active_leaf, has_branches FROM sessions WHERE key = ?", (session_key,)
@@ -139,9 +144,10 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []
     placed = place_messages(placements, [*shared, *events], message_of, active_leaf) if has_branches or shared else {}
     parents = parents_of(placements, message_of)
+    placed |= _place_replaced([member for member in members if member.is_replaced], placed, parents)
     changed: list[tuple[str | None, str, str | None, int, int, int]] = []
     for member in members:
-        parent = parents[member.external_id]
+        parent = parents.get(member.external_id, member.parent_id)
         at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
         if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
             # A window shows fates and no parents: for a parent alone nobody who follows the session is told.
@@ -154,10 +160,49 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     )
 
 
+def replaced_in(connection: sqlite3.Connection, source_keys: Iterable[int]) -> set[int]:
+    """Keys of the sessions that hold messages which only an older generation of these files has."""
+    keys = list(source_keys)
+    rows = connection.execute(
+        f"SELECT DISTINCT s.session_key FROM memberships s JOIN sources f ON f.key = s.source_key"
+        f" WHERE s.source_key IN ({','.join('?' * len(keys))}) AND s.generation < f.generation AND s.position < ?",
+        (*keys, HOOKED_FROM),
+    )
+    return {key for (key,) in rows}
+
+
+def _place_replaced(
+    replaced: Sequence[_Member], placed: Mapping[str, Placed], parents: Mapping[str, str | None]
+) -> dict[str, Placed]:
+    """The fates of messages that a file no longer holds, by those of what it holds.
+
+    A branch that leaves a message which is still there was rewound, as if its records were there too. Everything else
+    is superseded by what the file says now.
+    """
+    parent_of = {member.external_id: member.parent_id for member in replaced}
+    standing = (Fate.ACTIVE, Fate.COMPACTED)
+    next_of = {parents[id]: id for id, at in placed.items() if at.fate in standing}
+    found: dict[str, Placed] = {}
+    for member in replaced:
+        if member.fate in (Fate.RETRACTED, Fate.SIDECAR):
+            continue
+        left, seen = member.parent_id, set[str | None]()
+        while left in parent_of and left not in seen:
+            seen.add(left)
+            left = parent_of[left]
+        if left is None or left not in placed:
+            found[member.external_id] = Placed(fate=Fate.SUPERSEDED)
+        else:
+            cause = next_of.get(left) if placed[left].fate in standing else placed[left].cause
+            found[member.external_id] = Placed(fate=Fate.REWOUND, cause=cause)
+    return found
+
+
 def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
     rows = connection.execute(
-        f"SELECT m.key, m.external_id, s.position, {PARENT_ID}, s.parent_record, s.record_ids, s.fate, s.fate_cause"
-        " FROM memberships s JOIN messages m ON m.key = s.message_key"
+        f"SELECT m.key, m.external_id, s.position, {PARENT_ID}, s.parent_record, s.record_ids, s.fate, s.fate_cause,"
+        " coalesce(s.generation < f.generation, 0)"
+        " FROM memberships s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
         " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position",
         (session_key, HOOKED_FROM),
     )
@@ -165,10 +210,12 @@ def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
 
 
 def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
-    """The events that the tree depends on: links in the chain of records, and compactions."""
+    """The events that the tree depends on: links in the chain of records, and compactions. None of an older file."""
     rows = connection.execute(
-        "SELECT position, record_id, parent_id, CASE type WHEN 'compaction' THEN body END FROM events"
-        " WHERE session_key = ? AND (record_id IS NOT NULL OR type = 'compaction')",
+        "SELECT e.position, e.record_id, e.parent_id, CASE e.type WHEN 'compaction' THEN e.body END"
+        " FROM events e LEFT JOIN sources f ON f.key = e.source_key"
+        " WHERE e.session_key = ? AND (e.record_id IS NOT NULL OR e.type = 'compaction')"
+        " AND coalesce(e.generation >= f.generation, 1)",
         (session_key,),
     )
     return [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from turnlog.store.reconcile.calls import abort_in_subagents, find_abandoned_calls, link_spawn_calls
-from turnlog.store.reconcile.fates import BranchTracker, update_fates
+from turnlog.store.reconcile.fates import BranchTracker, replaced_in, update_fates
 from turnlog.store.reconcile.forks import place_shared_messages
 from turnlog.store.reconcile.lesser_sources import supersede_chat_answers, supersede_hook_events, supersede_streams
 from turnlog.store.reconcile.lineage import attach_parents, settle_shared, sharing
@@ -126,7 +126,11 @@ def _place_shared_messages(work: Reconciliation) -> None:
 
 def _update_fates(work: Reconciliation) -> None:
     sessions = work.transaction.sessions
-    for key in sorted(sessions.without_fates | work.branches.changed() | work.streamed | work.forked):
+    changed = sessions.without_fates | work.branches.changed() | work.streamed | work.forked
+    if work.rewritten:
+        # A session whose messages are all there again has none that is replaced, and needs its fates all the same.
+        changed |= sessions.keys | replaced_in(work.transaction.connection, {source.key for source in work.rewritten})
+    for key in sorted(changed):
         update_fates(work.transaction.connection, key, sessions.sequence(key))
 
 
@@ -233,10 +237,11 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="update fates",
         run=_update_fates,
-        reads=_names("messages", "places", "fates", "events", "links", "sessions", "streamed", "forked"),
+        reads=_names("messages", "places", "fates", "events", "links", "sessions", "touched", "streamed", "forked"),
         writes=_names("fates", "session drafts"),
         follows=("place shared messages",),
-        why="Fates depend on all messages and events of a session, the shared ones of a fork among them.",
+        why="Fates depend on all messages and events of a session, the shared ones of a fork among them, and on"
+        " which of them the newest generation of their file still has.",
     ),
     Pass(
         name="bill shared messages",

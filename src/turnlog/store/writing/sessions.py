@@ -277,6 +277,8 @@ class SessionRows:
         key = self.key(session_id)
         if key is not None:
             self.drafts[key].facts.position = 0
+            # The record at the end of the active branch is one of the older file.
+            self.drafts[key].facts.active_leaf = None
 
     def share(self, keys: Iterable[int]) -> None:
         """These sessions hold a message together."""

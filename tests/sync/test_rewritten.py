@@ -1,0 +1,164 @@
+"""A log that was cut off or written anew: what it holds now is the session, what it held before stays beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_OID, uuid5
+
+import pytest
+
+from support import codex_files
+from support.claude_files import SESSION, Log, lines, text
+from turnlog.model import Fate, Membership, Message
+from turnlog.store import open_store
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.syncer import sync
+
+TIME = codex_files.TIME
+LEFT = {Fate.SUPERSEDED, Fate.REWOUND}
+
+
+class Case(NamedTuple):
+    """A session of an agent, and its log's bytes one after the other."""
+
+    path: str
+    session_id: str
+    first: bytes
+    then: bytes
+
+
+def claude(first: bytes, then: bytes) -> Case:
+    return Case(f".claude/projects/-work/{SESSION}.jsonl", f"claude-code:{SESSION}", first, then)
+
+
+def codex(first: bytes, then: bytes) -> Case:
+    thread = codex_files.THREAD
+    path = f".codex/sessions/2026/11/21/rollout-2026-11-21T10-00-00-{thread}.jsonl"
+    return Case(path, f"codex:{thread}", first, then)
+
+
+def claude_turns(*prompts: str, log: Log | None = None) -> bytes:
+    log = log or Log()
+    return b"".join(_claude_turn(log, prompt) for prompt in prompts)
+
+
+def _claude_turn(log: Log, prompt: str) -> bytes:
+    """The same records wherever it is said, but for their parents."""
+    asked, answered = (
+        dict[str, Any]({"uuid": str(uuid5(NAMESPACE_OID, f"{role} {prompt}")), "timestamp": TIME}) for role in "ua"
+    )
+    answer = text(f"{prompt}, done")
+    return lines(log.user(prompt, **asked), log.assistant(f"answer to {prompt}", answer, **answered))
+
+
+def claude_branch() -> bytes:
+    """The second prompt was taken back, and another one sent."""
+    log = Log()
+    first = claude_turns("one", log=log)
+    before = log.last
+    left = claude_turns("two", log=log)
+    log.last = before
+    return first + left + claude_turns("another", log=log)
+
+
+def claude_compacted() -> bytes:
+    log = Log()
+    first = claude_turns("one", "two", log=log)
+    log.last = None
+    boundary = log.record("system", subtype="compact_boundary", content="Conversation compacted", isMeta=False)
+    summary = log.user("This session is being continued", uuid=str(uuid5(NAMESPACE_OID, "s")), isCompactSummary=True)
+    return first + lines(boundary, summary) + claude_turns("three", log=log)
+
+
+def codex_turns(*prompts: str) -> bytes:
+    turns = (codex_files.prompt(prompt) + codex_files.answer(f"{prompt}, done") for prompt in prompts)
+    return codex_files.meta() + b"".join(turns)
+
+
+def codex_compacted() -> bytes:
+    summary = codex_files.line("compacted", {"message": "what happened so far"})
+    return codex_turns("one", "two") + summary + codex_files.prompt("three") + codex_files.answer("three, done")
+
+
+LONG = [f"a prompt of some length, number {number}" for number in range(12)]
+CASES = {
+    "claude, other content": claude(claude_turns("one", "two"), claude_turns("x", log=Log(cwd="/elsewhere"))),
+    "claude, cut off": claude(claude_turns(*LONG), claude_turns(*LONG[:3])),
+    "claude, cut off and gone on": claude(claude_turns(*LONG), claude_turns(*LONG[:3], "elsewhere", *LONG[9:])),
+    "claude, without its beginning": claude(claude_turns(*LONG), claude_turns(*LONG).split(b"\n", 6)[-1]),
+    "claude, empty": claude(claude_turns("one"), b""),
+    "claude, longer": claude(claude_turns("one"), claude_turns("x", "y", "z")),
+    "claude, branches": claude(claude_branch(), claude_turns("one", "two", "three")),
+    "claude, compacted": claude(claude_compacted(), claude_turns("one", "two", "three")),
+    "claude, not compacted before": claude(claude_turns("one", "two", "three", "four"), claude_compacted()),
+    "codex, other content": codex(codex_turns("one", "two"), codex_turns("three")),
+    "codex, cut off": codex(codex_turns(*LONG), codex_turns(*LONG[:3])),
+    "codex, cut off and gone on": codex(codex_turns(*LONG), codex_turns(*LONG[:3], "elsewhere", *LONG[9:])),
+    "codex, empty": codex(codex_turns("one"), b""),
+    "codex, longer": codex(codex_turns("one"), codex_turns("x", "y", "z")),
+    "codex, compacted": codex(codex_compacted(), codex_turns("one", "two", "four")),
+    "codex, not compacted before": codex(codex_turns("one", "two", "three", "four"), codex_compacted()),
+}
+
+
+def history(store: Path, session_id: str) -> dict[str, tuple[Message, Membership]]:
+    """Message id -> the message and its place, of a session."""
+    with open_store(store) as opened:
+        placed = opened.messages(session_id, limit=1000)
+    return {each.message.id: (each.message, each.membership) for each in placed}
+
+
+@pytest.fixture(params=CASES.values(), ids=list(CASES))
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+@pytest.fixture
+def write(home: Path, case: Case) -> Callable[[bytes], int]:
+    log = home / case.path
+    log.parent.mkdir(parents=True)
+    return log.write_bytes
+
+
+def check(store: Path, case: Case, fresh: Path, before: dict[str, tuple[Message, Membership]]) -> None:
+    """The store holds what one does that has read only the new file; and everything before, not active."""
+    found, new = history(store, case.session_id), history(fresh, case.session_id) if case.then else {}
+    for message_id, expected in new.items():
+        assert found[message_id] == expected
+    assert found.keys() == before.keys() | new.keys()
+    for message_id in before.keys() - new.keys():
+        message, place = found[message_id]
+        assert message == before[message_id][0]
+        assert place.fate in LEFT
+
+
+def test_a_rewritten_log_reads_like_the_new_file(case: Case, write: Callable[[bytes], int], tmp_path: Path) -> None:
+    """C8: and the messages that are no longer in it are kept, as left ones."""
+    store, fresh = tmp_path / "store.db", tmp_path / "fresh.db"
+    write(case.first)
+    sync(store)
+    before = history(store, case.session_id)
+    assert {place.fate for _, place in before.values()} & {Fate.ACTIVE}
+    write(case.then)
+    sync(store)
+    if case.then:
+        sync(fresh)
+    check(store, case, fresh, before)
+    rebuild(store)
+    check(store, case, fresh, before)
+
+
+def test_what_comes_back_is_active_again(case: Case, write: Callable[[bytes], int], tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    write(case.first)
+    sync(store)
+    before = history(store, case.session_id)
+    write(case.then)
+    sync(store)
+    write(case.first)
+    sync(store)
+    found = history(store, case.session_id)
+    assert {message_id: found[message_id] for message_id in before} == before
+    assert all(place.fate in LEFT for message_id, (_, place) in found.items() if message_id not in before)
