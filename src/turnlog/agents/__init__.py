@@ -1,7 +1,7 @@
-"""The coding agents whose logs are read, by name, and which of them wrote a file.
+"""The registry of coding agents: find one by name, find its sources, and recognise whose log a file is.
 
-Built-in agents have a line in `BUILT_IN`; packages that are installed beside this one add theirs through the
-entry-point group `turnlog.agents`. A module is imported when its agent is asked for.
+Built-in agents are listed in `BUILT_IN`. Other installed packages add agents through the entry-point group
+`turnlog.agents`. An agent's module is imported when the agent is first used.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ BUILT_IN = {
     "klaude": "turnlog.agents.klaude:Klaude",
     "opencode": "turnlog.agents.opencode:OpenCode",
 }
-"""Agent -> its class. Packages cannot replace these."""
+"""Agent -> `module:class`. Other packages cannot replace these."""
 
 HEAD_SIZE = 1 << 16
-"""Bytes at a file's beginning that tell who wrote it."""
+"""Bytes at the beginning of a file from which an agent is first recognised."""
 
 MORE_SIZE = 1 << 16
-"""Bytes behind the line in which those end that are looked at too where they tell nobody's: a log may begin with a
-line that is longer, or with many that any agent could have written."""
+"""Bytes read after the line that crosses `HEAD_SIZE`, if those before it match no agent: a log may begin with a longer
+line, or with lines that any agent could have written."""
 
 _LONGEST_LINE = 1 << 28
 
 
 def agent(name: str) -> Agent:
-    """The agent of that name. Raises TurnlogError, naming those there are, when there is none."""
+    """The agent with that name. Raises TurnlogError, listing the known names, if there is none."""
     if name in BUILT_IN:
         return _load(BUILT_IN[name])
     targets = _targets()
@@ -56,7 +56,7 @@ def agent(name: str) -> Agent:
 
 
 def agents() -> Sequence[Agent]:
-    """Every agent, by name. One that cannot be imported is left out with a warning."""
+    """All agents, sorted by name. One that cannot be imported is left out with a warning."""
     found: list[Agent] = []
     for name, target in sorted(_targets().items()):
         try:
@@ -67,7 +67,7 @@ def agents() -> Sequence[Agent]:
 
 
 def agents_with_hooks() -> dict[str, Agent]:
-    """The agents that can tell of themselves by hooks, by the name of their program (`claude`)."""
+    """The agents that support hooks, by the name of their program (`claude`)."""
     return {
         agent.command.program if agent.command is not None else agent.name: agent
         for agent in agents()
@@ -76,7 +76,7 @@ def agents_with_hooks() -> dict[str, Agent]:
 
 
 def started_agent(command: Sequence[str]) -> tuple[Agent, CommandFacts] | None:
-    """The agent that a command starts, and what the command says; None for a command of no agent."""
+    """The agent that a command line starts, with the facts in that line; None if it starts none."""
     found = {each.name: each for each in agents()}
     forms = {name: each.command for name, each in found.items() if each.command is not None}
     started = find_command(forms, command)
@@ -84,7 +84,7 @@ def started_agent(command: Sequence[str]) -> tuple[Agent, CommandFacts] | None:
 
 
 def homes_of(agent: Agent) -> Sequence[Path]:
-    """The agent's homes on this machine; none where its module fails, which is reported as `find_sources` does."""
+    """The agent's homes on this machine. Empty if its module fails, which is reported as in `find_sources`."""
     try:
         return list(agent.roots())
     except Exception as error:  # A stranger's package must not take everything down.
@@ -93,10 +93,10 @@ def homes_of(agent: Agent) -> Sequence[Path]:
 
 
 def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -> Iterator[tuple[Agent, Source]]:
-    """Every source of these agents below the roots, or below their own homes.
+    """Yield all sources of these agents below the roots, or below their own homes.
 
-    Where an agent's module fails, the others go on; its homes count as unreadable
-    (`discovery.collect_unreadable_folders`). So does a file whose name is not UTF-8.
+    If the module of one agent fails, the others continue, and the homes of that agent count as unreadable
+    (`files.collect_unreadable_folders`). So does a file whose name is not UTF-8.
     """
     for agent in agents:
         try:
@@ -109,7 +109,7 @@ def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -
 
 
 def detect(path: Path) -> Detection:
-    """Which agent wrote the file, in which version, by what stands in it; or why nobody can tell (R-S21)."""
+    """Recognise which agent and version wrote a file, from its content, or say why none matches (R-S21)."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_SIZE)
@@ -124,7 +124,7 @@ def detect(path: Path) -> Detection:
 def _whose(path: Path, head: bytes) -> Detection:
     if not head:
         return Detection(reason="empty")
-    # The order of names decides where two agents would take a file; no recorded file is taken by two.
+    # The first match in order of names wins. The order never matters for recorded files: each matches one agent.
     reasons: list[str] = []
     for candidate in agents():
         detection = candidate.detect(path, head)
@@ -136,7 +136,7 @@ def _whose(path: Path, head: bytes) -> Detection:
 
 @cache
 def turn_markers(name: str) -> Mapping[str, TurnMarker]:
-    """Kinds of events -> what they say, for the agent of that name; those of hooks alone where it is not installed."""
+    """Kind of event -> turn marker, for the agent with that name; only those of hooks if it is not installed."""
     try:
         return {**HOOK_MARKERS, **agent(name).turn_markers}
     except TurnlogError:
@@ -144,17 +144,17 @@ def turn_markers(name: str) -> Mapping[str, TurnMarker]:
 
 
 def log_marks_turns(name: str) -> bool:
-    """Whether the log of the agent of that name has events that say when a turn ends."""
+    """Whether the logs of that agent contain events that mark the end of a turn."""
     return any(marker == "end" and kind not in HOOK_MARKERS for kind, marker in turn_markers(name).items())
 
 
 def fold_bytes(agent: Agent, source: Source, data: bytes) -> Changes:
-    """All that one file's bytes bring, in one feed from its start."""
+    """The changes of a whole file, read in one feed."""
     return agent.fold(source).feed(data, 0)
 
 
 def _targets() -> dict[str, str]:
-    """Where each agent's class is, by the agent's name."""
+    """Agent -> `module:class`, built-in agents and those of installed packages."""
     if not any(_names_group(Path(folder)) for folder in sys.path):
         return BUILT_IN
     # Imported here because it takes longer than all of this package.
@@ -164,9 +164,9 @@ def _targets() -> dict[str, str]:
 
 
 def _names_group(place: Path) -> bool:
-    """Whether a place that packages are imported from may hold one with an agent.
+    """Whether a place on `sys.path` may contain a package that registers an agent.
 
-    Few installations have one, and each light command would pay for looking into every package.
+    Few installations have one, and importing `importlib.metadata` would slow down every light command.
     """
     if place.is_file():
         return True  # A zip file, whose packages only `importlib.metadata` reads.
@@ -185,7 +185,7 @@ def _entry_points_of(package: str) -> bytes:
 
 
 def load_target(target: str) -> Any:
-    """What `module:name` names. Raises ImportError or AttributeError when it is not there."""
+    """Import `module:name` and return it. Raises ImportError or AttributeError if it does not exist."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 

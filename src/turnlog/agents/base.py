@@ -1,19 +1,20 @@
-"""What an agent is: one class that says all that turnlog knows of it, and folds that read its sources.
+"""The interface of an agent: a class that describes it, and folds that read its sources.
 
 The class (`Agent`) is a description: name and colour, homes, command line, hooks, and methods that find and read its
-logs. It imports what reads them where it is used, so that listing the agents loads no fold. Nothing outside of an
-agent's package knows its name; whatever differs between agents is an attribute or a method here.
+logs. It imports its readers only where it uses them, so that listing the agents loads no fold. No code outside of an
+agent's package knows its name: whatever differs between agents is an attribute or a method here.
 
 Reading is one incremental fold: `fold.feed(data, offset)` takes whole lines (or a whole small file) and returns
-`Changes`; `fold.state()` is what must be kept with the cursor to go on later. Cold import, ten new lines, standard
-input and rebuild all run it. A fold works on one source and never looks at another: what must meet (a subagent
-and its parent's call, a spilled output and its result, a copy and its original) meets in the store, by id.
+`Changes`; `fold.state()` returns what is stored with the cursor, so that reading can continue later. The first import,
+ten new lines, standard input and a rebuild all use it. A fold reads one source and never looks at another. The store
+joins what belongs together (a subagent and its parent's call, a spilled output and its result, a copy and its original)
+by id.
 
-Rules that keep any split of the bytes and any order of sources equal:
-- ids come from records (never from ranks), positions from byte offsets;
-- the same message may be emitted many times, each time with what this feed knows of it; readings are joined by
-  `turnlog.model.merge.merge_messages`, so a partial reading is enough;
-- a result whose call was emitted in an earlier feed is a `ResultChange`, joined to the call by its id.
+These rules make the result independent of how the bytes are split and in which order sources are read:
+- Ids come from records and never from ranks; positions come from byte offsets.
+- A message may be emitted several times, each time with what one feed knows of it. `turnlog.model.merge.merge_messages`
+  joins these readings, so a partial one is enough.
+- A result whose call was emitted in an earlier feed is a `ResultChange`, joined to the call by its id.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ if TYPE_CHECKING:
 
 
 class SourceKind(StrEnum):
-    """What a file is to a session."""
+    """The role of a source in a session."""
 
     SESSION = "session"
     SUBAGENT = "subagent"
     SIDECAR = "sidecar"
-    """A small file of facts about a session (title, subagent meta): archived and read whole each time it changes."""
+    """A small file with facts about a session (title, facts about a subagent). It is read whole after each change."""
     SPILL = "spill"
-    """A tool output that was too large for the log: archived and joined to its result by name."""
+    """A tool output that was too large for the log. It is joined to its result by the name of the file."""
     STREAM = "stream"
-    """What an agent printed while it ran, kept by the user: counts only for sessions that have no log of their own."""
+    """What an agent printed while it ran, saved by the user. The session's own log supersedes it."""
     HOOKS = "hooks"
-    """What an agent's hooks told while it ran: each piece counts until the session's own log has it."""
+    """The events that an agent's hooks reported while it ran. The session's own log supersedes each of them."""
 
 
 Version: TypeAlias = tuple[int, int, int, int]
-"""About how many bytes, when last changed (Unix nanoseconds), and two numbers that differ when the rows do."""
+"""Size in bytes (estimated), time of the last change (Unix nanoseconds), and two numbers that change with the rows."""
 
 
 HOOKED_FROM = 1 << 52
@@ -61,106 +62,107 @@ KNOWN_FROM = "known_from"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A file (or a table of a database) that an agent writes."""
+    """A file, or a session in a database, that an agent writes."""
 
     agent: str
     path: str
     """Absolute path."""
     root: str
-    """The agent's home it was found under; nothing outside the root is ever read for it."""
+    """The agent's home that contains it. No file outside of it is read for this source."""
     kind: SourceKind = SourceKind.SESSION
     session_id: str | None = None
-    """Id of the session it belongs to, when the path tells."""
+    """External id of the session, if the path contains it."""
     project: str | None = None
-    """What the agent keeps it under, when that tells the project: a folder's name, or the id in a database."""
+    """What groups it into a project, if the path or the database says so: the name of a folder, or an id."""
     appendable: bool = True
-    """Grows at its end (a log). False: rewritten whole, so a change means reading it anew."""
+    """True: a log that grows at its end. False: a file that is rewritten, so it is read again after each change."""
     version: Version | None = None
-    """Of rows (see `RowAgent`), as `discover` found them: what tells whether they have changed. None for a file."""
+    """The version of a source of rows (see `RowAgent`) when it was found; it differs if the rows have changed. None for
+    a file."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
-    """Who wrote a file, as its content tells."""
+    """Which agent wrote a file, judged by its content."""
 
     agent: str | None = None
-    """None when it is none that is known, or this agent did not."""
+    """None if this agent did not write it, or no agent did."""
     version: str | None = None
-    """The agent's version that wrote the first record which names one."""
+    """The version in the first record that names one."""
     source: Source | None = None
     """The file as a source of that agent."""
     sources: tuple[Source, ...] = ()
-    """The sessions in it, of a file that may hold several (see `RowAgent`); `source` is the only one then, if any."""
+    """The sessions in a file that may contain several (see `RowAgent`). `source` is the only one then, if any."""
     reason: str | None = None
-    """Why it is nobody's."""
+    """Why the file was not recognised."""
 
 
 class Fold(Protocol):
-    """The reading of one source, resumable."""
+    """A resumable reader of one source."""
 
     def feed(self, data: bytes, offset: int) -> Changes:
-        """Read `data`, which stands at byte `offset` of the source.
+        """Read `data`, which begins at byte `offset` of the source.
 
-        For an appendable source `data` is whole lines (its last byte is a newline, unless `data` ends with the
-        source's last line and that is complete JSON; a newline that comes behind it later is not fed); otherwise it
-        is the whole file and `offset` is 0.
+        For an appendable source, `data` consists of whole lines. Only the last line of the source may lack its newline,
+        if it is complete JSON; if that newline is written later, it is not fed. For any other source, `data` is the
+        whole file and `offset` is 0.
         """
         ...
 
     def state(self) -> bytes:
-        """What `Agent.fold` needs to go on after the bytes fed so far: small, and the same for every split of them."""
+        """The state with which `Agent.fold` continues. It is small and does not depend on how the bytes were split."""
         ...
 
 
 class Colour(NamedTuple):
-    """The colour of an agent's mark in the page, as `#rrggbb`: at least 3:1 on the surfaces of each theme."""
+    """The colour of an agent's mark on the page, as `#rrggbb`; its contrast with a theme's surfaces is at least 3:1."""
 
     light: str
     dark: str
 
 
 class Retention(NamedTuple):
-    """That an agent deletes sessions which were not used for some days."""
+    """The agent deletes sessions that were not used for a number of days."""
 
     days: int
-    """Unless its settings say otherwise."""
+    """The default, in days."""
     setting: str
-    """The name of the number of days in these settings."""
+    """The setting that changes the number of days."""
     file: str
-    """The settings, JSON, in the agent's home."""
+    """The JSON file with that setting, relative to the agent's home."""
 
 
 class HookHandler(NamedTuple):
-    """What an agent's settings say of the command that it starts at an event."""
+    """How an agent's settings describe the command that it starts at an event."""
 
     fields: Mapping[str, Any]
-    """Besides the command."""
+    """Further fields next to the command."""
     since: tuple[int, ...] = ()
-    """The oldest version of the agent that is known to know the event; empty: every version does."""
+    """The oldest version of the agent that knows the event; empty if every version does."""
 
 
 class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How hooks come into an agent's own settings: as commands at events, or as a plugin (docs/how-to/hooks.md)."""
+    """How hooks are installed in an agent's settings: as commands at events, or as a plugin (docs/how-to/hooks.md)."""
 
     home: paths.Folders
-    """The folder of the settings: the first of these."""
+    """Where the folder of the user's settings is: the first of these."""
     file: str
-    """Below that folder."""
+    """The settings file, relative to that folder."""
     project_file: str
-    """Below a project's folder."""
+    """The settings file, relative to a project's folder."""
     events: Mapping[str, HookHandler] = {}
-    """Event -> what stands there: `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}` in a file of JSON."""
+    """Event -> handler, written to a JSON file as `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`."""
     off: tuple[tuple[tuple[str, ...], Any], ...] = ()
-    """Settings that turn all hooks off: where, and the value that does it."""
+    """Settings that disable all hooks, and the value that does it."""
     plugin: Path | None = None
-    """Instead of events: a program that is copied there, with the store's folder for `"{{FOLDER}}"`. Its first line
-    begins with `// turnlog's plugin`."""
+    """Instead of events: a program that is copied to the settings, with the store's folder in place of `"{{FOLDER}}"`.
+    Its first line begins with `// turnlog's plugin`."""
     note: str = ""
-    """What the user must know once they are in."""
+    """What the user must know after the installation."""
 
 
 TurnMarker: TypeAlias = Literal["start", "end", "asks", "closed"]
-"""`start`: a turn begins, and a marker of its end follows. `end`: the turn is over. `asks`: a permission is wanted.
-`closed`: the agent itself has ended."""
+"""`start`: a turn begins, and a marker of its end will follow. `end`: the turn is over. `asks`: the agent waits for a
+permission. `closed`: the agent's process has ended."""
 
 
 HOOK_MARKERS: Final[Mapping[str, TurnMarker]] = {
@@ -178,110 +180,111 @@ HOOK_MARKERS: Final[Mapping[str, TurnMarker]] = {
     "hook:Notification/idle_prompt": "end",
     "hook:SessionEnd": "closed",
 }
-"""Of hook events, the same for every agent (docs/how-to/hooks.md)."""
+"""Turn markers among hook events, the same for every agent (docs/how-to/hooks.md)."""
 
 
 class Agent(ABC):
-    """One coding agent. Third parties subclass it too, and register theirs by entry point (`turnlog.agents`)."""
+    """One coding agent. Packages of others subclass it and register the class by an entry point (`turnlog.agents`)."""
 
     name: str
-    """As in ids and on the command line: `claude-code`."""
+    """The name in ids and on the command line: `claude-code`."""
     display_name: str
-    """As people call it: `Claude Code`."""
+    """The name that people use: `Claude Code`."""
     colour: Colour | None = None
-    """None: the page shows a neutral one."""
+    """None: the page uses a neutral colour."""
     parser_version: int
-    """Raised when the same bytes give other changes than before; `turnlog rebuild` then reads the archive anew."""
+    """Raise it if the same bytes give other changes than before: `turnlog rebuild` then reads the archive again."""
     homes: paths.Folders | None = None
     """Where its homes are."""
     log_folders: tuple[str, ...] = ()
-    """A folder is one of its homes where it holds one of these."""
+    """A folder counts as a home if it contains one of these."""
     command: CommandForm | None = None
-    """How its command line is read, and how a session goes on; None where runs are not known by it."""
+    """The form of its command line, and how to resume a session; None if `turnlog run` cannot recognise it."""
     turn_markers: Mapping[str, TurnMarker] = {}
-    """Kinds of events of its log (of `RunMetadataEvent` and `RecordEvent`) that say where its turns are."""
+    """Kinds of events (`RunMetadataEvent`, `RecordEvent`) in its logs that begin or end turns."""
     hooks: HookSettings | None = None
-    """How it tells turnlog what it does as it happens; None where it cannot."""
+    """How to install its hooks; None if it has none."""
     interactive_command: str | None = None
-    """`module:name` of the `turnlog.chat.runtimes.AgentCommand` that starts it without a screen so that it can ask for
-    permission; None where it cannot ask."""
+    """`module:name` of the `turnlog.chat.runtimes.AgentCommand` that runs it without a terminal and receives its
+    permission requests; None if it cannot send any."""
     retention: Retention | None = None
-    """None: it keeps its logs."""
+    """None: it never deletes its logs."""
 
     def home_folders(self) -> Sequence[Path]:
-        """Where its homes are or would be; they need not exist."""
+        """The configured homes; they need not exist."""
         return () if self.homes is None else paths.folders(self.homes)
 
     def roots(self) -> Sequence[Path]:
-        """The agent's homes on this machine; those that hold no logs are left out."""
+        """The homes on this machine that contain logs."""
         return [home for home in self.home_folders() if holds_folder(home, *self.log_folders)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        """Every source under the roots, or under the agent's homes. A root that is missing has none."""
+        """Yield all sources below the roots, or below the agent's homes. A missing root has none."""
         for root in self.roots() if roots is None else roots:
             yield from self.find_sources(root)
 
     @abstractmethod
     def find_sources(self, root: Path) -> Iterator[Source]:
-        """Every source under one root, in the order of their names. Nothing is opened."""
+        """Yield all sources below one root, sorted by name. No file is opened."""
 
     @abstractmethod
     def detect(self, path: Path, head: bytes) -> Detection:
-        """Whether `head`, the beginning of the file at `path`, is this agent's. Nothing is opened.
+        """Whether `head`, the beginning of the file at `path`, was written by this agent. The file is not opened.
 
-        It is 64 KB; where no agent recognises these, the rest of their last line and as much again.
+        `head` has 64 KB. If no agent recognises it, detection is repeated with the rest of its last line and another 64
+        KB.
         """
 
     @abstractmethod
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold at the start of `source`, or where `state` left off."""
+        """A fold for `source`, at its start or at the point where `state` was taken."""
 
     @abstractmethod
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-        """The agent's own JSON of a result, from the archived record that brought it; None when it has none."""
+        """The agent's own JSON of a result, from the archived record that contains it; None if it has none."""
 
 
 class RowUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What is new in a source of rows."""
 
     lines: Iterable[bytes] = ()
-    """JSON objects, a line each with its newline, to append to the source's log."""
+    """JSON objects, one per line, to append to the source's log."""
     anew: bool = False
-    """They are the whole, in a better order than before: they begin the log anew."""
+    """The lines replace the whole log, because their order has changed."""
 
 
 class RowAgent(Agent):
-    """An agent some of whose sources are no files: rows of a database, or many small files.
+    """An agent some of whose sources are not files but rows of a database, or many small files.
 
-    Such a source is one session. Its log is kept by the store alone: a line for each version of a row that a pass
-    has seen, oldest first. It is archived, folded and rebuilt as a file's lines are. Rows have no offsets to make
-    positions from: positions come from what they say, so that they do not depend on when a pass saw which version.
+    Such a source is one session. Only the store keeps its log: one line for each version of a row that a sync has seen,
+    oldest first. It is archived, folded and rebuilt like a file's lines. Rows have no byte offsets, so positions are
+    made from the content of rows. They do not depend on which sync saw which version.
     """
 
     @abstractmethod
     def holds_rows(self, source: Source) -> bool:
-        """Whether the source is rows, by its path alone."""
+        """Whether the source consists of rows, judged by its path alone."""
 
     @abstractmethod
     def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
-        """The sources of which a file below the home `root` holds anything, with their versions, when it changed."""
+        """The sources, with their versions, to which a changed file below the home `root` belongs."""
 
     @abstractmethod
     def row_version(self, source: Source) -> Version:
-        """Of the rows as they are now. Raises OSError or SourceError when they cannot be read."""
+        """The version of the rows as they are now. Raises OSError or SourceError if they cannot be read."""
 
     @abstractmethod
     def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
-        """What is new, given the log so far in pieces. Raises OSError or SourceError when the rows cannot be read."""
+        """The lines to add to a log, given in blocks. Raises OSError or SourceError if the rows cannot be read."""
 
     @abstractmethod
     def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-        """Write the rows of a log below the folder `to`, as they last were; return the files written.
+        """Write the last version of the rows in a log below the folder `to`; return the files written.
 
-        Raises ConflictError when there are other rows of the same keys already.
+        Raises ConflictError if other rows with the same keys exist there.
         """
 
 
 def reads_rows(agent: Agent, source: Source) -> TypeGuard[RowAgent]:
-    """Whether the agent itself reads this source, as rows."""
+    """Whether the agent reads this source itself, as rows."""
     return isinstance(agent, RowAgent) and agent.holds_rows(source)

@@ -1,7 +1,8 @@
-"""What one feed of a source brings: the changes that a fold tells, and that the store's writer takes.
+"""`Changes`: what a fold returns for one feed and the store writes.
 
-The same message may be told many times, each time with what one feed knows of it: readings are joined. The rules that
-keep any split of the bytes and any order of sources equal are those of `turnlog.agents.base`.
+The same message may be emitted several times, each time with what one feed knows of it; the store joins these readings.
+`turnlog.agents.base` has the rules that make the result independent of how the bytes are split and of the order of
+sources.
 """
 
 from __future__ import annotations
@@ -22,46 +23,46 @@ from turnlog.model import (
 from turnlog.model.session import TitleSource
 
 RecordRef: TypeAlias = tuple[int, int, int | str | None]
-"""A record that contributed to a message: byte offset, length in bytes, and what it brought: a block index
-(`int`), the id of a result (`str`), or None for the message as a whole. A result that stands in its message's own
-record where positions are no offsets has its position for an offset, and the length 0."""
+"""A record that contributed to a message: byte offset, length in bytes, and what it contributed: a block index (`int`),
+the id of a result (`str`), or None for the message as a whole. If positions are not offsets, a result within its
+message's own record has its position as the offset, and the length 0."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a message stands in a session, as far as one feed knows. Times, turns and parents are per session."""
+    """The place of a message in a session, as far as one feed knows it. Times, turns and parents are per session."""
 
     session_id: str
     position: int
-    """Byte offset of the message's first record in the session's own file; for rows, made from what the row says."""
+    """Byte offset of the message's first record in the session's own file; for rows, computed from their content."""
     records: tuple[RecordRef, ...] = ()
-    """Every record of this feed that contributed to the message, results included, in file order."""
+    """All records of this feed that contributed to the message, including those of results, in file order."""
     record_ids: tuple[str, ...] = ()
-    """The ids that later records may name as their parent."""
+    """Ids by which later records may name the message as their parent."""
     parent_id: str | None = None
-    """Message id of the parent; None when it is the first or when only `parent_record` is known."""
+    """Id of the parent message; None for the first message, or if only `parent_record` is known."""
     parent_record: str | None = None
-    """Record id of a parent that this fold no longer remembers; the store finds its message."""
+    """Record id of a parent that this fold no longer remembers; the store looks up its message."""
     turn: int | None = None
     step: int | None = None
     fate: Fate = Fate.ACTIVE
     fate_cause: str | None = None
-    """Id of the event whose record gives the message this fate."""
+    """Id of the event that gives the message this fate."""
     copied: bool = False
-    """A record says that another session made it (a fork's copy): it does not pay here."""
+    """A record says that it was copied from another session (a fork): the message is not billed here."""
 
 
 class MessageChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A reading of a message, and its place."""
+    """One reading of a message, with its place in the session."""
 
     message: Message
     placement: Placement
 
 
 class ResultChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A result for a call that this feed did not emit.
+    """A result of a call that this feed did not emit.
 
-    `message_id` is None when the fold does not know the call: the store looks for it in the session, and keeps the
-    result as an orphan event when there is none.
+    `message_id` is None if the fold does not know the call. The store then looks for the call in the session, and keeps
+    the result as an orphan event if there is none.
     """
 
     session_id: str
@@ -72,33 +73,34 @@ class ResultChange(msgspec.Struct, frozen=True, kw_only=True):
     record_ids: tuple[str, ...] = ()
     message_id: str | None = None
     approval: Approval | None = None
-    """Who let the call run or refused it, where the log tells that only with the result: belongs to the call."""
+    """Who allowed or denied the call, if the log says so only with the result; the store adds it to the call."""
 
 
 class EventChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not a message: every record that became none ends here or as a diagnostic."""
+    """An event. Every record that does not become part of a message ends up here or as a diagnostic."""
 
     session_id: str
     event: HistoryEvent
     record: tuple[int, int] | None = None
     record_id: str | None = None
-    """Its id in the chain of records, when it has one."""
+    """Its id in the chain of records, if it has one."""
     parent_id: str | None = None
-    """The message it hangs under (through other events): resolves parents that name this event."""
+    """The message that it follows, across other events. Records that name this event as their parent follow that
+    message."""
 
 
 class SessionChange(msgspec.Struct, kw_only=True):
-    """What this feed learned about a session. None: nothing. Later values win over earlier, by position."""
+    """What this feed says about a session. None means nothing. The value with the later position wins."""
 
     session_id: str
     position: int = 0
     """Position of the newest record that contributed."""
     project_path: str | None = None
-    """The working directory of the first record of this feed that names one."""
+    """The working directory in the first record of this feed that has one."""
     project_at: datetime | None = None
-    """When that was, where several files may tell of the session: of several projects the earliest counts."""
+    """The time of that record. If several files describe the session, the earliest one decides its project."""
     titled_at: datetime | None = None
-    """The same of the prompt among the titles."""
+    """The time of the prompt in `titles`; the earliest one counts."""
     cwd: str | None = None
     git_branch: str | None = None
     git_commit: str | None = None
@@ -107,33 +109,36 @@ class SessionChange(msgspec.Struct, kw_only=True):
     first_at: datetime | None = None
     last_at: datetime | None = None
     reported_cost: float | None = None
-    """US dollars, the agent's own running total."""
+    """In US dollars: the running total that the agent computed."""
     active_leaf: str | None = None
-    """Record id that the agent itself names as the end of the active branch; "" when it names the very start."""
+    """The record id that the agent itself marks as the end of the active branch; "" for the beginning of the
+    session."""
     has_branches: bool = False
-    """A branch or compaction appeared: fates must be worked out anew over the session's tree."""
+    """A branch or compaction appeared: the store must recompute fates over the tree of the session."""
     metadata: dict[str, Any] = {}
 
 
 NAMED_AFTER = "named_after"
-"""In `SessionChange.metadata`: the id of the session whose name (a `LeafTitle` with its id) is this one's too."""
+"""In `SessionChange.metadata`: the id of the session from which this one takes its name (a `LeafTitle` with that
+id)."""
 
 SHARES_BEFORE = "shares_before"
-"""In a fork's `Link.metadata`: it holds none of its parent's history, but shares the messages whose first record has a
-number below this. Messages tell theirs among their record ids, as `#<number>`; one without follows the one before."""
+"""In the `Link.metadata` of a fork that copies no history: it shares those messages of its parent whose first record
+has a smaller number. Messages have that number among their record ids, as `#<number>`; one without it goes with the
+message before it."""
 
 
 ENDED_AT = "ended_at"
-"""In a subagent's `Link.metadata`: Unix milliseconds at which, as its parent's log shows, the process that ran it was
-gone. What it had left open by then gets no result any more."""
+"""In a subagent's `Link.metadata`: Unix milliseconds by which, according to its parent's log, the process that ran it
+had ended. Calls that were unfinished then will never get a result."""
 
 RUN = "run"
-"""In a subagent's `Link.metadata` and in `ToolResult.metadata`, under the agent's name: the id of the run in which one
-call started any number of subagents."""
+"""In a subagent's `Link.metadata` and in `ToolResult.metadata`, under the agent's name: the id of a run. One call may
+start any number of subagents in one run."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """That two sessions belong together, said by either side. Links about one pair are joined field by field."""
+    """A relationship of two sessions, stated by either one. Links between the same pair are merged field by field."""
 
     kind: RelationshipKind
     parent_session_id: str
@@ -145,20 +150,20 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
-    """What could not be read, where, and why. The bytes are in the archive all the same."""
+    """What could not be read, where, and why. The archive has the bytes in any case."""
 
     offset: int
     length: int
     reason: str
     line: int | None = None
-    """1-based line of the file."""
+    """Line number in the file, from 1."""
     json_path: str | None = None
     severity: Literal["error", "note"] = "error"
-    """`error`: something of the record is not modelled. `note`: repaired or odd, nothing lost."""
+    """`error`: something in the record was lost. `note`: it was repaired or is unusual, and nothing was lost."""
 
 
 class LineCounts(msgspec.Struct, kw_only=True):
-    """What became of the records of a feed. Their sum is the number of records (R-S34)."""
+    """How many records of a feed became what. The sum is the number of records (R-S34)."""
 
     messages: int = 0
     results: int = 0
@@ -166,16 +171,16 @@ class LineCounts(msgspec.Struct, kw_only=True):
     blank: int = 0
     unreadable: int = 0
     duplicates: int = 0
-    """Records that repeat one already read, byte for byte or by id."""
+    """Records that repeat one that was read already, with the same bytes or the same id."""
 
     @property
     def total(self) -> int:
-        """How many records there were."""
+        """The number of records."""
         return self.messages + self.results + self.events + self.blank + self.unreadable + self.duplicates
 
 
 class Spill(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of an output that its result only previews. Joined to `ToolResult.spilled_to` by session and name."""
+    """The file of an output of which a result has only a preview. Joined by session and `ToolResult.spilled_to`."""
 
     session_id: str
     name: str
@@ -184,10 +189,10 @@ class Spill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeafTitle(msgspec.Struct, frozen=True, kw_only=True):
-    """A title that one file gives to the conversation of another, named by its newest record or its session's id.
+    """A title that one file gives to a session of another file, named by its newest record or by its id.
 
-    With a session's id it is the name that the user gave it, and those that are `NAMED_AFTER` it. The last title that a
-    file gives counts.
+    With a session's id it is the name that the user gave to that session, and to those `NAMED_AFTER` it. The last title
+    in a file wins.
     """
 
     record_id: str
@@ -195,7 +200,7 @@ class LeafTitle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changes(msgspec.Struct, kw_only=True):
-    """What one feed of a source brings."""
+    """The changes of one feed of a source."""
 
     sessions: dict[str, SessionChange] = msgspec.field(default_factory=dict[str, SessionChange])
     messages: list[MessageChange] = msgspec.field(default_factory=list[MessageChange])

@@ -1,7 +1,7 @@
-"""What an agent's command line says of the run that it starts, told by a table of its options.
+"""The facts in an agent's command line, read with a table of its options.
 
-Only a first word on the matter: a prompt may come through a pipe, a model from a file of settings. What the session's
-log says later counts more. An option that the table does not know is taken for one without a value.
+They are preliminary, because a prompt may come through a pipe and a model from a settings file: what the session's log
+says later wins. An option that is not in the table counts as one without a value.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 
 
 def words(*lines: str) -> frozenset[str]:
-    """The words of these lines."""
+    """The words in these lines."""
     return frozenset(" ".join(lines).split())
 
 
 SESSION: Final = "{session}"
-"""Where the id of a session stands in a form."""
+"""The placeholder for a session's id in a form."""
 
 
 class CommandForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,61 +28,61 @@ class CommandForm(msgspec.Struct, frozen=True, kw_only=True):
 
     program: str
     packages: tuple[str, ...] = ()
-    """Under which npm runs it without an installation."""
+    """The npm package with which `npx` runs it."""
     subcommands: tuple[tuple[str, ...], ...] = ((),)
-    """The words that stand before the prompt, the longest first."""
+    """Subcommands that are followed by a prompt, the longest first."""
     resumes: frozenset[tuple[str, ...]] = frozenset()
-    """Subcommands that name the session they go on with before the prompt."""
+    """Subcommands whose first argument is the session to resume."""
     newest: frozenset[str] = frozenset()
-    """Options by which they name none."""
+    """Options that resume the newest session: no session id follows the subcommand."""
     joins_words: bool = False
-    """All that is no option is the prompt, not only the first."""
+    """All arguments together are the prompt, and not only the first one."""
     prompt: frozenset[str] = frozenset()
-    """Options whose value is the prompt."""
+    """Options that have the prompt as their value."""
     model: frozenset[str] = frozenset()
     system_prompt: frozenset[str] = frozenset()
     session: frozenset[str] = frozenset()
     other: frozenset[str] = frozenset()
-    """Options with a value that does not matter here."""
+    """Options with a value that is not needed here."""
     lists: frozenset[str] = frozenset()
     """Options with any number of values."""
     resume: tuple[str, ...] = ()
-    """What stands between the program and the id of a session that is to go on; nothing where it cannot."""
+    """The words between the program and the id of the session to resume; empty if it cannot resume."""
     prompted: tuple[str, ...] = ()
-    """Its arguments to go on with a session (`SESSION`) without a screen, with a prompt on standard input."""
+    """Arguments to resume a session (`SESSION`) without a terminal, with a prompt on standard input."""
     branch: str = ""
-    """What a session's id may have behind the one that the program knows: a regular expression."""
+    """A regular expression for what turnlog's session ids have after the id that the program knows."""
 
     def id_of(self, external_id: str) -> str | None:
-        """The id that the program knows; None where it would be taken for an option: agents do not make such ids."""
+        """The id that the program knows; None if it would be read as an option, which no agent's own id is."""
         own = re.sub(f"(?:{self.branch})$", "", external_id)
         return None if own.startswith("-") else own
 
 
 class CommandFacts(NamedTuple):
-    """What a command line says. None: nothing."""
+    """The facts in a command line. None: the line does not say."""
 
     prompt: str | None = None
     model: str | None = None
     system_prompt: str | None = None
     session: str | None = None
-    """The agent's own id of the session that goes on."""
+    """External id of the session that is resumed."""
 
 
 _LAUNCHERS: Final = words(
     "bun bunx chrt dlx env exec ionice nice nohup npm npx pnpm setsid stdbuf sudo time timeout x",
     "yarn",
 )
-"""Programs that start the one that is named among their arguments."""
+"""Programs that run another program, which is among their arguments."""
 
 
 def find_command(forms: Mapping[str, CommandForm], command: Sequence[str]) -> tuple[str, CommandFacts] | None:
-    """The name of the form whose program a command starts, perhaps through a launcher, and what the command says.
+    """The name of the form whose program a command starts, also through a launcher, and the facts in the command.
 
-    None for a command of none of them.
+    None if the command starts none of them.
     """
-    # Behind `npx` or `sudo` any word may be the program; elsewhere only the first is, so that a prompt which names an
-    # agent starts none.
+    # After `npx` or `sudo` any word may be the program. Elsewhere only the first word is, because a prompt may contain
+    # the name of an agent.
     is_launched = bool(command) and _stem(command[0]) in _LAUNCHERS
     for number, word in enumerate(command if is_launched else command[:1]):
         for name, form in forms.items():
@@ -92,7 +92,7 @@ def find_command(forms: Mapping[str, CommandForm], command: Sequence[str]) -> tu
 
 
 def resume_command(form: CommandForm, external_id: str) -> list[str] | None:
-    """The command that goes on with a session; None where the agent cannot."""
+    """The command that resumes a session; None if the agent cannot."""
     session = form.id_of(external_id)
     if not form.resume or session is None:
         return None
@@ -100,7 +100,7 @@ def resume_command(form: CommandForm, external_id: str) -> list[str] | None:
 
 
 def prompted_command(form: CommandForm, external_id: str) -> list[str] | None:
-    """The command that answers a prompt on its standard input in a session; None where the agent cannot."""
+    """The command that answers a prompt from standard input in a session; None if the agent cannot."""
     session = form.id_of(external_id)
     if not form.prompted or session is None:
         return None
@@ -108,7 +108,7 @@ def prompted_command(form: CommandForm, external_id: str) -> list[str] | None:
 
 
 def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:
-    """What the arguments of an agent's program say."""
+    """The facts in the arguments of an agent's program."""
     found: dict[str, str] = {}
     plain: list[str] = []
     for option, value in _split(form, arguments):
@@ -117,7 +117,7 @@ def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:
         else:
             found |= {name: value for name in CommandFacts._fields if option in getattr(form, name)}
     session = _take_words(form, plain)
-    # `codex resume --last "prompt"`: the word behind is no session then.
+    # In `codex resume --last "prompt"` the next word is not a session.
     if session is not None and form.newest.intersection(arguments):
         plain.insert(0, session)
     elif session is not None:
@@ -128,7 +128,7 @@ def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:
 
 
 def _split(form: CommandForm, arguments: Sequence[str]) -> Iterator[tuple[str | None, str]]:
-    """Options with their values, and words (of no option)."""
+    """Split arguments into options with their values, and other words."""
     valued = form.prompt | form.model | form.system_prompt | form.session | form.other
     waiting: str | None = None
     listing = False
@@ -141,8 +141,8 @@ def _split(form: CommandForm, arguments: Sequence[str]) -> Iterator[tuple[str | 
             waiting = None
         elif argument.startswith("-") and argument != "-":
             name, equals, value = argument.partition("=")
-            # `--allowedTools Bash Edit "prompt"` has no end that is marked: every word up to the next option is a
-            # value.
+            # In `--allowedTools Bash Edit "prompt"` the list has no end mark: all words before the next option are
+            # values.
             listing = name in form.lists and not equals
             if equals:
                 yield name, value
@@ -153,7 +153,7 @@ def _split(form: CommandForm, arguments: Sequence[str]) -> Iterator[tuple[str | 
 
 
 def _take_words(form: CommandForm, plain: list[str]) -> str | None:
-    """Take the subcommand away from the words, and the session that it names."""
+    """Remove the subcommand and the session that it names from the words."""
     subcommand = next((each for each in form.subcommands if tuple(plain[: len(each)]) == each), ())
     del plain[: len(subcommand)]
     if subcommand in form.resumes and plain:
@@ -167,6 +167,6 @@ def _stem(word: str) -> str:
 
 
 def _package_of(word: str) -> str:
-    """The name of a package without its version: `@openai/codex@latest`."""
+    """The name of an npm package without its version: `@openai/codex@latest`."""
     at = word.rfind("@")
     return word[:at] if at > 0 else word

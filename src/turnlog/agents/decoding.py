@@ -1,7 +1,7 @@
-"""One record as a struct, and what folds of different agents do alike while they read records.
+"""What the folds of all agents share: decoding one record into a struct, and the context of the current line.
 
-Every field of a record's struct has a default. What the record says besides is kept in `others`; a field of another
-shape is left out and reported. Which bytes are a record is the business of `turnlog.agents.jsonl`.
+Each field of a record's struct has a default. Fields that the struct does not have are kept in `others`; a field with
+another type is left out and reported. `turnlog.agents.jsonl` finds the records in the bytes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from turnlog.model import ToolResult
 from turnlog.model.merge import arrival_order
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-"""A number of tokens that can be one: a record with another is damaged."""
+"""A plausible number of tokens: a record with any other value counts as damaged."""
 
 Money = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-"""An amount of money that can be one, in the currency of the record (dollars for all agents so far)."""
+"""A plausible amount of money in the currency of the record, which is US dollars for all agents so far."""
 
 
 StateT = TypeVar("StateT", bound=msgspec.Struct)
 
 
 def state_codec(kind: type[StateT]) -> tuple[Callable[[StateT], bytes], Callable[[bytes], StateT]]:
-    """The encoder and decoder of a fold's state, which is kept with the cursor of its source."""
+    """The encoder and the decoder of a fold's state, which is stored with the cursor of its source."""
     return msgspec.json.Encoder().encode, msgspec.json.Decoder(kind).decode
 
 
@@ -46,7 +46,7 @@ _MOST_LEVELS = 100
 
 
 class LineContext:
-    """The line that a feed is at, and the changes of all its lines so far."""
+    """The line that a feed is reading, and the changes of the lines so far."""
 
     def __init__(self, changes: Changes) -> None:
         """Begin before the first line."""
@@ -59,7 +59,7 @@ class LineContext:
         self.line_number = 0
 
     def report(self, reason: str, severity: Literal["error", "note"] = "error", json_path: str | None = None) -> None:
-        """Add a diagnostic about the line."""
+        """Add a diagnostic about the current line."""
         self.changes.diagnostics.append(
             Diagnostic(
                 offset=self.position,
@@ -72,7 +72,7 @@ class LineContext:
         )
 
     def report_replaced_bytes(self) -> None:
-        """Add a note where the line is not UTF-8: the typed decoder does not check that in fields it skips."""
+        """Add a note if the line is not UTF-8: the typed decoder does not check that in fields that it skips."""
         if self.json.isascii():
             return
         try:
@@ -85,7 +85,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def aware(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is taken as UTC. Before the year 1 and after 9999 there is no time."""
+    """The time in UTC, which is assumed if it has no zone; None if it is not within the years 1 to 9999 in UTC."""
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
@@ -93,14 +93,14 @@ def aware(moment: datetime) -> datetime:
 
 
 def names_of(kind: type[msgspec.Struct]) -> frozenset[str]:
-    """The names of a record's fields, as its JSON has them."""
+    """The names of the fields of a record type, as they are in JSON."""
     return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
 
 
 def other_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Metadata with those of a record's fields that are not known (R-C11): `{"other_fields": {…}}`, or nothing.
+    """The fields of a record that are not in `known`, as metadata (R-C11): `{"other_fields": {…}}`, or an empty dict.
 
-    Instead of what is larger than 4 KB its size is given, as for what `value_of` leaves out: the archive has it.
+    A value of more than 4 KB is replaced by `{"bytes": size}`, as `value_of` does; the archive has all of it.
     """
     others = {name: _small(value) for name, value in fields.items() if name not in known}
     found = {name: value for name, value in others.items() if value is not None}
@@ -113,7 +113,7 @@ def _small(value: Any) -> Any:
 
 
 def value_of(json: bytes | Raw) -> Any:
-    """The value of valid JSON; `{"bytes": size}` for a number that Python cannot hold or for deep nesting."""
+    """Decode valid JSON; `{"bytes": size}` for a number that Python cannot hold or for deep nesting."""
     try:
         value = msgspec.json.decode(json)
     except (msgspec.DecodeError, RecursionError):
@@ -122,7 +122,7 @@ def value_of(json: bytes | Raw) -> Any:
 
 
 def _levels(value: Any) -> int:
-    """How deep a value is nested, up to one more than may be."""
+    """How deeply a value is nested; counting stops one level above the maximum."""
     inside = [value]
     for level in range(_MOST_LEVELS + 1):
         if not inside:
@@ -138,12 +138,12 @@ def _items(value: Any) -> Iterable[Any]:
 
 
 def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:
-    """Results by the time they came; those whose time is not known last."""
+    """Results in the order of their times; those without a time come last."""
     return sorted(results, key=arrival_order)
 
 
 def keep_newest(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:
-    """Add to a window of so many entries; the key of the one that fell out, if any."""
+    """Add an entry to a dict of limited size, and return the key of the oldest entry if that was dropped for it."""
     window[key] = value
     if len(window) <= size:
         return None
@@ -156,7 +156,7 @@ RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 
 class DecodingProblem(NamedTuple):
-    """What of an object is not as it should be."""
+    """A part of a record that does not have the expected type: where it is, and what is wrong."""
 
     reason: str
     json_path: str | None
@@ -164,7 +164,7 @@ class DecodingProblem(NamedTuple):
 
 
 class LosslessDecoder(Generic[RecordT]):
-    """Decodes records, and keeps what of them is not declared: see `turnlog.agents.jsonl.JsonLines`."""
+    """Decodes records and keeps fields that their struct does not declare. See `turnlog.agents.jsonl.JsonLines`."""
 
     def __init__(self, kind: type[RecordT], complete: type[RecordT]) -> None:
         self._decode_complete = msgspec.json.Decoder(complete).decode
@@ -172,15 +172,15 @@ class LosslessDecoder(Generic[RecordT]):
         self._names = names_of(complete)
 
     def decode(self, text: bytes | msgspec.Raw) -> RecordT:
-        """A sound record; raises what `msgspec` raises for any other text."""
+        """Decode a valid record. Raises what `msgspec` raises for any other text."""
         try:
             return self._decode_complete(text)
-        # A field that is not declared is rare, so the record is decoded twice only then.
+        # Undeclared fields are rare, so a record is decoded a second time only if it has one.
         except msgspec.ValidationError:
             return self.with_others(self._decode_lenient(text), text)
 
     def with_others(self, record: RecordT, text: bytes | msgspec.Raw) -> RecordT:
-        """The record with what else its JSON says."""
+        """The record with the JSON of its undeclared fields in `others`."""
         fields = _decode_fields(clean_json(bytes(text)))
         return msgspec.structs.replace(record, others=other_fields(fields, self._names) or None)
 
@@ -189,11 +189,11 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def clean_json(text: bytes) -> bytes:
-    """JSON that the typed decoder has passed over, fit to be decoded or kept.
+    """JSON that the typed decoder has skipped, made valid UTF-8 so that it can be decoded or stored.
 
-    It checks the grammar of what it passes over, escapes included, but not that the bytes are UTF-8.
+    The decoder checks the grammar of what it skips, escapes included, but not that the bytes are UTF-8.
     """
-    # Nearly every line is ASCII, and that is quick to see.
+    # Nearly all lines are ASCII, which is quick to check.
     if text.isascii():
         return text
     try:
@@ -204,11 +204,11 @@ def clean_json(text: bytes) -> bytes:
 
 
 MISSING: Any = object()
-"""Of an object that has nothing of the shape."""
+"""Returned for a value that does not fit at all."""
 
 
 def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem]) -> Any:
-    """Decode as much of `data` as has the shape of `kind`; each field or item that has not is told and left out."""
+    """Decode as much of `data` as fits `kind`; report each field or item that does not, and leave it out."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
@@ -221,7 +221,7 @@ def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[Deco
     if item is not None and first == b"[":
         items = msgspec.json.decode(data, type=list[msgspec.Raw])
         read = [salvage(raw, item, f"{path}[{index}]", problems) for index, raw in enumerate(items)]
-        # An item of another shape keeps its place where it can: blocks and results are named by their index.
+        # An item that does not fit keeps its place if possible: blocks and results are identified by their index.
         empty = _option(item, msgspec.Struct)
         return [empty() if value is MISSING and empty else value for value in read if value is not MISSING or empty]
     problems.append(DecodingProblem(reason, path, "error"))
@@ -252,7 +252,7 @@ def _list_item(kind: Any) -> Any:
 
 
 def raw_at(record: bytes | msgspec.Raw, *path: str | int) -> msgspec.Raw:
-    """The exact JSON at a place of a record, which has this place."""
+    """The exact JSON at a path in a record, which must exist."""
     raw = msgspec.Raw(clean_json(bytes(record)))
     for step in path:
         if isinstance(step, str):

@@ -1,11 +1,11 @@
-"""The files of agents: their folders are listed, and compressed logs are unpacked.
+"""Listing the folders of agents, and unpacking compressed logs.
 
-Folders are listed in the same order everywhere and without following symbolic links. What is missing is empty. A folder
-that cannot be listed counts as empty too, and so does one that an agent's module failed on, but both are collected
-(`collect_unreadable_folders`): files in there are neither found nor deleted.
+Folders are listed in the same order on every system and without following symbolic links. A missing folder is empty. A
+folder that cannot be listed also counts as empty, and so does a home if the agent's module fails;
+`collect_unreadable_folders` collects both, so that sync does not take their files for deleted.
 
-An archive keeps a compressed log as it is. Offsets of its records are offsets in what stands inside. Such a file is
-never appended to, so it is fed whole.
+The archive keeps a compressed log as it is. Offsets of its records are offsets in the decompressed content. Such a file
+is never appended to, so it is fed whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", defaul
 
 @contextmanager
 def collect_unreadable_folders() -> Generator[dict[str, str]]:
-    """Folder -> why it could not be listed, of all folders that the body of the `with` met."""
+    """Collect the folders that cannot be listed while the body of the `with` runs: folder -> reason."""
     found: dict[str, str] = {}
     token = _unreadable.set(found)
     try:
@@ -33,14 +33,14 @@ def collect_unreadable_folders() -> Generator[dict[str, str]]:
 
 
 def folder_below(path: str, root: Path, name: str) -> str | None:
-    """The folder in `root/name` that `path` lies in; None when it lies somewhere else (R-S20)."""
+    """The folder in `root/name` that contains `path`; None if it is elsewhere (R-S20)."""
     above = f"{root}{os.sep}{name}{os.sep}"
     folder, separator, _ = path[len(above) :].partition(os.sep)
     return folder if separator and path.startswith(above) else None
 
 
 def entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name."""
+    """The entries of a folder, sorted by name."""
     try:
         with os.scandir(path) as found:
             return sorted(found, key=lambda entry: entry.name)
@@ -50,17 +50,17 @@ def entries(path: str) -> list[os.DirEntry[str]]:
 
 
 def holds_folder(home: Path, *names: str) -> bool:
-    """Whether one of these folders is in a home."""
+    """Whether a home contains one of these folders."""
     return any(stat.S_ISDIR(_mode(home / name)) for name in names)
 
 
 def holds_file(home: Path, name: str) -> bool:
-    """Whether a plain file of this name is in a home, perhaps by a link."""
+    """Whether a home contains a regular file with this name, or a link to one."""
     return stat.S_ISREG(_mode(home / name))
 
 
 def _mode(path: Path) -> int:
-    """What a path leads to; 0 when it leads nowhere or cannot be followed."""
+    """The mode of the file that a path leads to; 0 if there is none or it cannot be followed."""
     try:
         return path.stat().st_mode
     except OSError as error:
@@ -74,14 +74,14 @@ def _note(folder: str, error: OSError) -> None:
 
 
 def note_unreadable(folder: str, reason: str) -> None:
-    """Say that the content of a folder is not known, to `collect_unreadable_folders`."""
+    """Report to `collect_unreadable_folders` that the content of a folder is unknown."""
     found = _unreadable.get()
     if found is not None:
         found[folder] = reason
 
 
 def is_nameable(path: str) -> bool:
-    """Whether a path is UTF-8, as the store and JSON need it; one that is not counts as unreadable."""
+    """Whether a path is UTF-8, as the store and JSON require. A path that is not counts as unreadable."""
     if path.isascii():
         return True
     try:
@@ -93,12 +93,12 @@ def is_nameable(path: str) -> bool:
 
 
 def folders(path: str) -> Iterator[os.DirEntry[str]]:
-    """The folders in a folder, by name."""
+    """The folders in a folder, sorted by name."""
     return filter(is_folder, entries(path))
 
 
 def is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a plain file itself."""
+    """Whether an entry is a regular file and not a link."""
     try:
         return entry.is_file(follow_symlinks=False)
     except OSError:
@@ -106,7 +106,7 @@ def is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder itself."""
+    """Whether an entry is a folder and not a link."""
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
@@ -121,23 +121,23 @@ _PIECE = 1 << 16
 
 
 class Decompressed(NamedTuple):
-    """What stands inside of a file."""
+    """The content of a compressed file."""
 
     data: bytes
     problem: str | None = None
-    """Why this is not all of it."""
+    """Why the content is incomplete; None if it is complete."""
 
 
 def is_compressed(path: str) -> bool:
-    """Whether a file is compressed, by its name."""
+    """Whether a file is compressed, judged by its name."""
     return path.endswith(SUFFIX)
 
 
 def decompress(path: str, data: bytes) -> Decompressed:
-    """The content of a file: `data` itself, or what its frames of zstd hold as far as they are sound."""
+    """The content of a file: `data` itself, or as much of its zstd frames as can be decompressed."""
     if not is_compressed(path):
         return Decompressed(data)
-    # Imported here because few logs are compressed, and many are looked at.
+    # Imported here because few logs are compressed, and every sync looks at many files.
     from zstandard import ZstdDecompressor, ZstdError
 
     pieces: list[bytes] = []

@@ -47,7 +47,7 @@ from turnlog.model.message import Role
 from turnlog.model.parts import STATE_OF_STATUS, Approval, ToolState
 
 UNNAMED_CALL = "hook."
-"""Prefix of the ids that calls get here whose events have none."""
+"""Prefix of the ids that calls without one in their events get here."""
 
 _STEPS = 16
 """Positions in a millisecond."""
@@ -154,7 +154,7 @@ class HookFold:
 
 
 class HookReading:
-    """One feed: the event that is being read, and what all events have brought so far."""
+    """One feed: the current event, and the changes of the events so far."""
 
     def __init__(self, hooks: HookFormat, state: HookState) -> None:
         self.state = state
@@ -177,6 +177,7 @@ class HookReading:
                 self.changes.diagnostics.append(found)
             return
         self.event = line.event
+        # Any program may append to a spool. The time is limited, so that positions stay exact as JSON numbers.
         self._milliseconds = min(max(line.at, 0.0), 4e12)
         self.at = datetime.fromtimestamp(self._milliseconds / 1000, UTC)
         self._json, self._record = json, (offset, length)
@@ -224,6 +225,7 @@ class HookReading:
     def show_prompt(self, text: str, origin: Origin = Origin.PROMPT) -> None:
         """Add the prompt of a person, or text that the agent's harness sent as one."""
         event = self.event
+        # Agents without ids of prompts (Gemini CLI) send a timestamp, which a repeated event has too.
         name = event.prompt_id or event.turn_id or checksum(f"{event.timestamp or self._milliseconds}")
         part = TextPart(id=f"{self.external_id}:hook.prompt.{name}.0", text=text)
         self._show(f"prompt.{name}", part, origin=origin)
@@ -248,6 +250,7 @@ class HookReading:
             input=UNSET if event.tool_input is UNSET else Raw(clean_json(bytes(event.tool_input))),
             state=STATE_OF_STATUS[result.status] if result is not None else state,
             approval=Approval(approved=None) if state is ToolState.APPROVAL_REQUESTED else None,
+            # Only the event before a call knows its start; merging keeps it when the event with the result comes.
             started_at=self.at if result is None else None,
             results=() if result is None else (result,),
         )
@@ -267,7 +270,7 @@ class HookReading:
         return call_id
 
     def call_id(self) -> str | None:
-        """The id of the event's call, its own or that of an earlier event with the same input; None when unknown."""
+        """The id of the event's call, its own or that of an earlier event with the same input; None if unknown."""
         return self.event.tool_use_id or self.state.calls.get(self._call_checksum())
 
     def _call_checksum(self) -> str:
@@ -345,7 +348,7 @@ Handler = Callable[[HookReading], None]
 
 
 def checksum(text: str) -> str:
-    """16 hexadecimal digits that stand for a text, in ids of what has no id."""
+    """16 hexadecimal digits for a text, used in ids of what has none."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

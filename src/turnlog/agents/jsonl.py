@@ -1,11 +1,11 @@
-"""Records out of lines of JSON, as a log holds them after crashes, full disks, bad encodings and two writers at once.
+"""Reads records from lines of JSON, including those that crashes, full disks, bad encodings or two writers damaged.
 
-A sound line costs one split and one typed decode. Any other line takes the tolerant way, and what is wrong with it
-becomes a diagnostic with its exact place: nothing raises, and nothing is dropped without a word. What a record means
-is not known here.
+A valid line costs one split and one typed decode. Any other line is searched for records, and whatever is wrong with it
+becomes a diagnostic with its exact place. Nothing raises, and nothing is dropped silently. This module does not know
+what records mean.
 
-Text that no JSON can hold gets the representation that `turnlog.model.codec` describes: a lone surrogate and a byte
-that is not UTF-8 become U+FFFD; NaN and infinities become the strings "NaN", "Infinity", "-Infinity".
+Text that JSON cannot represent is stored as `turnlog.model.codec` describes: a lone surrogate and a byte that is not
+UTF-8 become U+FFFD; NaN and infinities become the strings "NaN", "Infinity", "-Infinity".
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from turnlog.model.codec import to_json
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for a text that is no record."""
+"""The exceptions that decoding raises for a text that is not a record."""
 
 _EDGES = b" \t\r\n\x00"
 _BOM = b"\xef\xbb\xbf"
 _LEADING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
 _SEARCH_LIMIT = 8
-"""How many times its own length a broken line is searched for sound records, so that a huge one cannot stall us."""
+"""A broken line is searched for records up to this multiple of its length, so that a huge one cannot block a sync."""
 
 _REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
 
 
 Reading: TypeAlias = tuple[RecordT, bytes, int, int, int]
-"""A record, its JSON (the bytes of the log or their repaired form), its byte offset, its length, its line's number."""
+"""A record, its JSON (the log's bytes, or repaired), its byte offset, its length, and the number of its line."""
 
 
 def count_lines(data: bytes) -> int:
-    """How many lines there are, one without its newline included."""
+    """The number of lines, counting a last one without a newline."""
     return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
 
 
 def whole_lines(head: bytes) -> bytes:
-    """The beginning of a file without a line that it cuts off; all of it where it holds no whole line."""
+    """The beginning of a file without a last line that is cut off; all of it if it contains no whole line."""
     return head[: head.rfind(b"\n") + 1] or head
 
 
 class JsonLines(Generic[RecordT]):
-    """Reads records of one struct type, whose every field has a default."""
+    """Reads records of one struct type. All fields of the struct have defaults."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class JsonLines(Generic[RecordT]):
         plausible: Callable[[RecordT], bool],
         complete: type[RecordT] | None = None,
     ) -> None:
-        """Say what a record looks like, for finding one behind the torn beginning of another.
+        """Set how records look, so that one can be found after the torn beginning of another.
 
         Args:
             kind: The struct to decode into.
-            first_keys: Names that a record's JSON may begin with.
-            plausible: Whether an object found inside a broken line is a record, not a piece of one.
-            complete: A kind of it that refuses fields it does not declare. What a record has besides, which costs
-                nothing where there is nothing, is then put into its field `others` (R-C11).
+            first_keys: Names with which a record's JSON may begin.
+            plausible: Whether an object found in a broken line is a record and not a piece of one.
+            complete: A variant of `kind` that forbids undeclared fields. A record that has some is then decoded again,
+                and they are put into its field `others` (R-C11). Other records cost nothing more.
         """
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
@@ -77,10 +77,10 @@ class JsonLines(Generic[RecordT]):
         self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')
 
     def read(self, data: bytes, offset: int, number: int, changes: Changes) -> Iterator[Reading[RecordT]]:
-        """Every record in the lines of `data`, the last of which may lack its newline.
+        """Yield all records in the lines of `data`, of which the last may lack its newline.
 
-        The first line stands at byte `offset` and has the number `number` (from 1). What could not be read is told
-        in `changes.diagnostics` and counted in `changes.counts`.
+        The first line begins at byte `offset` and has the line number `number` (from 1). `changes.diagnostics` gets
+        what could not be read, and `changes.counts` counts it.
         """
         decode = self._decode if self._known is None else self._known.decode
         # Line by line: `split` looks at every byte by itself, and all lines at once are fresh memory.
@@ -99,11 +99,11 @@ class JsonLines(Generic[RecordT]):
             number += 1
 
     def starts(self, line: bytes, position: int) -> Iterator[int]:
-        """Where in `line`, from `position` on, a record may begin."""
+        """Positions in `line`, from `position` on, where a record may begin."""
         return (match.start() for match in self._start.finditer(line, position))
 
     def decode(self, text: bytes) -> _Decoded[RecordT] | str:
-        """A record from one JSON object, repaired as far as needed, or why there is none."""
+        """Decode one JSON object, repaired if necessary; otherwise the reason why it is not a record."""
         try:
             return self._typed(text)
         except msgspec.DecodeError as error:
@@ -130,7 +130,7 @@ class JsonLines(Generic[RecordT]):
     def _repaired(self, text: bytes) -> _Decoded[RecordT] | None:
         decoded, note = _decode_text(text)
         try:
-            # Python's own decoder is far slower, but takes lone surrogates, NaN and bare control characters.
+            # Python's own decoder is far slower, but accepts lone surrogates, NaN and bare control characters.
             value = json.loads(decoded, parse_constant=str, strict=False)
             found = self._typed(bytes(to_json(value)))
         except (ValueError, RecursionError, msgspec.MsgspecError):
@@ -158,7 +158,7 @@ def _decode_text(text: bytes) -> tuple[str, str | None]:
 
 
 class _OddLine(Generic[RecordT]):
-    """A line that is not simply one sound record."""
+    """A line that is not exactly one valid record."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _OddLine(Generic[RecordT]):
         if start == end:
             self._changes.counts.blank += 1
             return
-        # Most odd lines are one record with NULs or a byte order mark around it, or with a field of another shape.
+        # Most of these lines are one record with NULs or a byte order mark around it, or with a field of another type.
         whole = self._reader.decode(self._line[start:end])
         if not isinstance(whole, str):
             yield self._accept(whole, start, end)
@@ -190,7 +190,7 @@ class _OddLine(Generic[RecordT]):
         yield from self._search(start, end, whole)
 
     def _trim(self, start: int, end: int) -> tuple[int, int]:
-        """Leave out white space, NULs and byte order marks at both ends, telling of what is not white space."""
+        """Remove white space, NULs and byte order marks from both ends; report anything but white space."""
         body = self._line[start:end]
         leading = _LEADING.match(body)
         left = leading.end() if leading else 0
@@ -203,14 +203,14 @@ class _OddLine(Generic[RecordT]):
         return start + left, start + right
 
     def _search(self, start: int, end: int, reason: str) -> Iterator[Reading[RecordT]]:
-        """Find sound records among and behind broken pieces; each piece between them is a diagnostic."""
+        """Find the valid records among broken pieces. Each piece between them becomes a diagnostic."""
         text = self._line.decode("latin-1")
         budget = _SEARCH_LIMIT * len(text)
         fragment = position = start
         while position < end and budget > 0:
             stop, cost = _object_end(text, position, end)
             budget -= cost
-            # A process that was killed leaves half a record, and the next one goes on behind it without a newline.
+            # A process that is killed leaves half a record, and the next process appends to it without a newline.
             found = self._record_in(position, stop, end) if stop else None
             if found and stop:
                 self._give_up(fragment, position, "cut off by another record")
@@ -224,7 +224,7 @@ class _OddLine(Generic[RecordT]):
 
     def _record_in(self, start: int, stop: int, end: int) -> _Decoded[RecordT] | None:
         following = self._line[stop:end].lstrip(_EDGES)
-        # What is followed by anything but another record is a piece of the broken one: a nested object.
+        # An object that is not followed by another record is nested in the broken record.
         if following and not following.startswith(b"{"):
             return None
         found = self._reader.decode(self._line[start:stop])
@@ -259,7 +259,7 @@ _scanner = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
 
 
 def _object_end(text: str, start: int, end: int) -> tuple[int | None, int]:
-    """Where the JSON value at `start` ends (None: it does not), and how many characters were looked at."""
+    """The end of the JSON value at `start` (None if it has none), and the number of characters that were read."""
     try:
         _, stop = _scanner.raw_decode(text, start)
     except json.JSONDecodeError as error:

@@ -1,9 +1,9 @@
-"""The fold of a stream that an agent prints, for agents whose streams have no ids for messages.
+"""The fold of a stream that an agent prints, for agents whose streams have no message ids.
 
-An id is made of the session and all that its run printed up to the message's first line: the same bytes give the same
-id, wherever they are kept. Such messages are not those of the log, and the log supersedes them in the store. What a
-line means is known to the agent (`PrintedFormat.read`); recognising a stream, going from line to line, the ids and the
-state between two feeds are the same for all (`PrintedFold`, `PrintedContext`).
+An id is made of the session and everything that its run printed up to the first line of the message, so the same bytes
+give the same id in any file. The messages of the log have other ids, and the log supersedes these in the store. The
+agent knows what a line means (`PrintedFormat.read`). Recognising a stream, reading line by line, ids and the state
+between two feeds are the same for all agents (`PrintedFold`, `PrintedContext`).
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from turnlog.model.merge import merge_messages
 from turnlog.model.message import Role
 
 _LONG_AGO = 1 << 53
-"""What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
+"""Subtracted from the positions of session facts: those of any log win, and those of a later run win over an earlier
+one."""
 
 _RUNS = 16
 
 
 class PrintedMessage(msgspec.Struct, array_like=True):
-    """A message that may go on in a later line."""
+    """A message that a later line may continue."""
 
     id: str
     position: int
@@ -54,33 +55,33 @@ class PrintedMessage(msgspec.Struct, array_like=True):
     answered: bool = False
     """One of its calls has ended."""
     called: bool = False
-    """It has a call that the agent ran."""
+    """It has a call that the agent ran itself."""
 
     def next_part(self) -> str:
-        """The id of one more part."""
+        """A new part id."""
         self.parts += 1
         return f"{self.id}.{self.parts - 1}"
 
 
 class PrintedState(msgspec.Struct):
-    """What is remembered of a stream between two feeds, whoever printed it."""
+    """What the fold of any printed stream remembers between two feeds."""
 
     lines: int = 0
     session: str | None = None
-    """External id of the session that is being printed."""
+    """External id of the session whose output is being read."""
     runs: dict[str, int] = {}
-    """Session -> how many of its runs began in this stream."""
+    """Session -> number of its runs in this stream."""
     chain: str = ""
-    """Checksum of what the run has printed so far."""
+    """Checksum of everything that the run has printed so far."""
     moment: int = 0
-    """The latest time seen, in Unix milliseconds."""
+    """The latest time so far, in Unix milliseconds."""
     turn: int = 0
     step: int = 0
     leaf: str | None = None
 
 
 class PrintedContext(LineContext):
-    """One feed: the line that is being read, and what all lines have brought so far."""
+    """One feed: the current line, and the changes of the lines so far."""
 
     def __init__(self, agent: str, state: PrintedState, changes: Changes) -> None:
         super().__init__(changes)
@@ -93,14 +94,14 @@ class PrintedContext(LineContext):
     # -- the line and its session
 
     def enter(self, json: bytes, position: int, length: int, line_number: int, at: datetime | None) -> None:
-        """Go on to a line."""
+        """Make a line the current one."""
         self.json, self.position, self.length, self.line_number = json, position, length, line_number
         self.at = None if at is None else aware(at)
         state = self.state
         if state.session is None:
-            # A stream that lost its beginning: its first line names the session.
+            # The stream lost its beginning: the first line identifies the session.
             state.session = f"stream-{hashlib.sha256(json).hexdigest()[:16]}"
-        # Ids must not depend on where the stream is kept, nor on other runs in the file.
+        # Ids must not depend on the name of the file, or on other runs in it.
         state.chain = _checksum(state.chain, json)
         change = self.session
         if self.at is not None:
@@ -116,7 +117,7 @@ class PrintedContext(LineContext):
         state.runs[external_id] = number
         if len(state.runs) > _RUNS:
             del state.runs[next(iter(state.runs))]
-        # A run that resumes the session goes on counting its turns; another session begins anew.
+        # A run that resumes the session continues its turn numbers; another session begins at 0.
         if state.session != external_id:
             state.turn, state.step, state.leaf = 0, 0, None
         state.session = external_id
@@ -124,33 +125,33 @@ class PrintedContext(LineContext):
 
     @property
     def external_id(self) -> str:
-        """The session's own id."""
+        """The agent's own id of the session."""
         return self.state.session or ""
 
     @property
     def session_id(self) -> str:
-        """The session's id."""
+        """The id of the session in the model."""
         return f"{self._agent}:{self.external_id.replace('/', '_')}"
 
     @property
     def session(self) -> SessionChange:
-        """What this feed learned about the session."""
+        """The session's change in this feed."""
         return self.changes.sessions.setdefault(self.session_id, SessionChange(session_id=self.session_id))
 
     # -- messages
 
     def begin_turn(self) -> None:
-        """What follows is another turn."""
+        """Begin another turn."""
         self.state.turn += 1
         self.state.step = 0
 
     def begin_answer(self, requested_model: str | None = None) -> PrintedMessage:
-        """A message of the model, which follows the one before."""
+        """Begin a message of the model, which follows the newest message."""
         self.state.step += 1
         return self._begin(PrintedMessage("", 0, None, None, self.state.step, requested_model=requested_model))
 
     def begin_prompt(self) -> PrintedMessage:
-        """What somebody asked: it begins a turn."""
+        """Add a prompt, which begins a turn."""
         self.begin_turn()
         return self._begin(PrintedMessage("", 0, None, None, None, "user", Origin.PROMPT))
 
@@ -162,14 +163,14 @@ class PrintedContext(LineContext):
         return message
 
     def show(self, message: PrintedMessage, part: Part, result_id: str | None = None) -> None:
-        """The line tells this of a message; `result_id` names the result that it brings."""
+        """Add what the line says about a message. `result_id` is the id of the result that it contains."""
         reading = Message(
             id=message.id,
             role=message.role,
             parts=(part,),
             origin=message.origin,
             requested_model=message.requested_model,
-            # A result comes later than its call and must not move the start of the message.
+            # A result comes after its call and must not change the time at which the message began.
             created_at=self.at if result_id is None else None,
         )
         known = self._drafts.get(message.id)
@@ -181,7 +182,7 @@ class PrintedContext(LineContext):
             refs.append(ref)
 
     def finish(self) -> Changes:
-        """All that this feed brought."""
+        """The changes of this feed."""
         for message, session_id, whole in self._drafts.values():
             placement = Placement(
                 session_id=session_id,
@@ -198,13 +199,13 @@ class PrintedContext(LineContext):
     # -- events and diagnostics
 
     def add_event(self, event: HistoryEvent) -> None:
-        """Put an event where the line stands."""
+        """Add an event at the position of the line."""
         self.changes.events.append(
             EventChange(session_id=self.session_id, event=event, record=(self.position, self.length))
         )
 
     def add_error(self, text: str, kind: str | None) -> None:
-        """Something that failed outside of any call."""
+        """Add an error that is not the failure of a call."""
         self.add_event(
             ErrorEvent(
                 id=f"{self.own_id()}:error", position=self.position, created_at=self.at, error_text=text, kind=kind
@@ -212,12 +213,12 @@ class PrintedContext(LineContext):
         )
 
     def add_fact(self, kind: str, data: Raw | UnsetType = UNSET) -> None:
-        """A line that says something about the run."""
+        """Add the line as a fact about the run."""
         event = RunMetadataEvent(id=self.own_id(), position=self.position, created_at=self.at, kind=kind, data=data)
         self.add_event(event)
 
     def add_record(self, kind: str, *, known: bool) -> None:
-        """A line that becomes nothing else."""
+        """Add the line as an event of its own, because it becomes nothing else."""
         data = Raw(clean_json(self.json)) if len(self.json) <= LARGEST_EVENT_RECORD else UNSET
         event = RecordEvent(
             id=self.own_id(), position=self.position, created_at=self.at, kind=kind, known=known, data=data
@@ -225,7 +226,7 @@ class PrintedContext(LineContext):
         self.add_event(event)
 
     def own_id(self) -> str:
-        """An id for what has none: made of all that was printed up to it."""
+        """An id for something without one, made of everything printed so far."""
         return f"{self.external_id}@{self.state.chain}"
 
 
@@ -234,13 +235,13 @@ def _checksum(chain: str, json: bytes) -> str:
 
 
 def kept_fields(fields: dict[str, Raw], names: tuple[str, ...]) -> Raw | UnsetType:
-    """Those of the fields that are named, as exact JSON; UNSET when there is none."""
+    """The named fields as exact JSON; UNSET if the record has none of them."""
     kept = [b'"%s":%s' % (name.encode(), bytes(fields[name])) for name in names if name in fields]
     return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET
 
 
 class PrintedRunState(msgspec.Struct):
-    """What a fold of a printed stream remembers. Each agent adds its own."""
+    """What the fold of a printed stream remembers. Each agent adds its own fields."""
 
     printed: PrintedState = msgspec.field(default_factory=PrintedState)
 
@@ -255,26 +256,26 @@ def _hold_nothing(state: PrintedRunState, line: msgspec.Struct, json: bytes, pos
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedFormat(Generic[LineT, StateT]):
-    """A form of stream that an agent prints."""
+    """A format of stream that an agent prints."""
 
     agent: str
     lines: JsonLines[LineT]
     state: type[StateT]
     is_ours: Callable[[LineT], bool]
-    """Whether a line can be nobody else's: one of them is enough to recognise a stream."""
+    """Whether only this agent writes such a line: one of them identifies the stream."""
     session_of: Callable[[StateT, LineT, bytes], str | None]
-    """External id of the session of which a line begins a run, given the line's JSON too; None when it begins none."""
+    """The external id of the session whose run begins with this line and JSON; None if no run begins."""
     begin_run: Callable[[StateT, LineT], None]
-    """Forget what was of the run before."""
+    """Forget what belongs to the run before."""
     hold: Callable[[StateT, LineT, bytes, int], bool] = _hold_nothing
-    """Whether a line waits for the next one, which tells its session; it is given with its JSON and position."""
+    """Whether to keep this line (with its JSON and position) until the next one, which names its session."""
     time_of: Callable[[LineT], datetime | None]
     read: Callable[[StateT, PrintedContext, LineT], None]
-    """Tell what a line says."""
+    """Read a line."""
 
 
 def detect_printed(form: PrintedFormat[LineT, StateT], path: Path, head: bytes) -> Detection | None:
-    """Whether a file begins as such a stream does; None when it does not. No line names a version."""
+    """Detect whether a file begins like such a stream; None if it does not. No line has a version."""
     lines = form.lines.read(whole_lines(head), 0, 1, Changes())
     if not any(form.is_ours(line) for line, *_ in lines):
         return None

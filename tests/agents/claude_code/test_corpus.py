@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.claude_files import AGENT, DATA, SESSION, Gathered, calls_of, gather, read, sources
+from support.claude_files import AGENT, DATA, SESSION, calls_of, read, sources
+from support.log_splits import assert_pieces_agree, data_of
 from support.profiles import examples
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes
 from turnlog.model import Message, Origin, ReasoningPart, RecordEvent, TextPart, ToolCallPart, ToolState, UnknownPart
 from turnlog.model.usage import sum_usage
 
@@ -37,10 +37,6 @@ KILLED = {"toolu_s1", "toolu_s2", "toolu_s5", "toolu_taskC", "toolu_w1", "toolu_
 
 def logs(*folder: str) -> list[Source]:
     return [source for source in sources(*folder) if source.kind in LOGS]
-
-
-def data_of(source: Source) -> bytes:
-    return Path(source.path).read_bytes()
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids="/".join)
@@ -265,43 +261,16 @@ def test_tokens_are_counted_once(case: str) -> None:
 PIECES = [source for folder in FOLDERS for source in logs(*folder) if data_of(source).count(b"\n") > 3]
 
 
-def feed_in_pieces(source: Source, cuts: Iterable[int]) -> tuple[list[Changes], bytes]:
-    """Feed lines up to each cut (a number of lines), through a saved state each time."""
-    all_lines = data_of(source).splitlines(keepends=True)
-    changes: list[Changes] = []
-    state: bytes | None = None
-    offset = start = 0
-    for cut in (*sorted(cuts), len(all_lines)):
-        piece = b"".join(all_lines[start:cut])
-        fold = AGENT.fold(source, state)
-        changes.append(fold.feed(piece, offset))
-        state = fold.state()
-        offset, start = offset + len(piece), cut
-    assert state is not None
-    return changes, state
-
-
-def read_whole(source: Source) -> tuple[Gathered, bytes]:
-    fold = AGENT.fold(source)
-    return gather(fold.feed(data_of(source), 0)), fold.state()
-
-
 @settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from(PIECES), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_any_split_gives_the_same_history_and_state(source: Source, count: int, chance: random.Random) -> None:
-    whole, state = read_whole(source)
     length = data_of(source).count(b"\n")
-    changes, state_in_pieces = feed_in_pieces(source, [chance.randint(0, length) for _ in range(count)])
-    assert gather(*changes).as_json() == whole.as_json()
-    assert state_in_pieces == state
+    assert_pieces_agree(AGENT, source, [chance.randint(0, length) for _ in range(count)])
 
 
 @pytest.mark.parametrize("source", PIECES[::4], ids=lambda source: source.path[-45:])
 def test_line_by_line_gives_the_same_history_and_state(source: Source) -> None:
-    whole, state = read_whole(source)
-    changes, state_in_pieces = feed_in_pieces(source, range(data_of(source).count(b"\n")))
-    assert gather(*changes).as_json() == whole.as_json()
-    assert state_in_pieces == state
+    assert_pieces_agree(AGENT, source, range(data_of(source).count(b"\n")))
 
 
 @pytest.mark.parametrize("folder", FOLDERS[::3], ids="/".join)

@@ -1,4 +1,4 @@
-"""Claude Code: where its logs lie, how they are read, and how it is run (`docs/formats/claude-code.md`).
+"""Claude Code: where its logs are, how they are read, and how it is run (`docs/formats/claude-code.md`).
 
 What reads its logs is imported when there is something to read.
 """
@@ -142,7 +142,7 @@ class ClaudeCode(Agent):
         return ClaudeCodeFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-        """`toolUseResult` of the record that brought the call's result; None when that record has none."""
+        """`toolUseResult` of the record that contains the call's result; None if that record has none."""
         from turnlog.agents.claude_code.tool_results import structured_result
 
         return structured_result(record, tool_call_id)

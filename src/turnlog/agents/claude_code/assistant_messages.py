@@ -30,12 +30,12 @@ from turnlog.model import Part
 
 
 def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
-    """Read an `assistant` record. Records of one message are joined by its id, whatever stands between them."""
+    """Read an `assistant` record. Records of one message are joined by its id, whatever records come between them."""
     message = record.message
     if message is None:
         add_malformed_record(context, record)
         return
-    # No interrupt record came, so the calls were denied: after Escape it stands before anything else.
+    # No interrupt record came, so the calls were denied: after Escape it is the very next record.
     if context.state.deferred_rejections:
         settle_rejections(context)
     session = context.session_of(record)
@@ -53,7 +53,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     if record.requested_model is not None:
         # Versions that write this also write who decided on a call.
         context.state.logs_decisions = True
-    # Each record of a copy says where it is from: `requestSessionId` stands on assistant records alone.
+    # Each record of a copy says where it is from: only assistant records have `requestSessionId`.
     draft.copied_from = context.copied_from(record)
     _add_blocks(context, draft, record, message)
     context.changes.counts.messages += 1
@@ -73,7 +73,7 @@ def _begin_or_reopen(
 def _place_message(
     context: ClaudeContext, message_id: str, record: ClaudeRecord, message: ApiMessage, session: SessionContext
 ) -> ClaudePendingMessage:
-    """The place of a new message. A model call is a step; a message that Claude Code itself wrote is none."""
+    """The place of a new message. A model call is a step; a message that Claude Code itself wrote is not."""
     state = session.state
     note_early_reply(context, record, session)
     parent, _ = context.attach(record, session)
@@ -87,8 +87,8 @@ def _place_message(
     is_copy = context.reads_copy and record.api_block_index is None
     place = ClaudePendingMessage(context.position, parent, state.turn or None, step, is_copy=is_copy)
     forgotten = context.state.remember_message(message_id, place)
-    # Blocks of a forgotten message are numbered anew, so it must not go on in the same draft: the same bytes split
-    # otherwise would not have it.
+    # Blocks of a forgotten message are numbered from 0 again, so it must not continue in the same draft: with another
+    # split of the same bytes it would not.
     if forgotten is not None:
         context.drafts.pop(forgotten, None)
     context.advance(record, session, message_id, None)
@@ -117,12 +117,12 @@ def _add_blocks(context: ClaudeContext, draft: ClaudeMessageDraft, record: Claud
     content = message.content
     if isinstance(content, str):
         content = [ContentBlock(type="text", text=content)]
-    # A stream's `message_start` and `message_delta` bring counts and no block.
+    # A stream's `message_start` and `message_delta` have counts and no block.
     if not content:
         draft.records.append((context.position, context.length, None))
         return
     for index, block in enumerate(content):
-        # `web_search_tool_result` and its kin stand in the assistant message itself, not in a user record.
+        # `web_search_tool_result` and similar blocks are in the assistant message itself, not in a user record.
         if block.tool_use_id is not None and block.type.endswith("tool_result"):
             add_server_result(context, draft, record, block, index)
             continue
@@ -215,7 +215,7 @@ def _reopen_call(
 
 
 def _prompt_key(call: ClaudeCallDraft) -> int | None:
-    """The key of the prompt in a subagent call's input; None when there is none."""
+    """The key of the prompt in a subagent call's input; None if there is none."""
     if call.input is UNSET:
         return None
     try:

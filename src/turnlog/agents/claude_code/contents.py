@@ -1,4 +1,4 @@
-"""What stands inside of records: blocks -> parts, token counts -> usage, and what the words of a tool's result mean.
+"""The contents of records: blocks -> parts, token counts -> usage, and the meaning of texts in results.
 
 A block of an unknown type keeps its exact JSON.
 """
@@ -156,7 +156,7 @@ def _file_part(block: ContentBlock, part_id: str | None) -> FilePart | None:
 
 
 def from_base64(text: str) -> bytes | None:
-    """The bytes of a Base64 text; None when it is cut off or not Base64."""
+    """The bytes of a Base64 text; None if it is cut off or not Base64."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -207,7 +207,7 @@ def _cache_writes(wire: ApiUsage) -> tuple[int | None, int | None, int | None]:
 def _outputs(wire: ApiUsage) -> tuple[int | None, int | None]:
     details, output = wire.output_tokens_details, wire.output_tokens
     thinking = details.thinking_tokens if details else None
-    # Before 2.1.2x nothing tells the thinking from the output, which contains it.
+    # Before 2.1.2x the output contains the thinking, and nothing separates them.
     if thinking is None or output is None:
         return output, thinking
     return max(output - thinking, 0), thinking
@@ -349,7 +349,7 @@ def exit_code_of(text: str) -> int | None:
 
 
 def duration_of(facts: ResultFacts) -> int | None:
-    """Milliseconds that the tool ran; None when its result does not say."""
+    """Milliseconds that the tool ran; None if its result does not say."""
     # Subagents have `totalDurationMs`, WebSearch `durationSeconds`, some other tools `durationMs`.
     value, factor = facts.total_duration_ms, 1
     if value is None:
@@ -383,11 +383,11 @@ class SpilledOutput(NamedTuple):
 
     session: str
     name: str | None
-    """File name; None when the path is not in a session's `tool-results` folder."""
+    """File name; None if the path is not in a session's `tool-results` folder."""
 
 
 def spilled_output_of(text: str) -> SpilledOutput | None:
-    """Where the whole output is, when `text` is only its preview; None when it is all."""
+    """Where the whole output is, when `text` is only its preview; None if it is all."""
     match = _SPILL.match(text)
     if match is None:
         return None

@@ -60,7 +60,8 @@ class ClaudeCodeFold:
         if self._source.session_id is not None:
             # The path wins over the records: a copy may keep the `sessionId` of its original.
             return self._source.session_id.removeprefix(f"{NAME}:")
-        # 2.0 puts a subagent's file beside the sessions, and a log may lie anywhere: then the records say whose it is.
+        # 2.0 has a subagent's file next to the sessions, and a log may be in any folder: then the records name the
+        # session.
         if self._state.session is None:
             self._state.session = _session_named_in(data, agent_id_in(self._source.path))
         return self._state.session or Path(self._source.path).stem
@@ -284,7 +285,7 @@ _BEFORE_FIRST_RECORD = "00000000-0000-0000-0000-000000000000"
 
 
 def read_session_fact(context: ClaudeContext, record: ClaudeRecord) -> None:
-    """Read a fact about the session, which stands outside the chain, or a record of an unknown kind."""
+    """Read a fact about the session, which is not part of the chain, or a record of an unknown kind."""
     if record.uuid is not None:
         if context.is_known(record):
             return
@@ -306,11 +307,11 @@ def _read_leaf(context: ClaudeContext, record: ClaudeRecord, session: SessionCon
     state, leaf = session.state, record.leaf_uuid
     branched, state.branched = state.branched, False
     if leaf == _BEFORE_FIRST_RECORD:
-        # All messages are rewound. Right after a branch began, the zeros stand for that branch instead.
+        # All messages are rewound. Right after a branch began, the zeros mean that branch instead.
         if record.explicit and not branched:
             session.named_leaf, session.change.has_branches = "", True
         return
-    # The record is written with a delay and may name a record before or behind the newest. So it counts only when it
+    # The record is written with a delay and may name a record before or after the newest. So it counts only when it
     # names an older message than the two newest.
     node = context.state.nodes.get(leaf) if leaf is not None else None
     if node is not None and node not in (state.leaf, state.anchor):

@@ -139,7 +139,7 @@ class ClaudeContext(LineContext):
             self.changes.links.append(link)
 
     def copied_from(self, record: ClaudeRecord) -> str | None:
-        """External id of the session that a record was copied from; None when it is this session's own.
+        """External id of the session that a record was copied from; None if it is this session's own.
 
         `/branch` writes `forkedFrom`. Other copies name their session as that of the request, or keep its `sessionId`.
         """
@@ -206,7 +206,7 @@ class ClaudeContext(LineContext):
         node = self.parent_node(record, session)
         if state.leaf is None or node == state.leaf:
             return node, False
-        # Only injected context stands between anchor and leaf. Its parent is a result as often as it is the parent of
+        # Only injected context comes between anchor and leaf. Its parent is a result as often as it is the parent of
         # what follows, so two children of the anchor are one branch.
         if node == state.anchor:
             return state.leaf, False
@@ -224,7 +224,7 @@ class ClaudeContext(LineContext):
     def advance(self, record: ClaudeRecord, session: SessionContext, message_id: str, origin: Origin | None) -> None:
         """Make a message that was added the newest of its session. `origin` is None for an assistant message."""
         state = session.state
-        # The summary is the first message behind a `compact_boundary`.
+        # The summary is the first message after a `compact_boundary`.
         if self.state.compaction is not None:
             self.finish_compaction(message_id if origin is Origin.COMPACTION else None)
         state.leaf = message_id
@@ -264,7 +264,7 @@ class ClaudeContext(LineContext):
 
     def add_event(self, event: HistoryEvent, record: ClaudeRecord, session: SessionContext) -> EventChange:
         """Add the event that a record is, at the record's place in the chain."""
-        # Records without a `uuid` (titles, costs, the leaf) stand outside the chain: nothing names them as parent.
+        # Records without a `uuid` (titles, costs, the leaf) are not part of the chain: nothing names them as parent.
         node = self.parent_node(record, session) if record.uuid is not None else ROOT
         change = EventChange(
             session_id=session.id,

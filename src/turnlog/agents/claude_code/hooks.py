@@ -1,6 +1,6 @@
-"""What Claude Code's hooks say (recorded with 2.1.329).
+"""Claude Code's hook events (recorded with 2.1.329).
 
-`MessageDisplay` brings an answer line by line while it is printed, which the log has only when a block has ended.
+`MessageDisplay` has an answer line by line while it is printed. The log has it only when a block has ended.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NOTIFICATION = "<task-notification>"
 
 
 def _read_prompt(reading: HookReading) -> None:
-    """Also what tells the model that a subagent in the background has ended comes as a prompt."""
-    # `UserPromptSubmit` is fired for them too, so a turn would begin that nobody asked for.
+    """Read a prompt. The report of a background subagent also arrives as one."""
+    # `UserPromptSubmit` is fired for those reports too; taken as a prompt, it would begin a turn that nobody asked for.
     if reading.event.prompt and reading.event.prompt.startswith(_NOTIFICATION):
         reading.show_prompt(reading.event.prompt, Origin.NOTIFICATION)
     else:

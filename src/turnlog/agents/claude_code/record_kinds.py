@@ -140,7 +140,7 @@ INJECTED = (
     "workflow_keyword_request",
     "workflow_size_guideline_change",
 )
-"""Types of attachments that the model gets. One whose text is not in the log becomes an event."""
+"""Types of attachments that the model sees. One whose text is not in the log becomes an event."""
 
 LOG_ONLY = (
     "advisor_stripped",

@@ -1,4 +1,4 @@
-"""Where Claude Code's files lie, and the small ones that are read as a whole.
+"""Where Claude Code's files are, and the small ones that are read as a whole.
 
 Sessions, subagents in three layouts, sidecars (a subagent's `meta.json`, a title, the files of a workflow), spilled
 outputs. Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever
@@ -32,7 +32,7 @@ def session_id(external: str) -> str:
     return f"{NAME}:{external.replace('/', '_')}"
 
 
-# -- where files lie
+# -- where files are
 
 _AGENT_FILE = re.compile(r"agent-(?P<id>[^/]+?)\.(?P<ending>jsonl|meta\.json)")
 
@@ -61,7 +61,7 @@ def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
     for entry in entries(folder.path):
         if is_file(entry):
             yield from _matching(entry, source_in_session_folder, root)
-        # 2.1 and later; 2.0 has the files beside the session, up to 1.0 they are in its log.
+        # 2.1 and later; 2.0 has the files next to the session, up to 1.0 they are in its log.
         elif is_folder(entry) and entry.name == "subagents":
             yield from _subagents(entry.path, folder.name, root, _MOST_NESTED)
         elif is_folder(entry) and entry.name == "tool-results":
@@ -91,9 +91,9 @@ def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Sou
 
 
 def source_of(path: Path, root: Path | None = None) -> Source | None:
-    """What the file at `path` is by its place and name; None when it is not Claude Code's. It is not opened."""
+    """What the file at `path` is by its place and name; None if it is not Claude Code's. It is not opened."""
     absolute = path.absolute()
-    # A file that the user names may lie in a copy of a home: whatever has a folder `projects`.
+    # A file that the user names may be in a copy of a home: any folder that contains `projects`.
     root = root or next((folder.parent for folder in absolute.parents if folder.name == "projects"), absolute.parent)
     parents = [folder.name for folder in absolute.parents]
     if "subagents" in parents[:_MOST_NESTED]:
@@ -106,7 +106,7 @@ def source_of(path: Path, root: Path | None = None) -> Source | None:
         return _source(place, root, SourceKind.SIDECAR, of_workflows[1])
     found = source_in_session_folder(place, root) or source_in_project(place, root)
     if found is not None and "projects" not in parents and not _UUID.fullmatch(absolute.stem):
-        # Copied somewhere else under another name: only the records name the session.
+        # Copied elsewhere under another name: only the records name the session.
         return msgspec.structs.replace(found, session_id=None)
     return found
 
@@ -129,7 +129,7 @@ def source_in_session_folder(path: str, root: Path) -> Source | None:
 
 
 def subagent_source(path: str, parent: str, root: Path) -> Source | None:
-    """The source of a file below the `subagents` folder of the session `parent`; None when it is none."""
+    """The source of a file below the `subagents` folder of the session `parent`; None if it is not one."""
     match = _AGENT_FILE.fullmatch(path.rpartition(os.sep)[2])
     if match is None:
         is_journal = path.endswith(f"{os.sep}{_JOURNAL}") and run_in(path) is not None
@@ -139,13 +139,13 @@ def subagent_source(path: str, parent: str, root: Path) -> Source | None:
 
 
 def agent_id_in(path: str) -> str | None:
-    """The subagent's id in a file's name; None when there is none."""
+    """The subagent's id in a file's name; None if there is none."""
     match = _AGENT_FILE.fullmatch(PurePath(path).name)
     return match["id"] if match else None
 
 
 def run_in(path: str) -> str | None:
-    """The id of the workflow's run in the path of a subagent or journal; None when it belongs to none."""
+    """The id of the workflow's run in the path of a subagent or journal; None if it belongs to none."""
     parts = PurePath(path).parts
     return parts[-2] if len(parts) > 2 and parts[-3] == "workflows" else None
 

@@ -119,7 +119,7 @@ class ClaudePendingCall(msgspec.Struct, array_like=True):
 
 
 class EarlyReplies(msgspec.Struct, array_like=True):
-    """Assistant messages that stand before their prompt in the log, because the model replied before it was written."""
+    """Assistant messages before their prompt in the log, because the model replied before the prompt was written."""
 
     position: int
     at: datetime
@@ -141,14 +141,15 @@ class ClaudeSessionState(msgspec.Struct):
     """Id of the newest message that Claude Code did not inject."""
     titled: bool = False
     opening: str = ""
-    """The newest command or message of another agent, while the model has replied to none. The one that it replies to
-    first titles a session that has no prompt: `/clear` and its kin, which the model never sees, would say nothing."""
+    """The newest command or message of another agent to which the model has not replied. The one to which it replies
+    first titles a session without a prompt: `/clear` and similar commands, which the model never sees, would say
+    nothing."""
     opened: bool = False
     """The model has replied."""
     warm_up: bool = False
     """A session of 2.0.x that only filled the cache."""
     prompted_at: datetime | None = msgspec.field(name="said_at", default=None)
-    """Time of the anchor when it is a prompt; None when the model wrote it."""
+    """Time of the anchor when it is a prompt; None if the model wrote it."""
     prompted_by_command: bool = msgspec.field(name="commanded", default=False)
     """That prompt was a command."""
     branched: bool = False
@@ -161,7 +162,7 @@ class ClaudeSessionState(msgspec.Struct):
 
 
 class DeferredRejection(msgspec.Struct, array_like=True):
-    """A result with the words of a rejection. A later record tells whether the user denied the call or aborted it."""
+    """A result with the words of a rejection. A later record decides whether the user denied the call or aborted it."""
 
     session_id: str
     tool_call_id: str
@@ -239,7 +240,7 @@ class ClaudeState(msgspec.Struct):
         keep_newest(self.tasks, task_id, call_id, _MOST_CALLS)
 
     def child(self, session_id: str) -> ClaudeSessionState:
-        """The state of another session in this file, new when there is none yet."""
+        """The state of another session in this file, new if there is none yet."""
         state = self.children.get(session_id)
         if state is None:
             state = ClaudeSessionState()
@@ -350,7 +351,7 @@ class ClaudeMessageDraft:
             self.others = join_mappings(self.others, record.others)
 
     def _usage(self) -> Usage | None:
-        """The usage of the model call; None when no line has counts.
+        """The usage of the model call; None if no line has counts.
 
         Every line of a message repeats the counts. Lines with a stop reason have the final ones and overrule the
         others; among lines of the same kind the larger count wins.
@@ -393,7 +394,7 @@ class ClaudeMessageDraft:
         """The message as this feed knows it. The draft cannot be used afterwards."""
         # A draft and its calls refer to each other. Emptying `parts` frees them without the garbage collector.
         parts, self.parts = self.parts, {}
-        # Since 2.1.28x `apiBlockIndex` numbers blocks, and lines may stand in another order than that.
+        # Since 2.1.28x `apiBlockIndex` numbers blocks, and lines may be in another order.
         numbers = list(parts)
         if numbers != sorted(numbers):
             parts = dict(sorted(parts.items()))
@@ -438,7 +439,7 @@ class ClaudeMessageDraft:
             return "error"
         if self.synthetic:
             return None
-        # `isAbortedMidStream` stands on what had come before Escape, which has no stop reason.
+        # `isAbortedMidStream` marks what had arrived before Escape, which has no stop reason.
         if self.aborted and self.raw_stop_reason is None:
             return "aborted"
         return STOP_REASONS.get(self.raw_stop_reason) if self.raw_stop_reason is not None else None

@@ -155,7 +155,7 @@ def _without_part_ids(change: MessageChange) -> MessageChange:
 
 
 def detect_stream(path: Path, head: bytes) -> Detection | None:
-    """Whether a file is a stream, or input for `--input-format stream-json`; None when it is neither."""
+    """Whether a file is a stream, or input for `--input-format stream-json`; None if it is neither."""
     records = [record for record, *_ in read_stream_lines(whole_lines(head), 0, 1, Changes())]
     if not any(_is_streamed(record) for record in records) and not _are_prompt_lines(records):
         return None

@@ -1,12 +1,12 @@
 """Results of tool calls, and when they are emitted.
 
-A result stands in a user record, in the assistant message itself when the provider ran the tool, or in the later report
-of a background task.
+A result is in a user record, in the assistant message itself if the provider ran the tool, or in the later report of a
+background task.
 
 Up to about 2.1.290 the result of a call that the user denied and that of a call which Escape aborted have the same
-words. Only the interrupt record after them tells: it names the message whose tool was running (`interruptedMessageId`,
-since 2.1.150), and none when the permission request was still open. So such results are deferred until the next record
-that decides it.
+words. Only the interrupt record after them distinguishes the two: it names the message whose tool was running
+(`interruptedMessageId`, since 2.1.150), and none if the permission request was still open. So such results are deferred
+until the next record that decides it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _place_result(
     node = nodes.get(parent) if isinstance(parent, str) else None
     if node is None:
         node = message_id or (unresolved_node(parent) if isinstance(parent, str) else ROOT)
-    # A prompt that was sent while the calls ran stands before their results, but the conversation goes on after it.
+    # A prompt that was sent while the calls ran comes before their results, but the conversation continues after it.
     overtaken = session.state.prompt_during_calls
     if overtaken is not None and node == overtaken[0]:
         node = overtaken[1]
@@ -129,7 +129,7 @@ def _result_of(
         preliminary=facts is not None and _is_launch(facts),
         completed_at=record.timestamp,
         duration_ms=duration_of(facts) if facts is not None else None,
-        # The text behind the tag is only a preview.
+        # The text after the tag is only a preview.
         spilled_to=_spill_in(context, text, copied_from) if text.startswith("<persisted-output>") else None,
         metadata=_result_metadata(facts) if facts is not None else {},
     )
@@ -256,7 +256,7 @@ def settle_rejections(context: ClaudeContext, interrupted: str | None = None) ->
 
 
 def defer_rejection(context: ClaudeContext, change: ResultChange) -> None:
-    """Keep the result of a rejected call until a later record tells whether the tool was running."""
+    """Keep the result of a rejected call until a later record shows whether the tool was running."""
     context.state.deferred_rejections.append(
         DeferredRejection(
             session_id=change.session_id,
@@ -383,7 +383,7 @@ def unescaped(text: str) -> str:
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """`toolUseResult` of a record that has the call's result; None when the record has none.
+    """`toolUseResult` of a record that has the call's result; None if the record has none.
 
     In a stream it is `tool_use_result`. A `progress` record holds it in its copy of a record. A record with several
     results has one `toolUseResult`, that of the first result.

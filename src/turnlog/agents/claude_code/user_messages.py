@@ -50,7 +50,7 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     results = [(index, block) for index, block in enumerate(items) if block.tool_use_id is not None]
     if results:
         _read_results(context, record, session, items, results)
-    # The words of an interrupt stand where a prompt would, and must not begin a turn.
+    # The words of an interrupt are where a prompt would be, but must not begin a turn.
     elif not _read_interrupt(context, record, session, content):
         # Another prompt than the interrupt's: the rejected calls were denied.
         settle_rejections(context)
@@ -100,7 +100,7 @@ def add_interrupt(context: ClaudeContext, record: ClaudeRecord, session: Session
 
 
 def _origin_by_flags(record: ClaudeRecord) -> Origin | None:
-    """The origin by a record's flags; None when only its text can tell."""
+    """The origin by a record's flags; None if only its text decides."""
     if record.is_compact_summary:
         return Origin.COMPACTION
     kind = record.origin.kind if record.origin else None
@@ -127,14 +127,14 @@ def add_message(
         origin = _origin_in_session(context, record, session, _origin_of(parts, user_text), user_text)
     if record.permission_mode is not None:
         context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
-    # 2.1.120 to 2.1.300 write the first prompt behind a quick reply: see `fold_context`.
+    # 2.1.120 to 2.1.300 write the first prompt after a quick reply: see `fold_context`.
     comes_before_replies = precedes_early_replies(record, session)
     is_first = session.state.leaf is None
     if comes_before_replies:
         parent, branches = context.parent_node(record, session), False
     else:
         parent, branches = context.attach(record, session)
-    # The replies stand in the log already, so no call of theirs may be aborted and no step be counted anew.
+    # The replies are in the log already, so none of their calls may be aborted and no step counted again.
     if origin in TURN_ORIGINS and comes_before_replies:
         _begin_turn_of_early_replies(record, session, user_text, origin)
     elif origin in TURN_ORIGINS:
@@ -170,7 +170,7 @@ def add_message(
 def _origin_in_session(
     context: ClaudeContext, record: ClaudeRecord, session: SessionContext, origin: Origin, user_text: str
 ) -> Origin:
-    """The origin that a text has where it stands, given the origin by its words."""
+    """The origin of a text in its place, given the origin by its words."""
     if context.is_subagent or record.is_sidechain:
         # Another agent of the team may have started this one.
         is_request = session.state.leaf is None and _is_from_teammate(user_text)
@@ -216,7 +216,7 @@ def _parts_of(
     parts: list[Part] = []
     user_text: list[str] = []
     for index, block in enumerate([ContentBlock(type="text", text=content)] if isinstance(content, str) else content):
-        # Text beside results is a message of its own; the results are read already.
+        # Text next to results is a message of its own; the results are read already.
         if block.tool_use_id is not None:
             continue
         if block.type != "text" or block.text is None:
@@ -279,7 +279,7 @@ def _begin_turn(
     state.turn += 1
     state.step = 0
     state.early_replies = None
-    # 2.0.x starts subagents with the prompt `Warmup` to fill the cache: nobody asked for them.
+    # 2.0.x starts subagents with the prompt `Warmup` to fill the cache: no user asked for them.
     if is_first and origin is Origin.SUBAGENT_PROMPT:
         state.warm_up = user_text.strip() == WARM_UP
         if not context.is_subagent:
@@ -289,7 +289,7 @@ def _begin_turn(
 
 
 def _begin_turn_of_early_replies(record: ClaudeRecord, session: SessionContext, user_text: str, origin: Origin) -> None:
-    """Begin the turn of the assistant messages that stand before this prompt."""
+    """Begin the turn of the assistant messages that come before this prompt."""
     session.state.turn += 1
     if origin is Origin.COMMAND:
         session.change.titles["opening"] = _opening_title(user_text, origin)
@@ -332,7 +332,7 @@ def add_rewind(
 def _note_prompt_during_calls(
     context: ClaudeContext, session: SessionContext, parent: str | None, message_id: str
 ) -> None:
-    """Note a prompt that was sent while calls run. It stops them, but stands before their results in the log."""
+    """Note a prompt that was sent while calls run. It stops them, but comes before their results in the log."""
     if parent is not None and any(
         call.message_id == parent and not call.settled for call in context.state.calls.values()
     ):
@@ -439,7 +439,7 @@ _ATTACHED_TEXTS: dict[str, Callable[[Attachment], Any]] = {
 
 
 def _attachment_facts(attachment: Attachment) -> dict[str, Any]:
-    """What an attachment is about, besides its text."""
+    """The facts of an attachment besides its text."""
     removed = attachment.removed_names or attachment.removed_types
     facts = {
         "attachment": attachment.type,
@@ -455,7 +455,7 @@ INTERRUPTS = {
     "[Request interrupted by user]": "answer",
     "[Request interrupted by user for tool use]": "tool",
 }
-"""Texts that stand for a prompt when the user pressed Esc -> what was stopped."""
+"""Texts that replace a prompt when the user pressed Esc -> what was stopped."""
 
 WARM_UP = "Warmup"
 """The prompt of sidechains that 2.0.x ran only to fill the cache."""

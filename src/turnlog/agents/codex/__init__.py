@@ -1,4 +1,4 @@
-"""Codex: where its logs lie, how they are read, and how it is run (`docs/formats/codex.md`).
+"""Codex: where its logs are, how they are read, and how it is run (`docs/formats/codex.md`).
 
 What reads its logs is imported when there is something to read.
 """
@@ -28,7 +28,7 @@ from turnlog.paths import Folders
 NAME = "codex"
 
 FOLDERS = ("sessions", "archived_sessions")
-"""Where rollouts lie below a home."""
+"""The folders of rollouts below a home."""
 
 BRANCH = r"_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """End of a branch's name, after its thread: when a prompt is changed, the thread continues in another file."""
@@ -109,7 +109,7 @@ class Codex(Agent):
         return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
-        """A log has records of known types with a payload, or of 2025 the items themselves behind an id.
+        """A log has records of known types with a payload; in 2025 they are items after a line with an id.
 
         A stream names a thread that starts, or has known items.
         """
@@ -121,7 +121,7 @@ class Codex(Agent):
         return found if found.agent is not None else detect_printed(EXEC_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a rollout, a sidecar or a stream, or what hooks reading."""
+        """A fold of a rollout, a sidecar, a stream or hook events."""
         if source.kind is SourceKind.HOOKS:
             from turnlog.agents.codex.tools import HOOK_FORMAT
             from turnlog.agents.hook_events import HookFold
@@ -141,7 +141,7 @@ class Codex(Agent):
         return CodexFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-        """The item, or the event, that reading of a call's outcome besides its output."""
+        """The item or event that describes the outcome of a call in addition to its output."""
         from turnlog.agents.codex.stream_records import exec_structured_result
         from turnlog.agents.codex.tool_results import structured_result
 

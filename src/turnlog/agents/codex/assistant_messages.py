@@ -83,7 +83,7 @@ def read_call(context: CodexContext, item: Item) -> None:
     # The API takes a call back by the id of its item (`fc_…`), results name `call_id`.
     if item.id is not None and item.id != call.id:
         call.provider = ProviderData(name=PROVIDER, model=context.state.model, opaque={"id": item.id})
-    # Only `exec` and `wait` run code, whose calls are told by the time at which they began.
+    # Only `exec` and `wait` run code. The calls made by code are recognised by the time at which they began.
     started_at = context.written_at.timestamp() if name in CODE_MODE and context.written_at is not None else None
     context.state.remember_call(call.id, CodexPendingCall(draft.id, name, call.number, started_at=started_at))
     _count_item(context, draft, call.number, item)
@@ -151,7 +151,7 @@ def _part_of_event(
 ) -> tuple[CodexMessageDraft, int] | None:
     """The draft and number of the part that an event has, and that its item will have.
 
-    None when the item was read already, or will be read: in a migrated copy every text has its item.
+    None if the item was read already, or will be read: in a migrated copy every text has its item.
     """
     newest = context.state.messages.get(context.state.assistant_message or "")
     key = item_id or text_key(text)
@@ -160,7 +160,7 @@ def _part_of_event(
     if _belongs_to_next(context):
         context.close_message()
     draft = draft_for(context, item_id, text)
-    # A migrated copy does not say which version it was copied from, and with it where its texts stand.
+    # A migrated copy does not record the version it was copied from, which would say where its texts are.
     if context.state.layout_unknown:
         draft.pending.unnumbered.append((key, is_section))
         draft.records.append((context.position, context.length, None))
@@ -187,7 +187,7 @@ def _keep_longer(draft: CodexMessageDraft, number: int, part: TextPart | Reasoni
 
 
 def _is_shorter(text: str, other: str) -> bool:
-    """Whether `other` is longer. Of two equally long texts the later in the alphabet wins, whatever their order."""
+    """Whether `other` is longer. Of two equally long texts the later one in the alphabet wins, whatever their order."""
     return text != other and (len(text), text) < (len(other), other)
 
 

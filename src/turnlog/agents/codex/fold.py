@@ -126,8 +126,8 @@ _REVIEW_ITEMS = {"EnteredReviewMode": True, "ExitedReviewMode": False}
 def _read_review_item(context: CodexContext, item: TurnItem) -> None:
     """Note the beginning or the end of a review."""
     under_way = _REVIEW_ITEMS[item.type]
-    # Events of the review have the reviewer's thread id and are known by it. In a migrated log they have this thread's,
-    # so only their place tells.
+    # Events of the review have the reviewer's thread id and are recognised by it. In a migrated log they have this
+    # thread's, so only their place shows it.
     if _item_id(item) is None:
         session.set_review(context, under_way=under_way)
     context.state.review_ended = not under_way
@@ -233,7 +233,7 @@ def _read_without_envelope(context: CodexContext, line: CodexLine) -> None:
     """Read a record without an envelope (up to 0.3x): an item, or only a mark between two responses."""
     context.set_time(line.timestamp)
     context.payload = context.json
-    # `record_type: state` has no content, but stands between two responses.
+    # `record_type: state` has no content, but separates two responses.
     if line.record_type is not None:
         context.close_message()
         context.add_record_event(line.record_type, context.json)

@@ -187,7 +187,7 @@ class CodexContext(LineContext):
         return draft
 
     def draft_of(self, message_id: str) -> CodexMessageDraft | None:
-        """The draft of an assistant message; None when the message is no longer remembered."""
+        """The draft of an assistant message; None if the message is no longer remembered."""
         draft = self.drafts.get(message_id)
         if draft is not None:
             return draft
@@ -201,7 +201,7 @@ class CodexContext(LineContext):
         return draft
 
     def current_draft(self) -> CodexMessageDraft | None:
-        """The draft of the current assistant message; None when the next item begins another."""
+        """The draft of the current assistant message; None if the next item begins another."""
         message_id = self.state.current_message
         if message_id is None:
             return None
@@ -215,7 +215,7 @@ class CodexContext(LineContext):
             self._add_sections(message_id, place)
 
     def _add_sections(self, message_id: str, place: CodexPendingMessage) -> None:
-        """Add the sections of reasoning whose items have not come, as parts: a line was damaged, or Codex killed."""
+        """Add sections of reasoning without an item as parts: a line was damaged, or Codex was killed."""
         draft = self.draft_of(message_id)
         for number, text in place.sections.items():
             if draft is not None and text:

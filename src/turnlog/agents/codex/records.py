@@ -358,7 +358,7 @@ def fields_of(json: bytes | Raw) -> dict[str, Raw]:
 
 
 def thread_named_in(data: bytes) -> str | None:
-    """The thread of the first record that names one; None when no record does."""
+    """The thread of the first record that names one; None if no record does."""
     for record, *_ in read_lines(data, 0, 1, Changes()):
         if record.type == "session_meta" and isinstance(record.payload, Raw):
             try:

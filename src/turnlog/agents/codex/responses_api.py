@@ -127,7 +127,7 @@ def text_of(content: list[CodexContent] | str | None) -> str:
 
 
 def file_of(url: str, part_id: str | None = None, filename: str | None = None) -> FilePart | None:
-    """The file of a URL: with its bytes when it is a data URL; None when that cannot be decoded."""
+    """The file of a URL: with its bytes when it is a data URL; None if that cannot be decoded."""
     if not url.startswith("data:"):
         return FilePart(id=part_id, media_type=guess_type(url)[0] or "image/*", url=url, filename=filename)
     head, comma, body = url[5:].partition(",")
@@ -139,7 +139,7 @@ def file_of(url: str, part_id: str | None = None, filename: str | None = None) -
 
 
 def from_base64(text: str) -> bytes | None:
-    """The bytes of a Base64 text; None when it is cut off or not Base64."""
+    """The bytes of a Base64 text; None if it is cut off or not Base64."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -185,7 +185,7 @@ def counts_key(wire: CodexUsage) -> str:
 def usage_of_count(info: TokenInfo, before: CodexUsage | None) -> Usage | None:
     """The usage of the newest response, from a `token_count` whose total has changed.
 
-    It is what the record has of the last response; without that, the increase of the total. None when there is neither:
+    It is what the record has of the last response; without that, the increase of the total. None if there is neither:
     after a compaction the last total is an estimate of the context, and its counts are zero.
     """
     last, now = info.last_token_usage, info.total_token_usage
@@ -197,7 +197,7 @@ def usage_of_count(info: TokenInfo, before: CodexUsage | None) -> Usage | None:
 
 
 def _difference(now: CodexUsage, before: CodexUsage) -> CodexUsage:
-    """The tokens since the total `before`; all of `now` when the total began anew."""
+    """The tokens since the total `before`; all of `now` when the total began again."""
     if (now.total_tokens or 0) < (before.total_tokens or 0):
         return now
     return CodexUsage(

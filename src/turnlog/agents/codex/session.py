@@ -182,7 +182,7 @@ def _is_subagent(source: Any) -> bool:
 
 
 def _spawn_of(source: Any) -> dict[str, Any]:
-    """`source.subagent.thread_spawn` of a `session_meta`: who spawned the thread; empty when nobody did."""
+    """`source.subagent.thread_spawn` of a `session_meta`: who spawned the thread; empty if nobody did."""
     if not isinstance(source, Mapping):
         return {}
     subagent = cast("Mapping[str, Any]", source).get("subagent")
@@ -198,7 +198,7 @@ def _set_folder(context: CodexContext, folder: str | None) -> None:
 
 
 def read_context(context: CodexContext) -> None:
-    """Read `turn_context`, which stands before each turn; up to about 0.9x before each response."""
+    """Read `turn_context`, which comes before each turn; up to about 0.9x before each response."""
     # A call without an output by now will get none.
     end_calls(context, aborted=True)
     settings = read_turn_context(context.payload, context.report)
@@ -430,7 +430,7 @@ def read_token_usage_record(context: CodexContext) -> None:
 
 
 def _add_usage(context: CodexContext, usage: Usage, counts: CodexUsage, response_id: str | None = None) -> None:
-    """Give tokens to the current response, or to a new message when there is none without tokens.
+    """Add tokens to the current response, or to a new message if no message lacks them.
 
     A response of which nothing else is logged, because the user stopped it, is billed too.
     """

@@ -1,8 +1,8 @@
 """Codex's files: where they lie, whether a file is one of them, and what its sidecars say.
 
-Rollouts lie in folders by day, archived ones in a folder of their own, some of them compressed; beside them is an index
-of thread names. Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is
-ever named. A rollout that lies there compressed and plain is read once: Codex itself goes on writing the plain one.
+Rollouts are in folders by day, archived ones in a folder of their own; some are compressed. An index of thread names is
+next to them. Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is
+ever named. Of a rollout that exists compressed and plain only the plain one is read, to which Codex still appends.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
 
 
 def source_of(path: Path) -> Source | None:
-    """What the file at `path` is by its place and name; None when it is not Codex's. The file is not opened."""
+    """What the file at `path` is by its place and name; None if it is not Codex's. The file is not opened."""
     absolute = path.absolute()
     if absolute.name in SIDECARS:
         return _sidecar(os.fspath(absolute), absolute.parent)

@@ -178,7 +178,7 @@ class CodexPendingMessage(msgspec.Struct, array_like=True):
     unmatched: dict[str, int] = {}
     """Stream and item id, or stream and key of a text -> part number, until the other stream has the same."""
     unnumbered: list[tuple[str, bool]] = []
-    """Keys of texts, and whether each is a section of reasoning, that events told while the layout was unknown (see
+    """Keys of texts that events had while the layout was unknown, and whether each is a section of reasoning (see
     `CodexState.layout_unknown`)."""
     sections: dict[int, str] = {}
     """Part number -> text of a section that follows another one, and that only an event has. It is a part of its own,
@@ -277,11 +277,11 @@ _REPEATED = "\0"
 """Added to the key of a text that equals another one which also waits for the other stream."""
 
 _NUMBERS_BETWEEN_TEXTS = 1000
-"""Numbers from one text to the next, where calls may stand between them."""
+"""Difference between the numbers of two consecutive texts, which leaves room for calls between them."""
 
 _NUMBERS_BETWEEN_SECTIONS = 50
-"""The same from one section of reasoning to the next: however many sections an item has, the text behind it has the
-number that it would have behind one."""
+"""The same from one section of reasoning to the next: however many sections an item has, the text after it has the
+number that it would have after one."""
 
 
 def number_of_item(state: CodexState, place: CodexPendingMessage, item_id: str | None, texts: Sequence[str]) -> int:
@@ -317,7 +317,7 @@ def _take_sections(state: CodexState, place: CodexPendingMessage, numbers: list[
     if place.open_section in numbers:
         place.open_section = -1
     unused = numbers[1:]
-    # In a migrated log one event has all sections of an item. The parts behind it must have the same numbers here.
+    # In a migrated log one event has all sections of an item. The parts after it must have the same numbers here.
     while not state.texts_first and place.parts - 1 in unused:
         place.parts -= 1
 

@@ -345,5 +345,5 @@ def message_of(state: CodexStreamState, item: PendingStreamItem) -> PrintedMessa
 
 
 def forget_run(state: CodexStreamState) -> None:
-    """Forget the run before: the items of the next run are numbered anew."""
+    """Forget the run before: the items of the next run are numbered again."""
     state.open, state.messages, state.items, state.plan = None, {}, {}, None

@@ -30,7 +30,7 @@ _KEPT_CHARACTERS = 4096
 _COMPARED_CHARACTERS = 128
 """Characters at either end of an output that the id of a result covers."""
 _SPAWN_KINDS = (None, "started")
-"""Kinds of `SubAgentActivity` that tell which thread started an agent. Of the others any agent may be the sender."""
+"""Kinds of `SubAgentActivity` whose sender started an agent. Of the others any agent may be the sender."""
 
 _DECIDED_BY_USER = ("aborted", "denied")
 """Statuses in an output that no outcome overrules: the user decided them."""
@@ -67,7 +67,7 @@ def read_output(context: CodexContext, item: Item) -> None:
             # The record of the outcome has the details that `structured_result` returns.
             record = (outcome.position, outcome.length)
         call.has_output, call.running, call.aborted = True, verdict.running, status == "aborted"
-        # Calls inside of code name no outer call. When the code had its output tells which code made them.
+        # Calls inside of code name no outer call. The time of the code's output decides which code made them.
         if call.started_at is not None and call.ended_at is None and context.written_at is not None:
             call.ended_at = context.written_at.timestamp()
         # Where no event links the child, only the output of `spawn_agent` names it.
@@ -120,7 +120,7 @@ def add_result(
         draft.pending.has_output = True
         draft.records.append((*record, result.id))
         if record != here:
-            # The outcome came first: this record stands behind others that were read since.
+            # The outcome came first: this record comes after others that were read since.
             draft.records.append((*here, None))
             draft.in_order = False
     known = context.calls.get(call_id)
@@ -269,7 +269,7 @@ _INPUTS = ("command", "cwd", "changes", "arguments", "query", "action", "path", 
 
 
 def add_nested_call(context: CodexContext, item: TurnItem, status: ResultStatus) -> bool:
-    """Add a call that only an item tells: inside of the code that ran then, else to the newest assistant message.
+    """Add a call that only an item records, to the message of the code that ran then or the newest assistant message.
 
     Returns whether it was added. What a person ran (`source: user_shell`) is in the message that follows.
     """
@@ -306,7 +306,7 @@ def is_code_running(context: CodexContext) -> bool:
 
 
 def _running_code(context: CodexContext) -> tuple[str | None, CodexPendingCall | None]:
-    """The code that made the current item's call: id and call, both None when there is none.
+    """The code that made the current item's call: id and call, both None if there is none.
 
     Codes run one after the other. So it is the first that began before the call and had no output then. Where all had
     their output, it is the newest that continues in the background, else the newest.
@@ -371,7 +371,7 @@ def _as_text(raw: Raw) -> str | None:
 
 
 def output_of(item: TurnItem) -> str | None:
-    """All that a call printed; None when the item does not have it."""
+    """All that a call printed; None if the item does not have it."""
     if item.aggregated_output is not None:
         return item.aggregated_output
     printed = [text for text in (item.stdout, item.stderr) if text]

@@ -103,7 +103,7 @@ _KILLED = -1
 
 
 def status_of(word: str | None, exit_code: int | None) -> ResultStatus | None:
-    """The status of an item or event by its word or exit code; None when it has neither."""
+    """The status of an item or event by its word or exit code; None if it has neither."""
     status = _STATUS.get(word) if word is not None else None
     # `failed` with exit code -1: the command did not fail, Codex ended its process.
     if status == "error" and exit_code == _KILLED:

@@ -109,7 +109,7 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
         return "duplicates"
     if _is_reviewers_prompt(context):
         return "events"
-    # Both records of a prompt stand together. Context and marks of images make the item differ from what was typed.
+    # The two records of a prompt are adjacent. Context and marks of images make the item differ from the typed text.
     if _drop_newest_item(state.unmatched_prompts):
         return "duplicates"
     _begin_turn(context, text)
@@ -200,7 +200,7 @@ def read_context(context: CodexContext, item: Item) -> None:
 
 
 def read_spawned(context: CodexContext, text: str) -> None:
-    """Add the text that tells a subagent what it is: in its copy, it is the output of the call that spawned it."""
+    """Add the text that instructs a subagent: in its copy, it is the output of the call that spawned it."""
     message_id = derived_id(context.external_id, context.state.turn_key, "developer", text, context.state.text_counts)
     part = TextPart(id=f"{message_id}.0", text=text)
     context.add_message(
@@ -210,7 +210,7 @@ def read_spawned(context: CodexContext, text: str) -> None:
 
 
 def origin_of_text(text: str) -> Origin | None:
-    """The origin of a text with role `user` by its beginning; None when a person may have typed it."""
+    """The origin of a text with role `user` by its beginning; None if a person may have typed it."""
     stripped = text.lstrip()
     if not stripped.startswith(_TAGS):
         return None

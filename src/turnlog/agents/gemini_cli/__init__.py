@@ -1,4 +1,4 @@
-"""Gemini CLI: where its logs lie, how they are read, and how it is run (`docs/formats/gemini-cli.md`).
+"""Gemini CLI: where its logs are, how they are read, and how it is run (`docs/formats/gemini-cli.md`).
 
 What reads its logs is imported when there is something to read.
 """
@@ -80,7 +80,7 @@ class GeminiCli(Agent):
         return found if found.agent is not None else detect_printed(STREAM_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, the log of prompts, a spilled output or a stream, or what hooks reading."""
+        """A fold of a log, the log of prompts, a spilled output, a stream or hook events."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             from turnlog.agents.gemini_cli.sidecars import GeminiSidecarFold
 
@@ -100,7 +100,7 @@ class GeminiCli(Agent):
         return GeminiCliFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-        """`resultDisplay` of the call, from the record that brought its result."""
+        """`resultDisplay` of the call, from the record with its result."""
         from turnlog.agents.gemini_cli.tools import structured_result
 
         return structured_result(record, tool_call_id)

@@ -102,7 +102,7 @@ def _match_rewritten_message(context: GeminiContext, item: _Item) -> None:
 
     0.61 writes the whole history again under new ids when the user leaves an approval prompt by Escape: one record
     after the other, before the checkpoint that lists them. The first record joins the session context and the prompt
-    behind it (before 0.61 it has the context alone); the others follow in the order of the list. `/chat resume` brings
+    after it (before 0.61 it has the context alone); the others follow in the order of the list. `/chat resume` brings
     another conversation in the same way: what is new in it follows the last message that was recognised.
     """
     state, logged = context.state, item.logged
@@ -118,7 +118,7 @@ def _match_rewritten_message(context: GeminiContext, item: _Item) -> None:
 
 
 def _begin_rewrite(context: GeminiContext, item: _Item) -> None:
-    """Read the session context that comes again, joined with the prompts behind it."""
+    """Read the session context that comes again, joined with the prompts after it."""
     state = context.state
     state.rewritten = 0
     texts = [part.wire.text or "" for part in item.content.parts if part.is_text]
@@ -129,12 +129,13 @@ def _begin_rewrite(context: GeminiContext, item: _Item) -> None:
         # Other prompts than those of the list: another conversation takes the place of this one.
         state.active, state.leaf, state.branched = [], None, True
     else:
+        # A checkpoint lists the joined record as one message, but stands for all of these.
         state.joined[item.logged.key] = originals
         _mark_copy(context, item.logged.key, state.active.index(originals[-1]))
 
 
 def _mark_copy(context: GeminiContext, key: str, index: int) -> None:
-    """Make `key` an alias of the entry at `index` of the list; what is new behind it follows that entry."""
+    """Make `key` an alias of the entry at `index` of the list; what is new after it follows that entry."""
     state = context.state
     original = state.active[index]
     state.aliases[key], state.rewritten = original, index + 1
@@ -155,7 +156,7 @@ def _find_in_list(context: GeminiContext, fingerprint: _Fingerprint) -> int | No
 
 
 def apply_checkpoint(context: GeminiContext, messages: Sequence[LoggedMessage]) -> None:
-    """Replace the list by these messages. What it drops was compacted, when a summary stands in its place."""
+    """Replace the list by these messages. What it drops was compacted if a summary replaces it."""
     state = context.state
     state.rewritten = 0
     items = [_Item(logged, parse_content(logged)) for logged in messages]
@@ -233,7 +234,7 @@ def _add_compaction(context: GeminiContext, summary_id: str, kept: Sequence[str]
 
 
 def _read_items(context: GeminiContext, items: Sequence[_Item], summary: str | None) -> None:
-    """Read what the list has that no record had. The CLI itself wrote the summary and the answer right behind it."""
+    """Read what the list has that no record had. The CLI itself wrote the summary and the answer right after it."""
     state = context.state
     previous: str | None = None
     for logged, content in items:
@@ -275,7 +276,7 @@ def _match_copies(context: GeminiContext, items: Sequence[_Item]) -> None:
 
 
 def _joined_prompts(context: GeminiContext, item: _Item, candidates: Sequence[str]) -> list[str]:
-    """The keys of the last prompts, when one message has them as its parts: no answer stood between them."""
+    """The keys of the last prompts, if one message has them as its parts because no answer came between them."""
     texts = [part.wire.text or "" for part in item.content.parts if part.is_text]
     count = len(texts)
     last = list(candidates[-count:])
@@ -286,7 +287,7 @@ def _joined_prompts(context: GeminiContext, item: _Item, candidates: Sequence[st
 
 
 def _summary_key(context: GeminiContext, items: Sequence[_Item]) -> str | None:
-    """The key of the summary that replaces what was dropped: a new prompt, the first behind the session context."""
+    """The key of the summary that replaces what was dropped: a new prompt, the first after the session context."""
     state = context.state
     first = next((logged for logged, _ in items if not is_session_context(logged)), None)
     if first is None or first.record.type != "user":

@@ -135,7 +135,7 @@ _EDGES = b" \t\r\n\x00"
 
 
 def _continue_previous_file(context: GeminiContext, record: GeminiRecord, source: Source) -> None:
-    """Begin behind the session's previous file, when the history was shortened in between; see `sidecars`."""
+    """Begin after the session's previous file, when the history was shortened in between; see `sidecars`."""
     previous = previous_file(source)
     if record.session_id is None or previous is None or was_cleared(source, record.session_id, record.start_time):
         return
@@ -183,7 +183,7 @@ def _read_header(context: GeminiContext, record: GeminiRecord) -> None:
         context.use_subagent_session(record.session_id or "")
     else:
         context.use_session(record.session_id or "")
-    # A resume writes the header anew, then an empty list, then the whole list.
+    # A resume writes the header again, then an empty list, then the whole list.
     context.state.reopened = bool(context.state.active)
     context.update_times(record.start_time, record.last_updated)
     _set_facts(context, record.summary, record.directories)
@@ -198,7 +198,7 @@ def _read_header(context: GeminiContext, record: GeminiRecord) -> None:
 
 
 def _is_of_subagent(record: GeminiRecord) -> bool:
-    """Whether a log that lies among those of sessions is a subagent's, which has the id of the session.
+    """Whether a log among those of sessions is a subagent's, which has the id of the session.
 
     0.34 says so in the header's kind. 0.30 has no kinds: there the first message is the subagent's prompt.
     """

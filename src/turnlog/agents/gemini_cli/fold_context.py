@@ -51,7 +51,7 @@ class GeminiPendingMessage(msgspec.Struct, array_like=True):
 
     key: str
     text_crc: int
-    """Checksum of its text, which the checksum of text and calls goes on from."""
+    """Checksum of its text, which the checksum of text and calls continues from."""
 
 
 _STORED_NAMES = {"finished_calls": "answered", "rewritten": "put_back", "pending_message": "open_answer"}
@@ -122,7 +122,7 @@ class GeminiContext(LineContext):
             unnamed: The external id of the session as long as no record names it.
             is_subagent: Whether the file is a subagent's, by its place.
             parent: External id of the session that started the subagent, by the file's place.
-            project: The project's folder, where files beside the log name it.
+            project: The project's folder, where files next to the log name it.
             base_position: Where the positions of this file begin; see `sources.base_position`.
         """
         super().__init__(Changes())

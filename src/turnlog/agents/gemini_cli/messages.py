@@ -65,7 +65,7 @@ class LoggedMessage(NamedTuple):
     position: int
     length: int
     is_copy: bool = False
-    """It stands in a checkpoint."""
+    """It is part of a checkpoint."""
     original: str | None = None
     """Of a copy under another id: the key of the message that it copies."""
     is_later_step: bool = False
@@ -171,7 +171,7 @@ BINARY_NOTICE = "Binary content received. Proceeding with analysis."
 """The answer that the CLI writes in the model's place when a tool has read sound or video, before the model gets it."""
 
 PLACEHOLDER = "[The previous response was interrupted before it completed.]"
-"""The text by which 0.61 replaces an answer to results that was interrupted, when it writes the whole history anew."""
+"""The text by which 0.61 replaces an answer to results that was interrupted, when it writes the whole history again."""
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _COMMAND = re.compile(re.escape(_SHELL) + r"(.*?)\n```\n\nThis produced the following result:\n", re.DOTALL)
@@ -247,7 +247,7 @@ def is_subagent_request(text: str) -> bool:
 
 
 def shell_command_in(text: str) -> dict[str, str] | None:
-    """The shell command that a person ran, as it was typed; None when the text reports no such command."""
+    """The shell command that a person ran, as it was typed; None if the text reports no such command."""
     found = _COMMAND.match(text)
     return None if found is None else {"name": "!", "arguments": re.sub(r"\\([\\`])", r"\1", found[1])}
 
@@ -436,7 +436,7 @@ _CANCELLED = "Request cancelled."
 def read_message(
     context: GeminiContext, logged: LoggedMessage, content: MessageContent, *, origin: Origin | None = None
 ) -> bool:
-    """Add a message and remember it. False when it is none: only results, or a notice.
+    """Add a message and remember it. False if it is not one: only results, or a notice.
 
     Args:
         context: The feed.
@@ -492,7 +492,7 @@ def _new_entry(
 
 
 def _read_responses(context: GeminiContext, logged: LoggedMessage, content: MessageContent) -> None:
-    """Add results that no call brought: most are in the record of their call too, but not in every checkpoint."""
+    """Add results without their call: most are in the record of their call too, but not in every checkpoint."""
     state = context.state
     for response in content.responses:
         if response.call_id in state.finished_calls:

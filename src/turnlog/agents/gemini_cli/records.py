@@ -305,7 +305,7 @@ def provider_data(part: ContentPart, model: str | None) -> ProviderData | None:
 def split_responses(parts: Iterable[ContentPart]) -> tuple[list[FunctionResult], list[ContentPart]]:
     """The function results in a content, and the parts that belong to none.
 
-    A tool that returns a file puts it behind its response, as a part of its own: it belongs to that result.
+    A tool that returns a file puts it after its response, as a part of its own: it belongs to that result.
     """
     found: list[FunctionResult] = []
     others: list[ContentPart] = []

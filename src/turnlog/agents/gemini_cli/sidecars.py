@@ -1,4 +1,4 @@
-"""The files beside a log: its project, the log of prompts, the session's previous file, spilled outputs.
+"""The files next to a log: its project, the log of prompts, the session's previous file, spilled outputs.
 
 The log of prompts (`logs.json`) and spilled outputs are sources of their own, read by `SidecarFold`. The other
 functions answer what the fold of a log must know and the log does not say. Only regular files inside the root are read;
@@ -41,7 +41,7 @@ class _Projects(msgspec.Struct):
 
 
 def project_path_of(source: Source) -> str | None:
-    """The folder of the project that a log belongs to; None when it is not known.
+    """The folder of the project that a log belongs to; None if it is not known.
 
     A log names its folder at most by a hash. `tmp/<name>/.project_root` has the path, since these folders have names;
     `projects.json` has the paths of all names, and a hash is that of one of these paths.
@@ -56,7 +56,7 @@ def project_path_of(source: Source) -> str | None:
 
 
 def session_id_from_name(source: Source) -> str | None:
-    """The external id of the session of a log without a header; None when it is not known.
+    """The external id of the session of a log without a header; None if it is not known.
 
     A log loses its header when another terminal in the same folder starts before anything was typed: that deletes logs
     without a prompt, and what follows goes to a new file of the same name (0.61). The name has the beginning of the id,
@@ -97,7 +97,7 @@ def read_regular_file(path: Path, limit: int = _LARGEST) -> bytes:
 # 0.20 begins a new recording with the same session id when it shortens the history, by itself or for `/compress`. In
 # another minute that is another file, which has neither what came before nor the summary. Only here does a fold read
 # another source: ids, turns and what was rewound depend on how the previous file ended. Where it is gone, the session's
-# turns begin anew. The first `/clear` in a terminal of 0.20 to 0.34 leaves the same two files; only the log of prompts
+# turns begin again. The first `/clear` in a terminal of 0.20 to 0.34 leaves the same two files; only the log of prompts
 # says that the second conversation is a new one.
 
 

@@ -64,7 +64,7 @@ def _outputs(folder: str, root: Path) -> Iterator[Source]:
 
 
 def source_of(path: Path) -> Source | None:
-    """The source at `path`, judged by its folder and name; None when it cannot be Gemini CLI's. Nothing is opened."""
+    """The source at `path`, judged by its folder and name; None if it cannot be Gemini CLI's. Nothing is opened."""
     absolute = path.absolute()
     parents = [folder.name for folder in absolute.parents]
     root = next((folder.parent for folder in absolute.parents if folder.name == "tmp"), absolute.parent)
@@ -108,7 +108,7 @@ def session_id(external: str) -> str:
 
 
 def parent_of(source: Source) -> str | None:
-    """External id of the session that started a subagent: the name of the folder in which its log lies."""
+    """External id of the session that started a subagent: the name of the folder that contains its log."""
     folder = PurePath(source.path).parent
     is_subagent = source.kind is SourceKind.SUBAGENT and folder.parent.name == "chats"
     return folder.name if is_subagent else None
@@ -130,7 +130,7 @@ _LAST_MINUTE = (HOOKED_FROM >> 28) - 16
 
 
 def base_position(source: Source) -> int:
-    """Where the positions of a log begin: behind those of all logs whose name has an earlier minute (in UTC).
+    """Where the positions of a log begin: after those of all logs whose name has an earlier minute (in UTC).
 
     Positions are byte offsets from here on. A session may have several files, which must not share positions: in a
     terminal of 0.20 to 0.34 `/clear` begins one with the old id.
@@ -148,7 +148,7 @@ def base_position(source: Source) -> int:
 
 
 _EDGE = rb"(?:[\s\x00]|\xef\xbb\xbf)*"
-"""What may stand before a file of JSON after a crash or an editor. The fold leaves it out, too."""
+"""Bytes before a file of JSON that a crash or an editor leaves. The fold skips them, too."""
 
 _JSON_LOG = re.compile(_EDGE + rb'\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"')
 
@@ -187,7 +187,7 @@ def _is_message(record: GeminiRecord) -> bool:
 
 
 def _log_source(source: Source | None, path: Path, kind: str | None, *, appendable: bool) -> Source:
-    """The source by its folder and name; for a log that lies somewhere else, what its header says."""
+    """The source by its folder and name; for a log in any other folder, by what its header says."""
     if source is not None and source.kind is not SourceKind.SIDECAR:
         return source
     absolute = path.absolute()

@@ -83,7 +83,7 @@ _FINAL_STATUSES = frozenset({"success", "error", "cancelled"})
 
 # -- what hooks say (recorded with 0.61.0)
 #
-# The answer that `AfterAgent` brings repeats pieces of it, so the log alone tells what was said.
+# The answer in `AfterAgent` repeats pieces of it, so only the log says what the answer was.
 
 
 EVENTS = {"BeforeAgent": read_prompt, "BeforeTool": read_call, "AfterTool": read_result}
@@ -118,7 +118,7 @@ class LoggedCall(NamedTuple):
 
 
 def parse_calls(record: GeminiRecord, json: bytes, position: int, parts: Sequence[ContentPart]) -> list[LoggedCall]:
-    """The calls of an answer: those in `toolCalls`, then those that stand only in its content.
+    """The calls of an answer: those in `toolCalls`, then those that are only in its content.
 
     Args:
         record: The answer.
@@ -291,14 +291,14 @@ def exit_code_of(name: str, text: str) -> int | None:
 
 
 def spilled_to(text: str) -> str | None:
-    """The name of the file that has the whole output; None when there is none. The path is not opened."""
+    """The name of the file that has the whole output; None if there is none. The path is not opened."""
     match = _SPILL.search(text)
     parts = PurePosixPath(match[1].replace("\\", "/")).parts if match else ()
     return parts[-1] if len(parts) > 2 and parts[-3] == "tool-outputs" and ".." not in parts else None
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """The `resultDisplay` of a call: what Gemini CLI shows of its result. None when there is none.
+    """The `resultDisplay` of a call: what Gemini CLI shows of its result. None if there is none.
 
     Args:
         record: The JSON of the call, or of a message that has it.

@@ -1,4 +1,4 @@
-"""klaude-code: where its logs lie and how they are read. `docs/formats/klaude.md` has the evidence.
+"""klaude-code: where its logs are and how they are read. `docs/formats/klaude.md` has the evidence.
 
 What reads its logs is imported when there is something to read.
 """
@@ -27,7 +27,7 @@ class Klaude(Agent):
     log_folders = ("projects",)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
-        """Logs, the facts beside them, and images below a home."""
+        """Logs, the facts next to them, and images below a home."""
         from turnlog.agents.klaude.sources import find_sources
 
         return find_sources(root)
@@ -39,7 +39,7 @@ class Klaude(Agent):
         return detect_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, of the facts beside it, or of an image."""
+        """A fold of a log, of the facts next to it, or of an image."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             from turnlog.agents.klaude.sidecars import KlaudeSidecarFold
 
@@ -49,7 +49,7 @@ class Klaude(Agent):
         return KlaudeFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-        """`ui_extra` of the record that brought the call's result."""
+        """`ui_extra` of the record with the call's result."""
         from turnlog.agents.klaude.messages import structured_result
 
         return structured_result(record, tool_call_id)

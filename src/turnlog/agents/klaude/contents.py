@@ -58,6 +58,7 @@ def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) 
     """The parts of a message. A signature is added to the thought right before it, or is a part of its own (R-K6)."""
     found: list[Part] = []
     wire = wire_parts(raws)
+    # MiniMax requires the whole list of details in later requests, so one part with that field is enough to build it.
     details = ReasoningDetails() if any(part.reasoning_field == _DETAILS for part, _ in wire) else None
     for index, (part, raw) in enumerate(wire):
         part_id = f"{message_id}.{index}"
@@ -77,7 +78,7 @@ class ReasoningDetails:
     """The `reasoning_details` of an answer (MiniMax), of which klaude-code logs each as a part.
 
     The API wants the whole list back, in its order, with the format and id of each. A thought holds its own details and
-    the sealed ones right behind it.
+    the sealed ones right after it.
     """
 
     def __init__(self) -> None:
@@ -91,7 +92,7 @@ class ReasoningDetails:
             found[-1] = self._with({"type": "reasoning.text", "text": part.text}, thought, part, None)
 
     def add_sealed(self, found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:
-        """Add what stands in a signature to the thought right before it, or to one without text."""
+        """Add the content of a signature to the thought right before it, or to one without text."""
         before = found.pop() if found and isinstance(found[-1], ReasoningPart) else None
         thought = before if isinstance(before, ReasoningPart) else ReasoningPart(id=part_id, text="")
         found.append(self._with({"type": "reasoning.encrypted", "data": part.signature}, thought, part, provider))
@@ -128,6 +129,7 @@ def reasoning_part(part_id: str | None, text: str, part: KlaudePart, provider: s
     }
     known: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
     # An answer without usage, as an aborted one, names its model on its thoughts alone.
+    # Without a signature or an id nothing binds the thought to a provider; only its model is known.
     name = provider if known else None
     data = ProviderData(name=name or _UNNAMED, model=part.model_id, opaque=known) if known or part.model_id else None
     duration = None if part.duration_s is None else round(part.duration_s * 1000)
@@ -181,7 +183,7 @@ def file_part(part: KlaudePart, part_id: str | None) -> FilePart | None:
 
 
 def usage_of(usage: KlaudeUsage | None) -> Usage | None:
-    """The usage in disjoint buckets; None when all counts are zero, because then nothing was counted.
+    """The usage in disjoint buckets; None if all counts are zero, because then nothing was counted.
 
     klaude-code's input includes the cached tokens, and its output the reasoning.
     """
@@ -192,6 +194,7 @@ def usage_of(usage: KlaudeUsage | None) -> Usage | None:
     if not any((*counted, usage.reasoning_tokens)):
         return None
     return Usage(
+        # Counts come from providers and need not add up; a negative one would lower the totals.
         input=max(0, usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens),
         cache_read=usage.cached_tokens,
         cache_write=usage.cache_write_tokens,
@@ -201,7 +204,7 @@ def usage_of(usage: KlaudeUsage | None) -> Usage | None:
 
 
 def cost_of(usage: KlaudeUsage | None) -> Cost | None:
-    """The cost that klaude-code computed; None when it knew no price."""
+    """The cost that klaude-code computed; None if it knew no price."""
     if usage is None or usage_of(usage) is None:
         return None
     known = [
@@ -260,7 +263,7 @@ def _sign_google_part(found: list[Part], part: KlaudePart, provider: str | None)
 
 def _add_signature(found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:
     before = found[-1] if found else None
-    # R-K6: a thought has one signature. A second one, or one behind a call or text, stands for itself.
+    # R-K6: a thought has one signature. A second one, or one after a call or text, becomes a part of its own.
     if not isinstance(before, ReasoningPart) or (before.provider and "signature" in before.provider.opaque):
         found.append(reasoning_part(part_id, "", part, provider))
         return

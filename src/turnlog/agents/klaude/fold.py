@@ -52,12 +52,14 @@ class KlaudeFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         state = self._state
+        # No record of klaude-code contains the session's id: only the path does.
         external = (self._source.session_id or "").partition(":")[2]
         context = KlaudeContext(state, external)
         for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
             context.json, context.position, context.length, context.line_number = json, position, length, number
             context.report_replaced_bytes()
             _read(context, record)
+        # Damaged and blank lines count too, because later records refer to lines by their number in the file.
         state.lines += count_lines(data)
         return context.finish()
 
@@ -79,7 +81,7 @@ def _read(context: KlaudeContext, record: KlaudeRecord) -> None:
     for problem in found.problems:
         path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
         context.report(problem.reason, problem.severity, path)
-    # Pieces of 1.x without a `response_id` are one answer as long as nothing else stands between them.
+    # Pieces of 1.x without a `response_id` are one answer as long as no other record comes between them.
     if outcome is not KlaudeRecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
         context.state.pending_message = None
     context.update_times(found.record)
@@ -99,13 +101,13 @@ def detect_log(path: Path, head: bytes) -> Detection:
     ours = next((kind for kind in kinds if kind in HISTORY_EVENTS or kind in CONVERSATION_ITEMS), None)
     if ours is None:
         return Detection(reason="no record of a known class with data" if records else "no line is a JSON object")
-    # 2.0 renamed the classes of messages. Nothing else tells the version.
+    # 2.0 renamed the classes of messages. Nothing else shows the version.
     is_old = any(kind in CONVERSATION_ITEMS for kind in kinds)
     return Detection(agent=NAME, version="1.x" if is_old else "2.x", source=source or _log_source(path))
 
 
 def _log_source(path: Path) -> Source:
-    """A log that lies somewhere else. No record names its session, so the name of its folder or its own name does."""
+    """A log in any other folder. No record names its session, so the name of its folder or its own name does."""
     absolute = path.absolute()
     external = absolute.parent.name if absolute.stem == "events" else absolute.stem
     return Source(
@@ -120,7 +122,8 @@ def _log_source(path: Path) -> Source:
 
 
 def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
-    """Read a compaction of the lines before the first kept one. Its summary is a message behind them."""
+    """Read a compaction of the lines before the first kept one. Its summary is a message after them."""
+    # The event names kept messages by id, because line numbers mean nothing outside of this file.
     kept = _kept_lines(context.state.active, data)
     identity = context.position_id()
     # The record has no id of its own, and the summary is a message that later ones follow.
@@ -135,12 +138,12 @@ def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
         )
     )
     _add_summary(context, summary_id, data, {})
-    # What is left out of the context is worked out over the whole tree, as for a rewind.
+    # What is left out of the context is computed over the whole tree, as for a rewind.
     context.state.branched = True
 
 
 def _read_fork_summary(context: KlaudeContext, kind: str, data: Data) -> None:
-    """Read the summary of what a rewind left behind, in the session that the rewind created."""
+    """Read the summary of what a rewind removed, in the session that the rewind created."""
     facts = {"source_session_id": data.source_session_id}
     _add_summary(context, context.message_id(kind, data), data, {NAME: facts} if data.source_session_id else {})
     context.changes.counts.messages += 1
@@ -149,12 +152,13 @@ def _read_fork_summary(context: KlaudeContext, kind: str, data: Data) -> None:
 
 
 def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
-    """Read a rewind of old versions: the lines behind its checkpoint leave the branch, if it exists.
+    """Read a rewind of old versions: the lines after its checkpoint leave the branch, if it exists.
 
     What the model wrote about them is a developer message of the next request, also where there was no checkpoint.
     """
     state, identity = context.state, context.position_id()
     line = state.checkpoints.get(str(data.checkpoint_id))
+    # A developer message marked the checkpoint's line, which itself stays on the branch.
     remaining = [entry for entry in state.active if line is not None and entry.number <= line]
     facts = {"checkpoint_id": data.checkpoint_id, "note": data.note, "rationale": data.rationale}
     if line is not None and any(entry.number == line for entry in remaining):
@@ -165,6 +169,7 @@ def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
         context.report("the rewind's checkpoint is not there", "note")
     at = time_of(data.created_at)
     context.add_event(RewindEvent(id=identity, created_at=at, to_message_id=state.leaf, metadata={NAME: facts}))
+    # No record contains this message: klaude-code adds it when it builds the next request.
     text = _REWIND_REMINDER.format(rationale=data.rationale or "", note=data.note or "")
     part = TextPart(id=f"{identity}.reminder.0", text=text)
     context.add_message(
@@ -192,11 +197,13 @@ def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:
 
 
 def _retracted_line(active: list[ActiveLine], data: Data) -> ActiveLine | None:
-    # `retracted_line` counts lines of the file as it was: after a copy into a fork only the text tells.
+    # `retracted_line` counts lines of the file as it was: after a copy into a fork only the text identifies the
+    # message.
     by_line = [line for line in active if line.number == data.retracted_line and line.text_crc is not None]
     if by_line:
         return by_line[0]
     last = next((line for line in reversed(active) if line.text_crc is not None), None)
+    # The state keeps checksums of prompts and no texts, so that it stays small.
     wanted = crc32((data.retracted_text or "").encode(errors="replace"))
     return last if last is not None and last.text_crc == wanted else None
 
@@ -236,6 +243,7 @@ def _read_error(context: KlaudeContext, kind: str, data: Data) -> None:
 
 
 def _read_run_metadata(context: KlaudeContext, kind: str, data: Data) -> None:
+    # The call is unknown here: the result's `ui_extra` names it later, and the store merges both links.
     if kind == "SpawnSubAgentEntry" and data.session_id:
         context.link("subagent", child=data.session_id)
     if kind == "TaskMetadataItem":
@@ -246,7 +254,7 @@ def _read_run_metadata(context: KlaudeContext, kind: str, data: Data) -> None:
 
 def _add_cost(context: KlaudeContext, data: Data) -> None:
     """Add the costs of a task, as klaude-code computed them, to the session's total in dollars."""
-    # A `TaskMetadataItem` tells the whole of one task, so totals are summed over tasks and never compared.
+    # A `TaskMetadataItem` has the total of one task, so totals are added over tasks and never compared.
     tasks = [data.main_agent, *(data.sub_agent_task_metadata or ())]
     costs = [cost_of(task.usage) for task in tasks if task is not None]
     known = [float(cost.amount) for cost in costs if cost is not None and cost.currency == "USD"]

@@ -34,7 +34,7 @@ class ActiveLine(msgspec.Struct, array_like=True):
     number: int
     """From 0, as klaude-code counts."""
     message: str | None = None
-    """Id of its message; None when it has none of its own."""
+    """Id of its message; None if it has none of its own."""
     position: int = 0
     text_crc: int | None = None
     """Of a user's message: the checksum of its text."""
@@ -91,6 +91,7 @@ class KlaudeContext(LineContext):
         change = self.changes.sessions.get(self.session_id)
         if change is None:
             change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
+        # Of two changes the one with the later position wins, in whatever order they are merged.
         change.position = self.position
         return change
 
@@ -99,7 +100,7 @@ class KlaudeContext(LineContext):
         change = self.changes.sessions.get(self.session_id)
         if change is not None and self.state.branched:
             change.has_branches = True
-            # Without a branch the newest message is the leaf; naming it each time would make the store work out fates
+            # Without a branch the newest message is the leaf; naming it each time would make the store compute fates
             # for nothing.
             change.active_leaf = self.state.leaf or ""
         return self.changes
@@ -159,8 +160,10 @@ class KlaudeContext(LineContext):
         self.add_line()
 
     def retract(self, line: ActiveLine) -> None:
-        """Mark the message of a line as retracted by this record. Messages behind it stay."""
+        """Mark the message of a line as retracted by this record. Messages after it stay."""
         assert line.message is not None
+        # Only the placement matters: the store merges this reading with the message, which an earlier feed may have
+        # emitted.
         self._add(Message(id=line.message, role="user"), line.position, fate=Fate.RETRACTED)
 
     def add_line(self) -> None:
@@ -181,6 +184,7 @@ class KlaudeContext(LineContext):
             position=position,
             records=((self.position, self.length, None),),
             record_ids=(message.id,),
+            # A record that repeats the newest message must not make it its own parent.
             parent_id=None if parent == message.id else parent,
             turn=(self.state.turn or None) if fate is Fate.ACTIVE else None,
             step=step,

@@ -62,7 +62,7 @@ _HARNESS_PROMPT = re.compile(
     r"|<system-reminder>You are (?:no longer the main coding agent|a newly spawned agent))",
     re.DOTALL,
 )
-"""Prompts that klaude-code itself writes: to go on after a failure, and at the beginning of a forked agent."""
+"""Prompts that klaude-code itself writes: to continue after a failure, and at the beginning of a forked agent."""
 _CHECKPOINT = re.compile(r"<system-reminder>Checkpoint (\d+)</system-reminder>")
 _DEVELOPER_FIELDS = (
     "attachment_position",
@@ -94,6 +94,7 @@ def read_developer(context: KlaudeContext, kind: str, data: Data) -> None:
     is_output = data.command_output is not UNSET and data.command_output != Raw(b"null")
     text = _add(context, kind, data, "developer", Origin.COMMAND_OUTPUT if is_output else Origin.HARNESS, metadata)
     for number in _CHECKPOINT.findall(text):
+        # klaude-code counts lines from 0.
         context.state.checkpoints[number] = context.line_number - 1
 
 
@@ -102,13 +103,14 @@ def read_user(context: KlaudeContext, kind: str, data: Data) -> None:
     text = text_of(_parts(context, data, ""))
     # An unknown `source` is a program's: a person's prompt has had no other since 2.0.
     origin = SOURCE_ORIGINS.get(data.source or "user", Origin.NOTIFICATION)
-    # What klaude-code writes to go on has the `source` of a person; only its words tell.
+    # The prompts that klaude-code writes to continue have the `source` of a person; only the wording tells them apart.
     if origin is Origin.PROMPT and _HARNESS_PROMPT.match(text):
         origin = Origin.HARNESS
     context.begin_turn(origin)
     if origin is Origin.PROMPT:
         context.set_title(text)
     metadata: dict[str, Any] = {"source": data.source} if data.source not in (None, "user") else {}
+    # klaude-code logs reports of tasks and shells as user messages, but no person wrote them.
     _add(context, kind, data, "user" if origin is Origin.PROMPT else "developer", origin, metadata, text=text)
 
 
@@ -166,9 +168,11 @@ def read_result(context: KlaudeContext, kind: str, data: Data) -> None:
             content.append(TextPart(text=part.text or ""))
         else:
             content.append(file_part(part, None) or UnknownPart(kind=part.type, data=raw))
+    # A word that is not known may mean a failure, so it does not count as success.
     status = _STATUSES.get(data.status or "", "error" if data.status else "success")
     call_id = data.call_id or ""
     result = ToolResult(
+        # Results have no id. A fork copies the line, so the id is made of the content and not of the offset.
         id=f"{call_id}:{crc32(f'{status}|{text}'.encode(errors='replace')):08x}",
         status=status,
         content=tuple(content),
@@ -277,7 +281,7 @@ def _subagent_sessions(shown: Raw | UnsetType) -> list[str]:
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """The `ui_extra` of a record with a call's result; None when it has none."""
+    """The `ui_extra` of a record with a call's result; None if it has none."""
     data = fields_of(record).get("data")
     fields = {} if data is None else fields_of(data)
     extra = fields.get("ui_extra")
@@ -325,7 +329,7 @@ def _piece_part(kind: str, data: Data, current: KlaudePendingMessage) -> Part | 
     if not belongs:
         current.parts += 1
     part_id = f"{current.message}.{current.parts - 1}"
-    # Anthropic's signatures, which have no format, are logged before the thought (1.9.0), others behind it.
+    # Anthropic's signatures, which have no format, are logged before the thought (1.9.0), others after it.
     current.has_signature = is_signature and not belongs and data.format is None
     current.has_thought = is_thought and not belongs
     if kind == "ToolCallItem":

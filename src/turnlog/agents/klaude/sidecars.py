@@ -1,4 +1,4 @@
-"""The files beside a log: facts about the session (`meta.json`), images, and the outputs of tasks."""
+"""The files next to a log: facts about the session (`meta.json`), images, and the outputs of tasks."""
 
 from __future__ import annotations
 

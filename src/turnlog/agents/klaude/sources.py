@@ -1,4 +1,4 @@
-"""Where klaude-code's files lie: a folder per session with its log, facts about it, images, and the outputs of tasks.
+"""Where klaude-code's files are: a folder per session with its log, facts about it, images, and the outputs of tasks.
 
 Folders are listed, nothing is opened, and no symbolic link is followed. A root is the folder `.klaude`.
 """
@@ -39,7 +39,7 @@ def find_sources(root: Path) -> Iterator[Source]:
 
 
 def source_of(path: Path) -> Source | None:
-    """The source at `path`, judged by its folder and name; None when it cannot be klaude-code's. Nothing is opened."""
+    """The source at `path`, judged by its folder and name; None if it cannot be klaude-code's. Nothing is opened."""
     place = path.absolute()
     parents = [folder.name for folder in place.parents]
     is_nested = parents[0] in _FOLDERS

@@ -1,4 +1,4 @@
-"""OpenCode: where its histories lie, how they are read, and how it is run (`docs/formats/opencode.md`).
+"""OpenCode: where its histories are, how they are read, and how it is run (`docs/formats/opencode.md`).
 
 What reads its logs is imported when there is something to read.
 """
@@ -54,7 +54,7 @@ _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {
     "permission.updated": "asks",
     "session.idle": "end",
 }
-"""Which events of its server ask the user, and which say that it is idle. Its database tells neither."""
+"""Events of its server that ask the user, and those that say it is idle. Its database records neither."""
 
 _HOOKS = HookSettings(
     home=Folders(("$XDG_CONFIG_HOME/opencode",), variable="OPENCODE_CONFIG_DIR"),

@@ -2,7 +2,7 @@
 
 The connection is read-only and looks at one consistent snapshot. An authorizer refuses every table that is not in
 `TABLES`: those that hold tokens and secrets (`account`, `control_account`, `credential`, `session_share`, …) cannot be
-read even by mistake. Nothing is written beside the database either, as far as SQLite lets us: see `_open_modes`.
+read even by mistake. Nothing is written next to the database either, as far as SQLite lets us: see `_open_modes`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _DATABASE_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
 
 
 def database_session_of(path: str) -> tuple[Path, str] | None:
-    """The database and the session that a source's path names; None when it names neither."""
+    """The database and the session that a source's path names; None if it names neither."""
     match = _DATABASE_SESSION.fullmatch(path)
     return (Path(match["database"]), match["session"]) if match else None
 
@@ -148,9 +148,9 @@ def _open_connection(path: Path, stack: ExitStack) -> sqlite3.Connection:
 def _open_modes(path: Path, *, has_log: bool) -> list[Callable[[ExitStack], sqlite3.Connection]]:
     """The ways to open the database, the one that leaves the fewest traces first.
 
-    - Without a write-ahead log beside it nobody writes, and the file alone is the database.
+    - Without a write-ahead log next to it, no process writes, and the file alone is the database.
     - With a log that has an index, the index is opened read-only (`readonly_shm`).
-    - A log without an index was left behind by a crash or a copy. SQLite would have to create an index beside it, so a
+    - A log without an index was left behind by a crash or a copy. SQLite would have to create an index next to it, so a
       copy of both files is read.
     """
     log, index = (path.with_name(f"{path.name}-{ending}") for ending in ("wal", "shm"))
@@ -440,7 +440,7 @@ class TableRows:
             return []
         rows = [row for row in self._select(f"SELECT * FROM {SESSION_MESSAGE} WHERE session_id = ?") if is_message(row)]
         first = min((to_int(row.get("time_created")) for row in rows), default=0)
-        # 1.15 to 1.17 write such rows beside those of `message`, for the first agent and model of an old session.
+        # 1.15 to 1.17 write such rows next to those of `message`, for the first agent and model of an old session.
         if any(to_int(message.row.get("time_created")) <= first for message in messages):
             return []
         return [MessageRows(_key(row, "id"), row) for row in rows]

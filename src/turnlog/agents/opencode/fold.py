@@ -279,7 +279,7 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
 def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, entry: TimelineEntry) -> None:
     offset, length = context.record
     records: list[RecordRef] = [(offset, length, None)]
-    # Results have no record of their own: they stand in the row of their call, and count from when it ended.
+    # Results have no record of their own: they are in the row of their call, at the position when it ended.
     records += [(position, 0, name) for name, position in step.results]
     fate = Fate.RETRACTED if line.deleted else Fate.ACTIVE
     placement = Placement(
@@ -372,7 +372,7 @@ def _read_session(context: OpenCodeContext, line: RowLine) -> None:
     change.position = change.position if line.position is None else line.position
     change.active_leaf = context.external if line.leaf is None else line.leaf
     change.has_branches = line.restored
-    # `session.revert` hides messages without deleting them: they are `rewound` as long as it stands.
+    # `session.revert` hides messages without deleting them: they are `rewound` until it is cleared.
     if line.leaf is not None and line.reverted_from is not None:
         change.has_branches = True
         event = RewindEvent(

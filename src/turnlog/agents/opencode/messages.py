@@ -57,7 +57,7 @@ _EXCLUDES_REASONING = (1, 3)
 def usage_of(
     tokens: object, version: str | None, *, provider: str | None = None, model: str | None = None
 ) -> Usage | None:
-    """The usage of one step in disjoint buckets; None when nothing was counted.
+    """The usage of one step in disjoint buckets; None if nothing was counted.
 
     Up to 1.0.61 `input` contained the cached tokens, except with Claude's own APIs. Whether `output` contains
     `reasoning` changed between 1.2.20 (it does) and 1.18.33 (it does not); `total` decides, where there is one.
@@ -168,7 +168,7 @@ def read_part(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
         part: Its JSON.
         part_id: Its id in the model.
         model: The model that wrote it.
-        is_over: Whether the agent has gone on since, so that it stays as it is.
+        is_over: Whether the agent has continued since, so that it stays as it is.
     """
     kind = str(part.get("type"))
     if kind in _MESSAGE_FACTS:
@@ -215,7 +215,7 @@ def _reasoning(part: Row, part_id: str, model: str | None, *, is_over: bool) -> 
 
 
 def _state(part: Row, *, is_over: bool) -> Literal["streaming", "done"]:
-    """A part that has begun and not ended is still being written, unless the agent has gone on since."""
+    """A part that has begun and not ended is still being written, unless the agent has continued since."""
     is_unfinished = time_of(part, "start") > 0 and not time_of(part, "end")
     return "streaming" if is_unfinished and not is_over else "done"
 
@@ -342,7 +342,7 @@ class _Step(NamedTuple):
                 continue
             if read.child is not None:
                 children.append(SubagentCall(read.child, read.part.tool_call_id))
-            # A result has no row. It stands where its call ended, and never before its message.
+            # A result has no row. Its position is when its call ended, and never before its message.
             arrival = position + 1 if read.ended_at is None else max(position + 1, time_position(read.ended_at))
             results += [(result.id, arrival) for result in read.part.results]
         return tuple(found), tuple(results), tuple(children)

@@ -187,7 +187,7 @@ def _leave_to_original(changes: Changes, copies: set[str], began: datetime | Non
 
 
 def structured_result(record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-    """The `state.metadata` of a call: OpenCode's own facts about its result. None when there are none.
+    """The `state.metadata` of a call: OpenCode's own facts about its result. None if there are none.
 
     Args:
         record: A line of a row log, or an export.
@@ -215,7 +215,7 @@ def _parts(record: bytes) -> list[Row]:
 _DATA = b"data:"
 
 _BELOW_LOGS = 1 << 53
-"""Subtracted from positions, so that rows take precedence over whatever a stream says of a session."""
+"""Subtracted from positions, so that rows take precedence over all that a stream says about a session."""
 
 _UNNAMED = "stream"
 """The session as long as no event has named it."""
@@ -273,7 +273,7 @@ def _is_known_event(event: Row) -> bool:
 
 
 def _event(line: bytes) -> Row | None:
-    """The event in a line; None when it has none. The server's events of all projects stand in an envelope."""
+    """The event in a line; None if it has none. Events of all projects from the server are in an envelope."""
     try:
         found = object_of(msgspec.json.decode(line.strip().removeprefix(_DATA)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -72,7 +72,7 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
 
     Returns:
         The lines to append. All lines, for a new log, when lines in the log are no longer true: a message that appears
-        before one in the log changes the numbers of turns behind it.
+        before one in the log changes the numbers of turns after it.
     """
     log = newest_lines(blocks)
     known = {key: _decode_message(line) for (table, key), line in log.items() if table == MESSAGE}
@@ -95,7 +95,7 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
         of = messages[message.key]
         line = RowLine(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
         lines[MESSAGE, of.key] = encode_line(line)
-    # A row that is older than known ones, which an upgrade or import adds, shifts turns and steps behind it.
+    # A row that is older than known ones, which an upgrade or import adds, shifts turns and steps after it.
     if any(_has_moved(known[message.key].entry, entry) for message, entry in timeline if message.key in known):
         return RowUpdate(lines=[*(log | lines).values()], anew=True)
     return RowUpdate(lines=[line for key, line in lines.items() if log.get(key) != line])
@@ -154,9 +154,9 @@ def _other_lines(snapshot: Snapshot, revert: RevertPoint | None, newest: int, lo
 
 
 def _with_positions(facts: list[RowLine], since: int, log: Log) -> Log:
-    """Facts about the whole session with the positions from which on they hold.
+    """Facts about the whole session, with the positions from which on they hold.
 
-    A fact that is as in the log keeps its position. A new one holds from `since` on, and behind all facts of the log.
+    A fact that is equal in the log keeps its position. A new one holds from `since` on, and after all facts of the log.
     """
     before = {
         line.table: decode_line(log[line.table, line.key]).position for line in facts if (line.table, line.key) in log
@@ -248,7 +248,7 @@ def _ensure_columns(connection: sqlite3.Connection, table: str, row: Row) -> Non
 
 
 def _has_row(connection: sqlite3.Connection, table: str, row: Row, target: Path) -> bool:
-    """Whether the table has the row already. Raises ConflictError when it has another row with the same key."""
+    """Whether the table has the row already. Raises ConflictError if it has another row with the same key."""
     keys = _KEYS[table]
     condition = " AND ".join(f'"{name}" = ?' for name in keys)
     cursor = connection.execute(f'SELECT * FROM "{table}" WHERE {condition}', [row[name] for name in keys])

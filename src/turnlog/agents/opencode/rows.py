@@ -52,7 +52,7 @@ class RowLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
     """Of the session, its project and its to-do list: the position from which on this version holds. A later version
     has a greater one even where OpenCode leaves the row's time unchanged, as 1.18 does for a new title."""
     deleted: bool = False
-    """The row is gone; `row` is its last version."""
+    """The row was deleted; `row` is its last version."""
     row: Row = {}
     parts: tuple[Row, ...] = ()
     rows: tuple[Row, ...] = ()
@@ -237,7 +237,7 @@ def event_kind(name: str) -> str:
 
 
 def outcome_of(kind: str) -> str | None:
-    """The outcome of events of a kind; None when the kind is not known."""
+    """The outcome of events of a kind; None if the kind is not known."""
     if kind.startswith(_KNOWN_PREFIXES):
         return EVENTS.get(kind, "record")
     return EVENTS.get(kind)
@@ -283,7 +283,7 @@ def own_id(session: str, key: str) -> str:
 
 
 def is_redacted(identifier: str) -> bool:
-    """Whether somebody made an id unrecognisable, so that it may stand for many: `msg_REDACTED`, `[id]`, `ses_xxxx`."""
+    """Whether an id was redacted, so that it may mean many: `msg_REDACTED`, `[id]`, `ses_xxxx`."""
     return not identifier or _REDACTED.search(identifier) is not None
 
 
@@ -298,7 +298,7 @@ def time_position(milliseconds: int) -> int:
 
 
 def part_position(message_position: int, message_id: str, part_id: str, number: int) -> int:
-    """The position of a part: as far behind its message as its id is; else right behind, by its number there."""
+    """The position of a part: as far after its message as its id is; otherwise right after it, by its index."""
     part, message = _id_number(part_id), _id_number(message_id)
     if part is not None and message is not None and 0 < (part - message) % _ID_SPAN < _ID_SPAN // 2:
         return _bounded(message_position + (part - message) % _ID_SPAN)

@@ -174,7 +174,7 @@ def build_timeline(
             step=step,
             parent=parent,
             origin=origin,
-            # A killed run leaves its call `running` for ever. An answer behind it shows that the agent went on.
+            # A killed run leaves its call `running` for ever. A later answer shows that the agent continued.
             is_over=index < last_answer,
             **_compaction(message, ordered[:index], ids),
             copy_of=originals.get(message.key),
@@ -193,7 +193,7 @@ def origin_of(info: Row, parts: Sequence[Row], *, is_subagent: bool) -> Origin |
     others = [part for part in parts if part.get("type") != "compaction"]
     if len(others) < len(parts):
         return Origin.COMPACTION
-    # OpenCode marks its own texts. A message of nothing else was typed by nobody, except the note of a `!` command.
+    # OpenCode marks its own texts. A message with nothing else was not typed, except the note of a `!` command.
     if others and all(part.get("synthetic") is True for part in others):
         return Origin.SHELL if others[0].get("text") == SHELL_NOTE else Origin.HARNESS
     return Origin.SUBAGENT_PROMPT if is_subagent else Origin.PROMPT
@@ -256,7 +256,7 @@ class RevertPoint(NamedTuple):
 
 
 def find_revert_point(revert: object, timeline: Sequence[tuple[ListedMessage, TimelineEntry]]) -> RevertPoint | None:
-    """The revert point that the `revert` of a session names; None when the session is not reverted."""
+    """The revert point that the `revert` of a session names; None if the session is not reverted."""
     if not isinstance(revert, dict):
         return None
     facts = object_of(revert)  # pyright: ignore[reportUnknownArgumentType]  # JSON of any shape
@@ -303,7 +303,7 @@ def documents_of(row: Row, parts: Sequence[Row]) -> tuple[Row, list[Row]]:
     data = document_of(row)
     info, found = _READERS[row["type"]](data)
     if info["role"] == "user":
-        # A prompt may wait until a step or a turn has ended. Its row is written when the agent goes on with it.
+        # A prompt may wait until a step or a turn has ended. Its row is written when the agent continues with it.
         info["time"] = {"entered": row.get("time_updated"), **object_of(data.get("time"))}
     return info, found
 
@@ -478,7 +478,7 @@ _REMOVABLE = ("revert", "share")
 
 
 def read_session(row: Row, session_id: str) -> tuple[SessionChange, str | None] | None:
-    """The facts in a session's row or file, and the external id of its parent; None when it cannot be read."""
+    """The facts in a session's row or file, and the external id of its parent; None if it cannot be read."""
     try:
         info = session_info(row) if "time_created" in row else document_of(row)
     except (ValueError, RecursionError):

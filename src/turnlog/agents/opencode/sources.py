@@ -1,4 +1,4 @@
-"""Where OpenCode's histories lie, and whether a file is one of them.
+"""Where OpenCode's histories are, and whether a file is one of them.
 
 Histories are databases and JSON storages below its data folder, and spilled outputs.
 
@@ -62,7 +62,7 @@ def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
 def sources_at(path: Path, root: Path) -> Iterator[Source]:
     """See `RowAgent.sources_at`: all sessions of a database, or the session of a file of the JSON storage.
 
-    A database may be named by its write-ahead log, or another file of SQLite beside it.
+    A database may be named by its write-ahead log, or another file of SQLite next to it.
     """
     database = path.with_name(_DATABASE_SUFFIX.sub("", path.name))
     if holds_file(database.parent, database.name) and not path.name.endswith(".json"):
@@ -90,7 +90,7 @@ def is_home(root: Path) -> bool:
 
 
 def session_files_of(source: Source) -> SessionFiles | None:
-    """The files that a source's path names; None when it is no session of a JSON storage."""
+    """The files that a source's path names; None if it is no session of a JSON storage."""
     return session_files_at(Path(source.path), Path(source.root))
 
 

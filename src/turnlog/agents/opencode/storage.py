@@ -29,7 +29,7 @@ _LAYOUTS = (
     re.compile(r"(?P<base>project/[^/]+/storage/session)/info/(?P<session>[^/]+)\.json"),
     re.compile(r"(?P<base>project/[^/]+/storage/session)/message/(?P<session>[^/]+)"),
 )
-"""Path of a session, relative to the data folder: its file, or the folder of its messages when it has none."""
+"""Path of a session, relative to the data folder: its file, or the folder of its messages if it has none."""
 
 _FILES = (
     re.compile(r"storage/(?:session/[^/]+|todo|session_diff)/(?P<session>[^/]+)\.json"),
@@ -47,7 +47,7 @@ class SessionFiles(NamedTuple):
     root: Path
     session: str
     file: Path | None
-    """None when it has only messages."""
+    """None if it has only messages."""
     base: Path
     project: str | None
 
@@ -72,7 +72,7 @@ class SessionFiles(NamedTuple):
 
 
 def session_files_at(path: Path, root: Path) -> SessionFiles | None:
-    """The files of the session whose path, below the data folder `root`, this is; None for any other path."""
+    """The files of the session with this path below the data folder `root`; None for any other path."""
     try:
         relative = path.relative_to(root).as_posix()
     except ValueError:

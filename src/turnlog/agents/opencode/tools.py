@@ -104,7 +104,7 @@ def read_call(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
         part: Its JSON.
         part_id: Its id in the model.
         model: The model that made the call.
-        is_over: Whether the agent has gone on since. A call that still runs then will never end: it was aborted.
+        is_over: Whether the agent has continued since. A call that still runs then will never end: it was aborted.
     """
     state = object_of(part.get("state"))
     status = state.get("status")
@@ -138,7 +138,7 @@ def read_call(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
 
 
 def metadata_of_result(part: Row) -> msgspec.Raw | None:
-    """OpenCode's own facts about the result in a `tool` part, its `state.metadata`; None when there are none."""
+    """OpenCode's own facts about the result in a `tool` part, its `state.metadata`; None if there are none."""
     facts = object_of(object_of(part.get("state")).get("metadata"))
     return to_json(facts) if facts else None
 
@@ -259,7 +259,7 @@ _OUTPUT_NOTE = re.compile(r"Full output saved to: (.+)")
 
 
 def spilled_to(text: str | None, facts: Row) -> str | None:
-    """The name of the file that has the whole of a result's output; None when it was not spilled.
+    """The name of the file that has the whole of a result's output; None if it was not spilled.
 
     Args:
         text: The output in the result.
@@ -335,7 +335,7 @@ _OWN_KEYS = frozenset({"compaction_continue", "providerExecuted", "interrupted",
 
 
 def provider_data(metadata: object, model: str | None) -> ProviderData | None:
-    """The object of the first provider in a part's metadata that is not empty; None when there is none."""
+    """The object of the first provider in a part's metadata that is not empty; None if there is none."""
     found = object_of(metadata)
     for name in sorted(found, key=lambda name: (name not in PROVIDER_NAMES, name)):
         opaque = object_of(found[name])
