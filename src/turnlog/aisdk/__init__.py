@@ -1,7 +1,7 @@
-"""AI SDK UI messages and their streams, for versions 5, 6 and 7 of the npm package `ai`.
+"""UI messages of the AI SDK and their streams, for versions 5, 6 and 7 of the npm package `ai`.
 
-Types, parsing, validation, reading, writing, and histories as messages and back: no store, no server, no process. The
-types hold what all three versions know together; `version=` says which one is meant, as 5, 6, 7 or an exact release
+Types, parsing, validation, reading, writing, and conversion from and to histories, without a store, a server or a
+process. The types have the fields of all three versions. `version=` selects one: 5, 6, 7 or an exact release
 ("6.0.100").
 """
 

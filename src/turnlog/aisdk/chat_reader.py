@@ -1,12 +1,12 @@
-"""The messages that `useChat` shows while one answer comes in.
+"""The messages that `useChat` shows while an answer arrives.
 
-Mirrors `AbstractChat` (`src/ui/chat.ts`) of ai 5.0.277, 6.0.326 and 7.0.173, which `useChat` is made of. It reduces
-chunks as `readUIMessageStream` does (`turnlog.aisdk.reader`), and differs in what surrounds a message:
+Mirrors `AbstractChat` (`src/ui/chat.ts`) of ai 5.0.277, 6.0.326 and 7.0.173, on which `useChat` is built. It reduces
+chunks like `readUIMessageStream` (`turnlog.aisdk.reader`) and differs in these points:
 
-- An `error` chunk ends the answer. `readUIMessageStream` goes on behind it.
-- A second `start` with another id goes on with the parts so far, under the new id. The page then shows two messages,
-  the second with the parts of the first. Only a resumed stream begins an empty message, from AI SDK 6 on.
-- The message takes its place among those of the chat.
+- An `error` chunk ends the answer. `readUIMessageStream` continues after it.
+- A second `start` with another id continues the parts so far under the new id. The page then shows two messages, the
+  second with the parts of the first. Only a resumed stream begins an empty message, from AI SDK 6 on.
+- The message becomes one of the chat's messages.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ConversionError
 
 ChatTrigger: TypeAlias = Literal["submit-message", "regenerate-message", "resume-stream"]
-"""Why a page asks for an answer, in the words of `ChatTransport`."""
+"""Why a page requests an answer, as in `ChatTransport`."""
 
 
 class ChatResult(msgspec.Struct, frozen=True, kw_only=True):
     """A chat after an answer."""
 
     messages: tuple[UIMessage, ...]
-    """Everything that the page shows."""
+    """All messages that the page shows."""
     error_text: str | None = None
-    """The page's error: what an `error` chunk said, or why a chunk could not be read. What came before it stays."""
+    """The page's error: the text of an `error` chunk, or why a chunk could not be read. Earlier content stays."""
     error: ConversionError | None = None
-    """The chunk that no client takes (ShapeError) or that may not stand where it stood (StreamStateError)."""
+    """The error for a chunk that the client refuses (ShapeError) or that may not come here (StreamStateError)."""
     finish_reason: str | None = None
 
 
@@ -41,11 +41,11 @@ class ChatReader:
     """Reads one answer into a chat, chunk by chunk.
 
     Args:
-        messages: The chat when the request is sent, the new prompt included.
-        trigger: What the request is for.
-        message_id: Of a submitted message that is not the chat's last one: its id.
-        new_id: The id of the answer as long as the stream names none; a page makes one up.
-        version: Whose rules.
+        messages: The chat when the request is sent, including the new prompt.
+        trigger: The purpose of the request.
+        message_id: The id of a submitted message that is not the last one of the chat.
+        new_id: The id of the answer until the stream has one; a page generates it.
+        version: The AI SDK version to mirror.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ChatReader:
         return shown
 
     def feed(self, chunk: Chunk) -> bool:
-        """Take a chunk; say whether the page shows the message anew. Nothing behind an error counts."""
+        """Process a chunk; return whether the page renders the message again. Chunks after an error are ignored."""
         if self.error_text is not None:
             return False
         before = None if self._pushed is None else self._reader.message
@@ -104,7 +104,7 @@ class ChatReader:
         return changed
 
     def result(self) -> ChatResult:
-        """Everything that is known so far."""
+        """The result so far."""
         return ChatResult(
             messages=tuple(self.messages),
             error_text=self.error_text,
@@ -113,29 +113,29 @@ class ChatReader:
         )
 
     def _asked(self, trigger: ChatTrigger, message_id: str | None) -> int | None:
-        """Where the message stands that is to be answered or gone on with."""
+        """The index of the message to answer or to continue."""
         if trigger == "submit-message" and message_id is not None:
             found = (index for index, message in enumerate(self._messages) if message.id == message_id)
             return next(found, len(self._messages) - 1 if self._messages else None)
         return len(self._messages) - 1 if self._messages else None
 
     def _continued(self, message: UIMessage | None, trigger: ChatTrigger) -> UIMessage | None:
-        """The message that the answer goes on with; None for a new one."""
+        """The message that the answer continues; None for a new one."""
         if message is None or message.role != "assistant":
             return None
         if trigger == "resume-stream":
             return message if any(_is_unfinished(part, self._major) for part in message.parts) else None
-        # 6 stopped to go on with the message before the one that is made anew.
+        # AI SDK 6 stopped continuing the message before the one that is regenerated.
         return None if trigger == "regenerate-message" and self._major > 5 else message
 
     def _earlier_answer(self, asked: int | None) -> str | None:
-        """The id of an answer that is not the last message: a message of another id takes its place."""
+        """The id of an answer that is not the last message; a message with another id replaces it."""
         if asked is None or asked == len(self._messages) - 1 or self._messages[asked].role != "assistant":
             return None
         return self._messages[asked].id
 
     def _write(self) -> None:
-        """Put the message into the chat as AI SDK does: added as the object that chunks change, replaced by a copy."""
+        """Put the message into the chat like the AI SDK: append the object that chunks change, or replace by a copy."""
         message = self._reader.message
         index = self._last_with(message.id, message)
         if index is None and self._replaced_id is not None:
@@ -148,7 +148,7 @@ class ChatReader:
         self._pushed = None if index == self._pushed else self._pushed
 
     def _last_with(self, message_id: str, current: UIMessage) -> int | None:
-        """Where the last message of an id stands; the one that chunks change has the id that it has now."""
+        """The index of the last message with an id; the message that chunks change has its current id."""
         for index in reversed(range(len(self._messages))):
             if (current if index == self._pushed else self._messages[index]).id == message_id:
                 return index

@@ -1,8 +1,8 @@
-"""What a message must be for the validator of a version, and a chunk for the client of a release.
+"""Checks of messages (the validator of a version) and of chunks (the client of a release).
 
-Every check is made from the annotations of the structs in `parts` and `chunks`, once for each version and only when it
-is asked for. Messages follow the validator of a major version at its newest release. Chunks follow the client of an
-exact release, because a stream meets whatever release the page has.
+Every check is made from the annotations of the structs in `parts` and `chunks`, once per version and on first use.
+Messages follow the validator of a major version at its newest release. Chunks follow the client of an exact release,
+because any release may read the stream.
 
 A check takes a plain JSON value and returns it without unknown keys, or raises `ShapeError`; it never changes its
 argument. The functions at the end mirror the zod schemas of ai 5, 6 and 7: what each accepts and what it strips.
@@ -48,7 +48,7 @@ Check: TypeAlias = Callable[[Any], Any]
 
 
 UnknownKeys: TypeAlias = Literal["drop", "keep", "refuse"]
-"""What happens to keys that a shape does not name: zod's `object`, `looseObject`, `strictObject`."""
+"""What happens to undeclared keys: zod's `object`, `looseObject`, `strictObject`."""
 
 
 class Field(NamedTuple):
@@ -73,7 +73,7 @@ _STATES: tuple[str, ...] = get_args(ToolPartState)
 
 @cache
 def message_check(major: int) -> Check:
-    """What a message must be for the validator of a major version (R-S1); the check takes unknown keys out."""
+    """The check of a message for a major version (R-S1). It removes unknown keys."""
     fields = _fields(UIMessage, _validator(major))
     check_fields = object_of({**fields, "parts": fields["parts"]._replace(check=array_of(part_check(major)))})
 
@@ -88,7 +88,7 @@ def message_check(major: int) -> Check:
 
 @cache
 def part_check(major: int) -> Check:
-    """What a part must be for the validator of a major version (R-S2 to R-S8, R-S14)."""
+    """The check of a part for a major version (R-S2 to R-S8, R-S14)."""
     scope = _validator(major)
     by_type = {
         kind: _object_check(part, scope) for kind, part in PART_TYPES.items() if scope.knows(Since(part.feature))
@@ -109,15 +109,15 @@ def part_check(major: int) -> Check:
 
 @cache
 def citation_check() -> Check:
-    """What a citation must be; the check takes unknown keys out."""
+    """The check of a citation. It removes unknown keys."""
     return _object_check(UICitation, _validator(max(NEWEST)))
 
 
 @cache
 def chunk_check(release: SdkVersion) -> Check:
-    """What a chunk must be for the client of a release.
+    """The check of a chunk for the client of a release.
 
-    Keys that the release does not know are kept unchecked; before "unknown-keys" they are an error.
+    Keys that the release does not know are kept unchecked; before the feature "unknown-keys" they are an error.
     """
     scope = _client(release)
     by_type = {kind: _object_check(CHUNK_TYPES[kind], scope) for kind in known_chunks(release)}
@@ -135,25 +135,25 @@ def chunk_check(release: SdkVersion) -> Check:
 
 @cache
 def known_chunks(release: SdkVersion) -> frozenset[str]:
-    """The chunk types of a release, without `data-<name>`."""
+    """The chunk types that a release knows, without `data-<name>`."""
     return frozenset(kind for kind, chunk in CHUNK_TYPES.items() if supports(release, chunk.feature))
 
 
 @cache
 def known_finish_reasons(release: SdkVersion) -> frozenset[str]:
-    """The finish reasons of a release."""
+    """The finish reasons that a release knows."""
     return frozenset(reason for reason in get_args(FinishReason) if supports(release, finish_reason_feature(reason)))
 
 
 def finish_reason_feature(reason: str) -> str:
-    """The feature that brought a finish reason."""
+    """The feature that introduced a finish reason."""
     since = _since(_described(FinishChunk)["finish_reason"])
     return since.values.get(reason, since.feature)
 
 
 @cache
 def missing_fields(release: SdkVersion) -> Callable[[type[UIValue], str | None], dict[str, str]]:
-    """For a struct and the state of its tool part (else None): attribute -> the feature that the release lacks."""
+    """Attributes that a release lacks, with the feature, for a struct and the state of its tool part (or None)."""
 
     @cache
     def missing(struct: type[UIValue], state: str | None) -> dict[str, str]:
@@ -169,17 +169,17 @@ def missing_fields(release: SdkVersion) -> Callable[[type[UIValue], str | None],
 
 
 class _Scope(NamedTuple):
-    """Whose rules a check follows."""
+    """The version and release whose rules a check follows."""
 
     knows: Callable[[Since], bool]
     unknown_keys: UnknownKeys
     state: str | None = None
-    """Of the tool part that is checked."""
+    """The state of the tool part that is checked."""
 
 
 @cache
 def _validator(major: int) -> _Scope:
-    # A server validates with the release that it installed last, so the first patch with a feature does not matter.
+    # A server validates with its newest installed release, so the first patch with a feature does not matter.
     def knows(since: Since) -> bool:
         return major >= (since.validated or min(FEATURES[since.feature]))
 
@@ -191,21 +191,21 @@ def _client(release: SdkVersion) -> _Scope:
     def knows(since: Since) -> bool:
         return supports(release, since.feature) if since.validated is None else release.major >= since.validated
 
-    # Until July 2026 chunks were zod's strictObject: one unknown key ended the whole stream.
+    # Until July 2026 chunks were zod's strictObject: a single unknown key ended the stream.
     return _Scope(knows, "keep" if supports(release, "unknown-keys") else "refuse")
 
 
 class _Described(NamedTuple):
-    """A field of a struct, with its annotations apart from its type."""
+    """A field of a struct, with its annotations separated from its type."""
 
     name: str
-    """In JSON."""
+    """Its name in JSON."""
     type: Any
     required: bool
     annotations: tuple[Any, ...]
 
     def all_of(self, kind: type[AnnotationT]) -> list[AnnotationT]:
-        """Its annotations of a kind."""
+        """Its annotations of one kind."""
         return [found for found in self.annotations if isinstance(found, kind)]
 
 
@@ -236,8 +236,8 @@ def _object_check(struct: type[UIValue], scope: _Scope, without: Iterable[str] =
 
 
 def _fields(struct: type[UIValue], scope: _Scope, without: Iterable[str] = ()) -> Fields:
-    """JSON name -> field, for everything that a version knows of a struct."""
-    # msgspec keeps the type in the struct's tag, zod checks it as a key like any other.
+    """JSON name -> field, for the fields of a struct that a version knows."""
+    # msgspec keeps the type in the struct's tag; zod checks it as a key like any other.
     tag = struct.__struct_config__.tag_field
     fields = {} if tag is None else {tag: Field(tag, check_text, required=True)}
     for name, described in _described(struct).items():
@@ -248,7 +248,7 @@ def _fields(struct: type[UIValue], scope: _Scope, without: Iterable[str] = ()) -
 
 
 def _field(struct: type[UIValue], name: str, described: _Described, scope: _Scope) -> Field | None:
-    """A field as a version knows it; None where it is an unknown key."""
+    """A field in a version; None if it is an unknown key there."""
     since = _since_of(struct, name, described)
     if STRIPPED in described.annotations or not scope.knows(since):
         return None
@@ -273,7 +273,7 @@ def _since_of(struct: type[UIValue], name: str, described: _Described) -> Since:
 
 
 def _tool_check(struct: type[ToolUIPart | DynamicToolUIPart], scope: _Scope) -> Check:
-    """What a tool part must be in each state (R-S10). A version knows a state if it knows what the state requires."""
+    """The checks of a tool part by state (R-S10). A version knows a state if it knows the fields that it requires."""
     required = [
         (place.states, _since_of(struct, name, described))
         for name, described in _described(struct).items()
@@ -305,7 +305,7 @@ def _knows_value(scope: _Scope, since: Since, value: Any) -> bool:
 
 
 def _any_of(options: list[Any], scope: _Scope, without: Iterable[str]) -> Check:
-    # Indexes of citations: JavaScript knows one kind of number, so 3.0 is a whole one.
+    # JavaScript has one type of number, so 3.0 is an integer: this applies to the indexes of citations.
     if set(options) == {int, float}:
         return check_index
     structs = cast("list[type[UIValue]]", options)
@@ -318,7 +318,7 @@ _LARGEST_SAFE_INTEGER = 2**53 - 1
 
 
 def check_any(value: Any) -> Any:
-    """Any JSON, null too."""
+    """Accept any JSON, including null."""
     return value
 
 
@@ -342,7 +342,7 @@ def check_flag(value: Any) -> bool:
 
 
 def check_index(value: Any) -> int | float:
-    """A whole number from 0 to what JavaScript can count."""
+    """Accept an integer from 0 to JavaScript's maximum."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         raise ShapeError(f"expected a whole number, got {_kind(value)}")
     if not 0 <= value <= _LARGEST_SAFE_INTEGER:
@@ -363,7 +363,7 @@ def one_of(*options: Any) -> Check:
 
 
 def check_record(value: Any) -> dict[str, Any]:
-    """An object of any JSON, without `__proto__` at any depth."""
+    """Accept an object of any JSON, without `__proto__` at any depth."""
     return json_value(_object(value))
 
 
@@ -378,7 +378,7 @@ def check_texts(value: Any) -> dict[str, str]:
 
 
 def json_value(value: Any) -> Any:
-    """Any JSON whose numbers are finite; as deep as it likes."""
+    """Accept any JSON with finite numbers, at any depth."""
     pending = [value]
     holds_proto = False
     while pending:
@@ -402,7 +402,7 @@ def _without_proto(value: Any) -> Any:
 
 
 def array_of(check: Check) -> Check:
-    """A list whose items all pass."""
+    """A check of a list whose items all pass."""
 
     def check_items(value: Any) -> list[Any]:
         return [check_at(position, check, item) for position, item in enumerate(_array(value))]
@@ -411,7 +411,7 @@ def array_of(check: Check) -> Check:
 
 
 def object_of(fields: Fields, unknown_keys: UnknownKeys = "drop") -> Check:
-    """An object with these keys; unknown keys are taken out, kept unchecked, or an error."""
+    """A check of an object with these keys. Unknown keys are removed, kept unchecked, or an error."""
     required = tuple(field.name for field in fields.values() if field.required)
 
     def check_object(value: Any) -> dict[str, Any]:
@@ -434,7 +434,7 @@ def object_of(fields: Fields, unknown_keys: UnknownKeys = "drop") -> Check:
 
 
 def chosen_by(key: str, options: Mapping[str, Check], problem: str) -> Check:
-    """The check that belongs to the value of a key."""
+    """A check that the value of a key selects."""
 
     def check(value: Any) -> Any:
         chosen = _object(value).get(key)
@@ -447,7 +447,7 @@ def chosen_by(key: str, options: Mapping[str, Check], problem: str) -> Check:
 
 
 def check_at(place: str | int, check: Check, value: Any) -> Any:
-    """Check the value at a key or position; a failure names the place."""
+    """Check the value at a key or index; errors get its path."""
     try:
         return check(value)
     except ShapeError as error:
@@ -493,4 +493,4 @@ _VALUE_CHECKS: dict[Any, Check] = {
 
 
 _PROBLEMS = {"sourceType": "unknown kind of source", "type": "no part of a user's message"}
-"""Key that tells the structs of a union apart -> the error where it names none of them."""
+"""Key that distinguishes the structs of a union -> the error if its value selects none."""

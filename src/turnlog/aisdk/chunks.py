@@ -1,12 +1,12 @@
-"""`UIMessageChunk`s: the events of a UI message stream, as AI SDK 5, 6 and 7 know them together.
+"""`UIMessageChunk`: the events of a UI message stream, for AI SDK 5, 6 and 7.
 
-Only what each chunk holds; the annotations of its fields say which release knows what. The reader knows which order of
-chunks makes a message, the writer how to make a valid order.
+This module only defines the content of each chunk; annotations of fields say which release knows what. The reader knows
+which order of chunks makes a message, the writer how to produce a valid order.
 
 Mirrors `src/ui-message-stream/ui-message-chunks.ts` of ai 6.0.326 and 7.0.173, and `dist/index.mjs` of 5.0.277.
 """
 
-# No `from __future__ import annotations` here: reading annotations that are text takes five times as long.
+# No `from __future__ import annotations` here: evaluating annotations from text takes five times as long.
 
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -37,7 +37,7 @@ FinishReason: TypeAlias = Literal[
 
 
 class StartChunk(Chunk, frozen=True, kw_only=True, tag="start"):
-    """A message begins, or goes on; `message_metadata` is merged into the message's."""
+    """A message begins or continues; `message_metadata` is merged into that of the message."""
 
     type: ClassVar[Literal["start"]] = "start"
     message_id: OptionalText = UNSET
@@ -45,7 +45,7 @@ class StartChunk(Chunk, frozen=True, kw_only=True, tag="start"):
 
 
 class MessageMetadataChunk(Chunk, frozen=True, kw_only=True, tag="message-metadata"):
-    """Metadata to merge into the message's."""
+    """Metadata to merge into that of the message."""
 
     type: ClassVar[Literal["message-metadata"]] = "message-metadata"
     message_metadata: Any
@@ -340,7 +340,7 @@ class UnknownChunk(UIValue, frozen=True, kw_only=True):
 
     @property
     def type(self) -> str:
-        """What it calls itself, or an empty string."""
+        """The `type` of its JSON, or an empty string."""
         return type_of(self.value)
 
 
@@ -375,7 +375,7 @@ TaggedChunk: TypeAlias = (
     | AbortChunk
     | FinishChunk
 )
-"""The chunks whose type is one word; the others are `data-<name>` and unknown ones."""
+"""The chunks with a fixed type; the others are `data-<name>` and unknown ones."""
 
 UIMessageChunk: TypeAlias = TaggedChunk | DataChunk | UnknownChunk
 
@@ -384,5 +384,5 @@ CHUNK_TYPES: dict[str, type[UIValue]] = {str(chunk.__struct_config__.tag): chunk
 
 
 def chunk_class(kind: str) -> type[UIValue] | None:
-    """The class of a chunk type; None for one that no version knows."""
+    """The class of a chunk type; None if no version knows the type."""
     return DataChunk if kind.startswith("data-") else CHUNK_TYPES.get(kind)

@@ -1,9 +1,9 @@
-"""JSON <-> the types: parsing strictly for a version or leniently for any, and writing exact JSON.
+"""JSON <-> types: parsing strictly for a version or leniently for any, and writing exact JSON.
 
-Parsing keeps everything: unknown keys in `extra`, and leniently also parts and chunks of unknown type or broken shape.
-A value of the known shape is built in one go. Any other is built field by field: what a field cannot hold goes into
-`extra`, from where `to_plain` puts it back. Written JSON holds each required null and no optional one, no NaN (null, as
-JavaScript writes it), lone surrogates as escapes, and, in chunks, no key that AI SDK's parser refuses.
+Parsing keeps everything: unknown keys in `extra`, and leniently also parts and chunks of unknown type or shape. A value
+with the known shape is decoded in one call. Any other is built field by field: what does not fit a field goes into
+`extra`, from which `to_plain` puts it back. Written JSON contains every required null and no optional one, no NaN
+(null, as JavaScript writes it), lone surrogates as escapes, and, in chunks, no key that the AI SDK's parser refuses.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
 from turnlog.errors import ShapeError
 
 JsonInput: TypeAlias = bytes | str | dict[str, Any]
-"""JSON text, or what a JSON reader made of it."""
+"""JSON text, or the result of a JSON parser."""
 
 _encode_exactly = msgspec.json.Encoder().encode
 _chunk_decoder: msgspec.json.Decoder[TaggedChunk] = msgspec.json.Decoder(TaggedChunk)
@@ -58,20 +58,20 @@ _EXTRA_KEY = JSON_PROPERTY.encode()
 def parse_ui_message(
     data: JsonInput, *, version: Version = 7, strict: bool = True, require_id: bool = True
 ) -> UIMessage:
-    """A message from its JSON (R-S1, R-S2, R-S13).
+    """Parse a message (R-S1, R-S2, R-S13).
 
-    Strict means: what `validateUIMessages` of this version accepts; unknown keys are kept nevertheless. Lenient means
-    any version: parts of unknown type or broken shape become UnknownUIParts.
+    Strict accepts what `validateUIMessages` of this version accepts, but keeps unknown keys. Lenient accepts any
+    version: parts of unknown type or shape become UnknownUIParts.
 
     Args:
         data: The message's JSON.
-        version: The AI SDK whose rules hold.
+        version: The AI SDK version.
         strict: See above.
-        require_id: Whether a message must have an id, as `validateUIMessages` has it. `convertToModelMessages` and
-            `readUIMessageStream` take messages without; such a message gets the id "".
+        require_id: Whether a message must have an id, as for `validateUIMessages`. `convertToModelMessages` and
+            `readUIMessageStream` accept messages without one; such a message gets the id "".
 
     Raises:
-        ShapeError: It is not valid; leniently, its id, role or list of parts are not what they must be.
+        ShapeError: It is invalid; in lenient mode, its id, role or list of parts is.
     """
     return _message_from(
         _plain_input(data, unsafe_keys=True), sdk_version(version), strict=strict, require_id=require_id
@@ -81,7 +81,7 @@ def parse_ui_message(
 def parse_ui_messages(
     data: bytes | str | Sequence[dict[str, Any]], *, version: Version = 7, strict: bool = True, require_id: bool = True
 ) -> list[UIMessage]:
-    """The messages of a JSON array, as `parse_ui_message` does one."""
+    """Parse a JSON array of messages like `parse_ui_message`."""
     values = _plain_input(data, unsafe_keys=True)
     if not isinstance(values, list | tuple):
         raise ShapeError("expected a list of messages")
@@ -94,16 +94,16 @@ def parse_ui_messages(
 
 
 def parse_chunk(data: JsonInput, *, version: Version = 7, strict: bool = True) -> UIMessageChunk:
-    """A chunk from its JSON.
+    """Parse a chunk.
 
-    Strict means: what the client of this release accepts. Lenient means any version: what no shape fits becomes an
-    UnknownChunk.
+    Strict accepts what the client of this release accepts. Lenient accepts any version: a chunk of unknown shape
+    becomes an UnknownChunk.
 
     Raises:
-        ShapeError: It is no JSON (as AI SDK reads it), or, strictly, the client would refuse it.
+        ShapeError: It is not JSON (as the AI SDK parses it) or, in strict mode, the client would refuse it.
     """
     release = sdk_version(version)
-    # Older releases end the stream at one unknown key, so that every key has to be looked at.
+    # Older releases end the stream at one unknown key, so every key must be checked.
     chunk = _decode_common_chunk(data, release) if supports(release, "unknown-keys") else None
     if chunk is not None:
         return chunk
@@ -114,7 +114,7 @@ def parse_chunk(data: JsonInput, *, version: Version = 7, strict: bool = True) -
 
 
 def encode(value: UIValue | Sequence[UIValue]) -> bytes:
-    """Exact JSON of a message, part or chunk, or of a list of them; raise TypeError for what is none."""
+    """Exact JSON of a message, part or chunk, or of a list of them. Raises TypeError for anything else."""
     if not isinstance(value, UIValue):
         if not isinstance(value, list | tuple):
             raise TypeError(f"expected messages, parts or chunks, not {type(value).__name__}: parse JSON first")
@@ -123,14 +123,14 @@ def encode(value: UIValue | Sequence[UIValue]) -> bytes:
         try:
             return _encode_exactly(value)
         except UnicodeEncodeError:
-            pass  # A lone surrogate, which is text in JavaScript and no UTF-8.
+            pass  # A lone surrogate is valid text in JavaScript, but cannot be encoded as UTF-8.
     return _encode_plain(to_plain(value))
 
 
 def encode_chunk(chunk: UIMessageChunk) -> bytes:
-    """Exact JSON of a chunk; raise ShapeError where a key inside would make AI SDK's parser end the stream.
+    """Exact JSON of a chunk. Raises ShapeError if it contains a key at which the AI SDK's parser would end the stream.
 
-    `json_text.without_unsafe_keys` takes such keys out of a value.
+    `json_text.without_unsafe_keys` removes such keys from a value.
     """
     data = encode(chunk)
     if may_hold_unsafe_key(data) and holds_unsafe_key(json.loads(data)):
@@ -156,7 +156,7 @@ def _plain_input(data: Any, *, unsafe_keys: bool = False) -> Any:
 
 
 def _decode_common_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk | None:
-    """The chunk if it is of the common shape, in one go; None where that is not certain."""
+    """The chunk, decoded in one call if it has the common shape; None if that is not certain."""
     if isinstance(data, dict):
         return None
     if isinstance(data, str):
@@ -171,12 +171,13 @@ def _decode_common_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk
 
 
 def _is_surely_valid(chunk: TaggedChunk, release: SdkVersion) -> bool:
-    """Whether the client of this release surely takes a chunk that has the shape of the newest."""
+    """Whether the client of this release certainly accepts a chunk with the newest shape."""
     if chunk.type not in known_chunks(release):
         return False
     if isinstance(chunk, FinishChunk):
         return chunk.finish_reason is UNSET or chunk.finish_reason in known_finish_reasons(release)
-    # Of citations and steered parts the client checks more than the struct: their indexes, and which fields they have.
+    # The client checks more than the struct in citations (their indexes) and in steering parts (which fields they
+    # have).
     if isinstance(chunk, TextEndChunk):
         return chunk.citations is UNSET
     return not isinstance(chunk, SteeringMessageChunk)
@@ -190,7 +191,7 @@ def _encode_plain(plain: Any) -> bytes:
 
 
 def _finite(plain: Any) -> Any:
-    """The value with null for every number that is none."""
+    """The value with null in place of NaN and infinities."""
     if isinstance(plain, float):
         return plain if math.isfinite(plain) else None
     if isinstance(plain, dict):
@@ -202,18 +203,18 @@ ValueT = TypeVar("ValueT", bound=UIValue)
 
 
 def build(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
-    """A value of this type; raise ShapeError where a required field is missing or wrong."""
+    """Build a value of this type. Raises ShapeError if a required field is missing or wrong."""
     if JSON_PROPERTY not in fields:
         try:
             return msgspec.convert(fields, struct)
         except ValueError:
-            # Also what msgspec cannot even look at, such as a lone surrogate in a key.
+            # Also for input that msgspec cannot inspect, such as a lone surrogate in a key.
             pass
     return _build_field_by_field(struct, fields)
 
 
 def build_part(value: Any) -> UIMessagePart:
-    """A part; an UnknownUIPart where no shape fits."""
+    """Build a part; an UnknownUIPart if no shape fits."""
     struct = part_class(type_of(value))
     try:
         return UnknownUIPart(value=value) if struct is None else cast("UIMessagePart", build(struct, value))
@@ -222,7 +223,7 @@ def build_part(value: Any) -> UIMessagePart:
 
 
 def build_chunk(value: Any) -> UIMessageChunk:
-    """A chunk; an UnknownChunk where no shape fits."""
+    """Build a chunk; an UnknownChunk if no shape fits."""
     struct = chunk_class(type_of(value))
     try:
         return UnknownChunk(value=value) if struct is None else cast("UIMessageChunk", build(struct, value))
@@ -231,11 +232,11 @@ def build_chunk(value: Any) -> UIMessageChunk:
 
 
 def build_message(value: Any) -> UIMessage:
-    """A message; raise ShapeError where id, role or list of parts are not what they must be."""
+    """Build a message. Raises ShapeError if its id, role or list of parts is invalid."""
     if not isinstance(value, dict):
         raise ShapeError("a message is an object")
     fields = cast("dict[str, Any]", value)
-    # Not by `msgspec.convert`: `tool-<name>` and `data-<name>` are prefixes, and no union is chosen by those.
+    # Not with `msgspec.convert`: `tool-<name>` and `data-<name>` are prefixes, which cannot be tags of a union.
     for name, is_right in _MESSAGE_FIELDS.items():
         if not is_right(fields.get(name)):
             raise ShapeError("this key is missing or wrong", json_path=f"$.{name}")
@@ -249,7 +250,7 @@ def build_message(value: Any) -> UIMessage:
 
 
 def to_plain(value: Any) -> Any:
-    """The JSON of a value as Python's own dicts, lists and scalars; `msgspec.Raw` inside it is decoded."""
+    """The JSON of a value as dicts, lists and scalars; `msgspec.Raw` inside it is decoded."""
     if isinstance(value, UIValue):
         return _plain_fields(value)
     if isinstance(value, msgspec.Raw):
@@ -262,7 +263,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _needs_unwrapping(value: Any) -> bool:
-    """Whether anything inside is more than plain JSON; without recursion, since JSON may be very deep."""
+    """Whether anything inside is not plain JSON. Not recursive, because JSON may be very deep."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -276,7 +277,7 @@ def _needs_unwrapping(value: Any) -> bool:
 
 
 def has_unknown_keys(value: UIValue) -> bool:
-    """Whether it holds unknown keys, which only `to_plain` writes back in their places."""
+    """Whether it contains unknown keys, which only `to_plain` writes back in their places."""
     if value.extra:
         return True
     nested = _NESTED_NAMES.get(type(value), ())
@@ -338,7 +339,7 @@ def _build_field_by_field(struct: type[ValueT], fields: dict[str, Any]) -> Value
 
 
 def _build_field(struct: type[UIValue], info: msgspec.structs.FieldInfo, item: Any) -> Any:
-    """The value of a field; UNSET where it cannot hold this."""
+    """The value of a field; UNSET if this does not fit it."""
     nested = _NESTED.get(struct, {}).get(info.name)
     try:
         return nested(item) if nested else msgspec.convert(item, info.type)
@@ -391,7 +392,7 @@ _NESTED: dict[type[UIValue], dict[str, Callable[[Any], Any]]] = {
     SteeringMessageUIPart: _user_parts,
     SteeringMessageChunk: _user_parts,
 }
-"""Fields that hold values of ours, with what builds them."""
+"""Fields that contain other values of this module, with the functions that build them."""
 
 _MESSAGE_FIELDS: dict[str, Callable[[Any], bool]] = {
     "id": lambda value: isinstance(value, str),
@@ -405,4 +406,4 @@ _NESTED_NAMES: dict[type[UIValue], tuple[str, ...] | None] = {
     UnknownUIPart: None,
     UnknownChunk: None,
 }
-"""The fields that hold other values; None for values of unknown shape."""
+"""All such fields; None for values of unknown shape."""

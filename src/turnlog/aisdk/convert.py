@@ -1,9 +1,9 @@
-"""Canonical history -> UI messages, for a page of `useChat` or for a model (R-H1 to R-H12).
+"""History -> UI messages, for a page with `useChat` or for a model (R-H1 to R-H12).
 
-`to_ui_json` makes the JSON of UI messages from stored bodies without decoding their contents; `to_ui_messages` does
-the same for values. What AI SDK has no field for is in `metadata.turnlog.messages`, one entry a canonical message:
-that message without what the UI message holds; `turnlog.aisdk.receive` makes the history of it again. What is lost
-all the same is returned beside the result.
+`to_ui_json` makes the JSON of UI messages from stored bodies without decoding their contents; `to_ui_messages` does the
+same for values. What the AI SDK has no field for is in `metadata.turnlog.messages`. It has an entry per canonical
+message, without what the UI message contains. `turnlog.aisdk.receive` makes the history from it again. The result also
+lists what is lost.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from turnlog.model.codec import decode_message, encode
 from turnlog.model.merge import add_result
 
 METADATA = "turnlog"
-"""Our key in the metadata of a UI message."""
+"""turnlog's key in the metadata of a UI message."""
 
 _STEP_START: UIPartJson = {"type": "step-start"}
 
 _encoder = msgspec.json.Encoder()
 
 History: TypeAlias = Iterable[Message | HistoryEvent]
-"""Messages with their results, or everything that happened (`Store.history`), results as events of their own."""
+"""Messages with their results, or a whole history (`Store.history`) with results as separate events."""
 
 
 class UIConversion(NamedTuple):
-    """UI messages, and what they do not hold."""
+    """UI messages, and the losses."""
 
     messages: list[UIMessage]
     losses: list[Loss]
@@ -46,8 +46,8 @@ class UIConversion(NamedTuple):
 def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIConversion:
     """The UI messages of a history (R-H1 to R-H9).
 
-    Events other than messages and results are passed over: AI SDK has no place for them. A result without its call
-    is left out, and is among the losses.
+    Other events than messages and results are skipped, because the AI SDK has no place for them. A result without its
+    call is reported as a loss.
 
     Raises:
         ValueError: The version is not supported, or options exclude each other.
@@ -62,7 +62,7 @@ def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIC
 
 
 def with_results(history: History) -> tuple[list[Message], list[ToolResultEvent]]:
-    """Messages with the results of their calls, whenever those came; and the results whose call is not there."""
+    """Messages with the results of their calls, whenever those arrived; and the results without a call."""
     messages: list[Message] = []
     arrived: dict[str, list[ToolResultEvent]] = {}
     for item in history:
@@ -77,7 +77,7 @@ def with_results(history: History) -> tuple[list[Message], list[ToolResultEvent]
 
 
 def _answer_calls(message: Message, arrived: dict[str, list[ToolResultEvent]]) -> Message:
-    """The message with the results of its calls, which are taken out of those that arrived."""
+    """The message with the results of its calls, which are removed from `arrived`."""
     if not any(isinstance(part, ToolCallPart) and part.tool_call_id in arrived for part in message.parts):
         return message
     parts = list(message.parts)
@@ -93,11 +93,11 @@ class UIJson(NamedTuple):
     """UI messages, ready to be written as JSON."""
 
     objects: list[dict[str, Any]]
-    """Of each its fields, whose contents are exact JSON."""
+    """The fields of each message, whose values are exact JSON."""
     losses: list[Loss]
 
     def to_json(self) -> bytes:
-        """All of them as one JSON array."""
+        """All messages as one JSON array."""
         return _encoder.encode(self.objects)
 
     @property
@@ -116,13 +116,13 @@ def to_ui_json(
     """The JSON of UI messages from canonical bodies (JSON of `turnlog.model.Message`), in the order of a history.
 
     Args:
-        bodies: Each as its own records have it.
-        first_index: Number of the first UI message among all of the session, for `generate_id`.
+        bodies: The bodies.
+        first_index: The index of the first UI message in the session, for `generate_id`.
         children: Tool call id -> id of the session that the call started.
         options: See `UIMessageOptions`.
 
     Raises:
-        msgspec.ValidationError: A body is not of the canonical shape.
+        msgspec.ValidationError: A body does not have the canonical shape.
         ValueError: The version is not supported.
     """
     converter = _Converter(View.of(**options), first_index, children or {})
@@ -132,7 +132,7 @@ def to_ui_json(
 
 
 class _UIMessageDraft:
-    """A UI message in the making."""
+    """A UI message that is being built."""
 
     __slots__ = ("body", "id", "metadata", "parts", "raw_messages", "role")
 
@@ -183,7 +183,7 @@ class _Converter:
         return UIJson(self._done, self._losses)
 
     def _set_identity(self, message: RawMessage, body: bytes, role: str | None) -> None:
-        """The id is that of the first message, or of the first developer message where there is no other."""
+        """Set the id: that of the first message, or of the first developer message if there is no other."""
         draft = self._open
         if draft.id is None or (role is not None and not draft.raw_messages):
             draft.id, draft.body = message.id, body
@@ -195,10 +195,10 @@ class _Converter:
         if message.parts is not UNSET:
             self._drop_reasoning(message)
         if role == "assistant" and self._view.step_starts:
-            # `convertToModelMessages` cuts here. Without it, text that follows a result would go before the result.
+            # `convertToModelMessages` splits here. Without it, text that follows a result would come before the result.
             draft.parts.append(_STEP_START)
         elif not message.parts:
-            # Every validator refuses a user or system message without parts, older ones an assistant's too.
+            # Every validator refuses a user or system message without parts; older ones also refuse an assistant's.
             draft.parts.append({"type": "text", "text": ""})
         if message.parts is not UNSET:
             self._add_parts(message)
@@ -219,7 +219,7 @@ class _Converter:
         ui_parts, writer = self._open.parts, self._writer
         for number, part in enumerate(message.parts or ()):
             writer.place = (self._number, number)
-            # A log names the subagent of a call in another file, so the store knows it and the message does not.
+            # A log names the subagent of a call in another file, so the store knows it but the message does not.
             if type(part) is RawToolCall and self._children:
                 self._add_child(part)
             ui_parts.append(writer.part(part))

@@ -1,7 +1,7 @@
 """Parts of the canonical model -> parts of a UI message.
 
-Every field that the UI part holds is removed from the raw part, so that what remains is what AI SDK has no field for;
-`restore` is the way back. A part for which AI SDK has no kind becomes `data-turnlog-part`, with its canonical JSON.
+Fields that the UI part contains are removed from the raw part, so that what the AI SDK has no field for remains;
+`restore` is the inverse. A part without an AI SDK equivalent becomes `data-turnlog-part`, with its canonical JSON.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from turnlog.model import BlobRef, Citation
 from turnlog.model.parts import STATE_OF_STATUS
 
 UIPartJson = dict[str, Any]
-"""A UI part on its way into JSON: plain values and exact JSON."""
+"""A UI part that is being built: plain values and exact JSON."""
 
 RESERVED: Final = "turnlog-"
-"""How the names of our own data parts begin; an application's data of such a name is not shown under it."""
+"""Prefix of turnlog's own data parts; data of an application with such a name is not shown under it."""
 
 OWN_PART: Final = "data-turnlog-part"
 OWN_MESSAGE: Final = "data-turnlog-message"
 
 _ADDRESS = re.compile(rb'"(?:https?://[^/\s"\\]|data:[^"\\]*,)', re.IGNORECASE)
-"""Addresses that AI SDK takes for a file."""
+"""The JSON of URLs that the AI SDK accepts for a file."""
 
 _UI_PARTS = {"custom": "custom-content", "file": "provider-reference"}
-"""Kinds of UI parts that are kept as they are -> the feature that a version needs for them, if it is not called so."""
+"""Kinds of UI parts that are kept unchanged -> the feature that they need, if it has another name."""
 
 
 class PartWriter:
-    """Makes UI parts, and notes what is lost on the way at `place`."""
+    """Makes UI parts, and records losses at `place`."""
 
     def __init__(self, view: View, losses: list[Loss]) -> None:
-        """Write for a view; losses are added to the list."""
+        """Write for a view; losses are appended to the list."""
         self.view = view
         self.losses = losses
         self.place: tuple[int, int] = (0, 0)
@@ -64,23 +64,23 @@ class PartWriter:
         self._citations = "citations" in view.features
 
     def add_loss(self, feature: str, reason: str) -> None:
-        """Note a loss at the part that is being written."""
+        """Record a loss at the current part."""
         message, part = self.place
         self.losses.append(Loss(feature=feature, path=f"$[{message}].parts[{part}]", reason=reason))
 
     def text(self, part: RawText) -> UIPartJson:
-        """Text; a preview where the whole is a blob."""
+        """Text; a preview if the whole text is a blob."""
         ui_part: UIPartJson = {"type": "text", "text": part.text}
         if part.citations is not UNSET:
             self._add_citations(ui_part, part.citations)
         return self._finish_text(part, ui_part)
 
     def reasoning(self, part: RawReasoning) -> UIPartJson:
-        """Reasoning, with the signature that its provider wants back."""
+        """Reasoning, with the signature that its provider requires in later requests."""
         return self._finish_text(part, {"type": "reasoning", "text": part.text})
 
     def file(self, part: RawFile) -> UIPartJson:
-        """A file by its address, or with its bytes in a data URL."""
+        """A file by its URL, or with its bytes in a data URL."""
         address = self._address(part)
         if address is None:
             self.add_loss("file-address", "AI SDK takes http(s) and data URLs only; the file is told of as data")
@@ -115,7 +115,7 @@ class PartWriter:
         return ui_part
 
     def data(self, part: RawData) -> UIPartJson:
-        """An application's data under its name."""
+        """Data of an application, under its name."""
         if part.name is UNSET or part.name.startswith(RESERVED):
             return self.own_part(part)
         ui_part: UIPartJson = {"type": f"data-{part.name}", "data": part.data}
@@ -134,7 +134,7 @@ class PartWriter:
         return self.own_part(part)
 
     def own_part(self, part: RawPart) -> UIPartJson:
-        """Any part as data of ours, whole."""
+        """A whole part as turnlog's own data."""
         whole = Raw(msgspec.json.encode(part))
         for name in part.__struct_fields__:
             setattr(part, name, UNSET)
@@ -165,7 +165,7 @@ class PartWriter:
             return Raw(b'"data:%b;base64,%b' % (bytes(memoryview(part.media_type)[1:-1]), data))
         if part.blob is not UNSET and self.view.blob_url is not None:
             return self.view.blob_url(msgspec.json.decode(part.blob, type=BlobRef))
-        # `convertToModelMessages` of 7 reads addresses with `new URL`, which throws for relative ones.
+        # `convertToModelMessages` of 7 parses URLs with `new URL`, which throws for relative ones.
         if part.url is not UNSET and _ADDRESS.match(part.url):
             url, part.url = part.url, UNSET
             return url
@@ -173,7 +173,7 @@ class PartWriter:
 
 
 def add_provider(ui_part: UIPartJson, key: str, provider: RawProvider | msgspec.UnsetType) -> None:
-    """Write what the provider wants back under its name; removed from the raw part where `restore` can rebuild it."""
+    """Add the provider data under its name, and remove it from the raw part if `restore` can rebuild it."""
     if provider is UNSET or not provider.opaque:
         return
     fields = to_sdk_keys(provider.name, provider.opaque)
@@ -185,7 +185,7 @@ def add_provider(ui_part: UIPartJson, key: str, provider: RawProvider | msgspec.
 
 
 def _citation(citation: Citation) -> UIPartJson | None:
-    """A citation as AI SDK has it, unchanged where it came from there; None for one without a source."""
+    """A citation for the AI SDK, unchanged if it came from there; None if it has no source."""
     try:
         return cast("UIPartJson", citation_check()(citation.metadata[KEY]))
     except (KeyError, ShapeError):
@@ -205,10 +205,10 @@ def _citation(citation: Citation) -> UIPartJson | None:
 
 
 _NULL: Final = Raw(b"null")
-"""An output that is not shown. In the raw part that remains: the input shown is not from the log."""
+"""An output that is not shown. In the raw part it marks that the input shown is not that of the log."""
 
 _NO_INPUT: Final = Raw(b"{}")
-"""The input of a call without arguments: AI SDK demands one, and providers an object."""
+"""The input of a call without arguments: the AI SDK requires one, and providers an object."""
 
 _STATUS_OF_STATE = {state.value: status for status, state in STATE_OF_STATUS.items()}
 
@@ -232,18 +232,18 @@ _APPROVAL_FIELDS = {
     "requestReason": "approval-request-reason",
     "isAutomatic": "automatic-approvals",
 }
-"""Fields that only AI SDK knows -> the feature that they came with."""
+"""Fields that only the AI SDK has -> the feature that they need."""
 
 
 class CallWriter(PartWriter):
-    """Makes every kind of UI part, tool parts among them."""
+    """Makes UI parts of every kind, including tool parts."""
 
     def part(self, part: RawPart) -> UIPartJson:
         """The UI part of any part."""
         return _WRITERS[type(part)](self, part)
 
     def call(self, part: RawToolCall) -> UIPartJson:
-        """A tool call with what came of it."""
+        """A tool call and its outcome."""
         extras = _NO_EXTRAS if part.metadata is UNSET else sdk_extras_of(part.metadata)
         ui_part = self._head(part, extras)
         state = self._state(part)
@@ -284,7 +284,7 @@ class CallWriter(PartWriter):
                 self.add_loss("tool-results", "left out, as asked for")
             part.results = UNSET
             return "input-available"
-        # AI SDK has no such state. `turnlog.state` in the metadata tells it from an error.
+        # The AI SDK has no such state; `turnlog.state` in the metadata distinguishes it from an error.
         if state == "aborted":
             return "output-error"
         if state in _NEEDS_APPROVALS and "approvals" not in self.view.features:
@@ -336,7 +336,7 @@ class CallWriter(PartWriter):
             self.add_loss("large-text", "only a preview of the output is shown; the whole is a blob of the store")
             part.text = UNSET
             return text
-        # A string that came from AI SDK as a string goes back as one, even if it holds JSON.
+        # An output that was a string in the AI SDK is a string again, even if it contains JSON.
         found = parse_output(text)
         if found is None or (result.metadata is not UNSET and sdk_extras_of(result.metadata).text_output):
             part.text = UNSET
@@ -349,7 +349,7 @@ class CallWriter(PartWriter):
         approval = part.approval
         if "approvals" not in self.view.features:
             return
-        # The validators demand an approval in these states, and beside an outcome they take only a granted one.
+        # Validators require an approval in these states, and accept only a granted one next to an outcome.
         if state in _NEEDS_APPROVALS:
             ui_part["approval"] = _approval_json(part, approval, state)
         elif state in ("output-available", "output-error") and _was_approved(approval):
@@ -371,7 +371,7 @@ class CallWriter(PartWriter):
             self._add_fields(ui_part, extras, _CALL_FIELDS)
 
     def _add_fields(self, ui_part: UIPartJson, extras: SdkExtras, features: dict[str, str]) -> None:
-        """Write the fields of AI SDK that the model has not, as far as the version knows them."""
+        """Add the AI SDK's own fields, as far as the version knows them."""
         for name, value in extras.fields.items():
             if features.get(name) in self.view.features:
                 ui_part[name] = value
@@ -380,12 +380,12 @@ class CallWriter(PartWriter):
 
 
 def _has_text(written: Raw | UnsetType) -> TypeGuard[Raw]:
-    """Whether a text is not blank: some servers write the arguments of a call that has none as an empty one."""
+    """Whether a text is not blank: some servers send empty arguments for a call without any."""
     return is_json_string(written) and bool(msgspec.json.decode(written, type=str).strip())
 
 
 def shown_result(part: RawToolCall) -> RawToolResult | None:
-    """The result that a tool part shows: the last one that led to its state, a final one before a preliminary."""
+    """The result that a tool part shows: the last one with its state, a final one before a preliminary one."""
     if not part.results:
         return None
     if len(part.results) == 1:
@@ -397,13 +397,13 @@ def shown_result(part: RawToolCall) -> RawToolResult | None:
 
 
 def error_text(part: RawToolCall) -> Raw | str:
-    """The error text of a call that failed, was aborted or denied: never empty."""
+    """The error text of a call that failed, was aborted or denied; never empty."""
     status = _STATUS_OF_STATE.get(part.state, "error")
     return _result_text(part) or _DEFAULT_ERROR_TEXTS.get(status, _DEFAULT_ERROR_TEXTS["error"])
 
 
 def _result_text(part: RawToolCall) -> Raw | str:
-    """The text of the result that a call shows; empty where it has none."""
+    """The text of the result that a call shows; empty if it has none."""
     result = shown_result(part)
     if result is None:
         return ""
@@ -418,12 +418,12 @@ def _result_text(part: RawToolCall) -> Raw | str:
 
 
 def _was_approved(approval: RawApproval | UnsetType) -> bool:
-    """Whether a person approved the call; AI SDK has no approval for what a rule allowed without a request."""
+    """Whether a person approved the call; the AI SDK has no approval for a call that a rule allowed without asking."""
     return approval is not UNSET and approval.approved is True and is_json_string(approval.id)
 
 
 def _approval_json(part: RawToolCall, approval: RawApproval | UnsetType, state: str) -> UIPartJson:
-    """The approval of a part; without an id in the log it gets that of the call."""
+    """The approval of a part; without an id in the log it gets the id of the call."""
     known = RawApproval() if approval is UNSET else approval
     ui_part: UIPartJson = {"id": known.id if is_json_string(known.id) else part.tool_call_id}
     if state == "approval-responded":
@@ -438,7 +438,7 @@ def _approval_json(part: RawToolCall, approval: RawApproval | UnsetType, state: 
     return ui_part
 
 
-# Each method takes the kind of part of its key, which the type of a mapping cannot express: the check is off below.
+# Each method takes the kind of part of its key. The type of a mapping cannot express that, so the check is off below.
 _WRITERS: dict[type[RawPart], Callable[[CallWriter, RawPart], UIPartJson]] = {
     RawText: CallWriter.text,
     RawReasoning: CallWriter.reasoning,

@@ -1,7 +1,7 @@
-"""A message or chunk for an older AI SDK: what that release lacks is replaced or left out, and reported.
+"""Converts a message or chunk for an older AI SDK: what that release lacks is replaced or left out, and reported.
 
-Never an error: the result is valid for the release, and each feature that it could not carry is exactly one loss,
-however often the message uses it. Unknown keys are no feature; releases ignore them or, once, refused them.
+This never fails: the result is valid for the release, and each feature that it lacks is exactly one loss, however often
+the message uses it. Unknown keys do not count as a feature; releases ignore them or, formerly, refused them.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from turnlog.aisdk.parts import (
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
 
 DENIED = "Tool call execution denied."
-"""The error text, in a release without approvals, of a call that was not allowed and has no reason."""
+"""The error text of a denied call without a reason, in a release without approvals."""
 
 _AS_DATA: frozenset[type[UIValue]] = frozenset(
     {ReasoningFileUIPart, CustomUIPart, wire.ReasoningFileChunk, wire.CustomChunk, wire.SteeringMessageChunk}
 )
-"""What becomes `data-<its type>` where its feature is missing."""
+"""Types that become `data-<type>` if their feature is missing."""
 
 
 class DowngradedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message, or several where a steering message had to become a message of its own."""
+    """One message, or several if a steering message became a message of its own."""
 
     messages: tuple[UIMessage, ...]
     losses: tuple[Loss, ...] = ()
 
 
 class DowngradedChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The chunks to send instead; none where the release has nothing like it."""
+    """The chunks to send instead; empty if the release has no equivalent."""
 
     chunks: tuple[wire.UIMessageChunk, ...]
     losses: tuple[Loss, ...] = ()
 
 
 def downgrade_ui_message(message: UIMessage, *, version: Version) -> DowngradedMessage:
-    """The message as a release can show it (R-S14)."""
+    """Convert a message for a release (R-S14)."""
     losses = _Losses(sdk_version(version))
     parts = [_part(part, losses, f"$.parts[{index}]") for index, part in enumerate(message.parts)]
     messages = _split_at_steering(replace(message, parts=tuple(parts)), losses)
@@ -64,7 +64,7 @@ def downgrade_ui_message(message: UIMessage, *, version: Version) -> DowngradedM
 
 
 def downgrade_chunk(chunk: wire.UIMessageChunk, *, version: Version) -> DowngradedChunk:
-    """The chunk as the client of a release takes it. Where an order has to be kept, it needs no knowledge of it."""
+    """Convert a chunk for the client of a release. Each chunk is converted alone; no order is needed."""
     release = sdk_version(version)
     losses = _Losses(release)
     if isinstance(chunk, wire.UnknownChunk):
@@ -78,7 +78,7 @@ def downgrade_chunk(chunk: wire.UIMessageChunk, *, version: Version) -> Downgrad
 
 
 class _Losses:
-    """The losses so far, one a feature."""
+    """The losses so far, one per feature."""
 
     def __init__(self, release: SdkVersion) -> None:
         self.release = release
@@ -111,7 +111,7 @@ def _part(part: UIMessagePart, losses: _Losses, path: str) -> UIMessagePart:
 def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> ToolUIPart | DynamicToolUIPart:
     if part.approval is UNSET:
         return part
-    # A release that knows approvals at all may lack some of their fields.
+    # A release with approvals may lack some of their fields.
     if not losses.lacks("approvals"):
         approval = _without_fields(part.approval, losses.missing(ToolApproval, part.state), losses, f"{path}.approval")
         return replace(part, approval=approval)
@@ -125,7 +125,7 @@ def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> T
 
 
 def _without_fields(value: Any, fields: dict[str, str], losses: _Losses, path: str) -> Any:
-    """The value without the fields that the release lacks, which are given with their features."""
+    """The value without the fields that the release lacks; `fields` has the features."""
     used = {name: feature for name, feature in fields.items() if getattr(value, name) is not UNSET}
     for name, feature in used.items():
         losses.add(feature, f"{path}.{_json_name(value, name)}", "left out")
@@ -137,12 +137,12 @@ def _json_name(value: UIValue, name: str) -> str:
 
 
 def _content(value: UIValue) -> dict[str, Any]:
-    """A part's JSON without its type."""
+    """The JSON of a part without its type."""
     return {key: item for key, item in to_plain(value).items() if key != "type"}
 
 
 def _split_at_steering(message: UIMessage, losses: _Losses) -> tuple[UIMessage, ...]:
-    """The message split at its steering messages, which stand between; the new ids are made of its own."""
+    """Split a message at its steering messages, which become messages in between; new ids are derived from its id."""
     if not losses.lacks("steering-messages"):
         return (message,)
     messages: list[UIMessage] = []
@@ -153,10 +153,10 @@ def _split_at_steering(message: UIMessage, losses: _Losses) -> tuple[UIMessage, 
             continue
         losses.add("steering-messages", f"$.parts[{index}]", "became a message of its own")
         messages.extend(_segment(message, segment, len(messages)))
-        # Keys that are unknown here might mean something in a message of its own.
+        # Keys that are unknown here might have a meaning in a separate message.
         known = [replace(steered, extra={}) for steered in part.parts]
         parts = [_part(steered, losses, f"$.parts[{index}].parts[{place}]") for place, steered in enumerate(known)]
-        # A user's message without parts is valid nowhere.
+        # No version accepts a user message without parts.
         messages.extend([UIMessage(id=part.id, role="user", parts=tuple(parts))] if parts else [])
         segment = []
     messages.extend(_segment(message, segment, len(messages)))
@@ -171,12 +171,12 @@ def _segment(message: UIMessage, parts: list[UIMessagePart], before: int) -> lis
 
 
 def _empty(message: UIMessage) -> UIMessage:
-    """A message of which nothing is left; only an assistant's may have no parts."""
+    """A message of which nothing is left; only assistant messages may have no parts."""
     return replace(message, parts=() if message.role == "assistant" else (TextUIPart(text=""),))
 
 
 def _replaced(chunk: wire.TaggedChunk, losses: _Losses) -> tuple[wire.UIMessageChunk, ...]:
-    """What to send instead of a chunk whose type the release does not know."""
+    """The replacement for a chunk whose type the release does not know."""
     losses.add(chunk.feature, "$", _REPLACED_AS.get(type(chunk), "left out"))
     if type(chunk) in _AS_DATA:
         return (wire.DataChunk(type=f"data-{chunk.type}", data=_content(chunk)),)

@@ -1,14 +1,14 @@
-"""JSON text as a JavaScript client reads it: from outside, in the outputs of tools, and while it still streams in.
+"""JSON as a JavaScript client parses it: from outside, in outputs of tools, and while it streams in.
 
-The differences to Python's readers that matter here: lone surrogates are text like any other, `NaN` and `Infinity`
-are no JSON, and AI SDK refuses objects that would reach JavaScript's prototypes (`secureJsonParse` of
-`@ai-sdk/provider-utils`). Numbers stay exact, where JavaScript would round them.
+It differs from Python's parsers in these points: lone surrogates are valid text, `NaN` and `Infinity` are not JSON, and
+the AI SDK refuses objects that would reach JavaScript's prototypes (`secureJsonParse` of `@ai-sdk/provider-utils`).
+Numbers stay exact, although JavaScript would round them.
 
-`parse_output` reads the `output` of a UI part: JSON is parsed, any other text stays as it is (R-H8). A text that holds
-JSON becomes that JSON without being written anew.
+`parse_output` reads the `output` of a UI part: JSON is parsed, any other text stays as it is (R-H8), and the JSON is
+copied without rewriting it.
 
-`PartialJson` shows the input of a tool call that streams in, by the rules of the SDK's `parsePartialJson`, oddities
-included: what is open is closed, a literal that has begun is completed, a key or number without its end is left out.
+`PartialJson` is the input of a tool call that streams in, by the rules of the SDK's `parsePartialJson`, including its
+oddities: open values are closed, literals that have begun are completed, an unfinished key or number is left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _decoder = msgspec.json.Decoder()
 
 
 def parse_json(text: str | bytes, *, unsafe_keys: bool = False) -> Any:
-    """Plain Python values; raise ValueError where AI SDK's parser of streams throws.
+    """Plain Python values. Raises ValueError where the AI SDK's stream parser throws.
 
-    With `unsafe_keys` it takes keys that reach prototypes, as JavaScript's own parser does that reads requests.
+    `unsafe_keys` accepts keys that reach prototypes, like JavaScript's own parser, which reads requests.
 
-    A number beyond every float becomes an infinity, as in JavaScript; `encode` writes it as null, as that does.
+    A number that is too large for a float becomes an infinity, as in JavaScript; `encode` writes it as null, also as
+    there.
     """
     try:
         value = _decoder.decode(text)
@@ -44,7 +45,7 @@ def parse_json(text: str | bytes, *, unsafe_keys: bool = False) -> Any:
 
 def _parse_leniently(text: str | bytes) -> Any:
     if isinstance(text, bytes):
-        # As browsers and servers decode a body: what is no UTF-8 becomes U+FFFD and is no error.
+        # Browsers and servers decode a body like this: bytes that are not UTF-8 become U+FFFD without an error.
         text = text.decode("utf-8", "replace")
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_int)
@@ -64,18 +65,18 @@ def _parse_int(digits: str) -> int | float:
 
 
 def may_hold_unsafe_key(text: str | bytes) -> bool:
-    """Whether it is worth looking inside: a cheap test without false negatives.
+    """A cheap test without false negatives whether `holds_unsafe_key` can be true.
 
-    Each such key holds `proto`: `__proto__`, and the `prototype` of a `constructor`.
+    All such keys contain `proto`: `__proto__`, and the `prototype` of a `constructor`.
     """
     if isinstance(text, bytes):
-        # Asked for every chunk that is sent; of bytes, `find` takes half the time of `in`.
+        # This runs for every chunk that is sent; for bytes, `find` takes half the time of `in`.
         return text.find(b"proto") >= 0 or text.find(b"\\u00") >= 0
     return "proto" in text or "\\u00" in text
 
 
 def holds_unsafe_key(value: Any) -> bool:
-    """Whether any object in it has a key `__proto__`, or a `constructor` that has a key `prototype`."""
+    """Whether any object in it has a key `__proto__`, or a `constructor` with a key `prototype`."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -90,7 +91,7 @@ def holds_unsafe_key(value: Any) -> bool:
 
 
 def without_unsafe_keys(value: Any) -> Any:
-    """The value without those keys, at any depth; the same object where there are none."""
+    """The value without those keys, at any depth; the same object if it has none."""
     if not holds_unsafe_key(value):
         return value
     if isinstance(value, dict):
@@ -118,17 +119,17 @@ def same_json(one: Any, other: Any) -> bool:
 
 
 def is_json_string(json: Raw | UnsetType) -> TypeGuard[Raw]:
-    """Whether exact JSON is there and is a string (not null)."""
+    """Whether it is the exact JSON of a string."""
     return json is not UNSET and bytes(memoryview(json)[:1]) == b'"'
 
 
 def ends_in_half_character(text: str) -> bool:
-    """Whether it ends in the first half of a character whose second half may follow."""
+    """Whether it ends with the first half of a surrogate pair whose second half may follow."""
     return "\ud800" <= text[-1:] <= "\udbff"
 
 
 def join_surrogates(text: str) -> str:
-    """The text with both halves of a character made one, where a stream had split them."""
+    """The text with surrogate pairs joined that a stream had split."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
@@ -137,11 +138,11 @@ class Parsed(NamedTuple):
 
     value: Raw
     exact: bool
-    """Whether the text can be made anew from the value, also after another program has read and written it."""
+    """Whether the text can be rebuilt from the value, even after another program has parsed and written it."""
 
 
 def parse_output(text: Raw) -> Parsed | None:
-    """The JSON inside a JSON string; None when its text is no JSON."""
+    """The JSON in a JSON string; None if its text is not JSON."""
     if not _may_be_json(text):
         return None
     try:
@@ -155,7 +156,7 @@ def parse_output(text: Raw) -> Parsed | None:
 
 
 def output_text(output: Raw) -> Raw:
-    """The JSON string of the text that an output was made of, where that was exact or no JSON."""
+    """The JSON string of the text from which an output was made, if that was exact or not JSON."""
     if is_json_string(output):
         return output
     return Raw(msgspec.json.encode(msgspec.json.encode(msgspec.json.decode(output)).decode()))
@@ -178,30 +179,30 @@ _CONTAINER = re.compile(rb'"' + _SPACE + rb"[\[{]")
 _NUMBER = rb"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?(?:[eE][-+]?\d\d?)?"
 
 _SCALAR = re.compile(rb'"' + _SPACE + rb"(?:true|false|null|" + _NUMBER + rb'|\\".*)' + _SPACE + rb'"')
-"""Numbers of up to 15 digits: JavaScript would change longer ones, so that they stay text."""
+"""Numbers with up to 15 digits: JavaScript would round longer ones, so text with those stays text."""
 
 _CLOSED = re.compile(rb'[\]}](?:\\[nrt]| )*"$')
 
 _TAIL = 64
-"""Bytes at the end of a text that must hold its last bracket."""
+"""Bytes at the end of a text that must contain its last bracket."""
 
 _FRAGILE = re.compile(r'\d[.eE]|\d{16}|"\d+":')
-"""What may come back differently from a JavaScript program: some numbers, and the order of keys that are numbers."""
+"""Values that a JavaScript program may write differently: some numbers, and the order of numeric keys."""
 
 _UNSAFE_KEYS = ("__proto__", "constructor")
-"""Keys for which AI SDK may refuse a whole value; a text that names one stays text."""
+"""Keys for which the AI SDK may refuse a whole value; text that contains one stays text."""
 
 
 class PartialResult(NamedTuple):
     """What `parse_partial_json` made of a text."""
 
     value: Any
-    """UNSET where nothing could be made of it."""
+    """UNSET if nothing could be parsed."""
     state: Literal["successful-parse", "repaired-parse", "failed-parse"]
 
 
 def parse_partial_json(text: str, *, version: Version = 7) -> PartialResult:
-    """What a text that may end anywhere holds, and whether it was whole, as AI SDK's `parsePartialJson` says."""
+    """Parse a text that may end anywhere, and say whether it was complete, like the AI SDK's `parsePartialJson`."""
     try:
         return PartialResult(parse_json(text), "successful-parse")
     except ValueError:
@@ -212,12 +213,12 @@ def parse_partial_json(text: str, *, version: Version = 7) -> PartialResult:
 class PartialJson:
     """JSON text that grows by `feed`.
 
-    Goes over each character once, however many deltas there are; asking for the value costs one parse. It does not
-    check JSON; the parser behind it does.
+    Each character is scanned once, however many deltas there are; reading the value costs one parse. The scanner does
+    not validate JSON, the parser does.
     """
 
     def __init__(self, text: str = "", *, version: Version = 7) -> None:
-        """Begin with what there is; the version decides on torn escapes, which AI SDK 5 does not repair."""
+        """Begin with a text. AI SDK 5 does not repair torn escapes, so the version matters."""
         self._major = sdk_version(version).major
         self._pieces: list[str] = []
         self._length = 0
@@ -234,7 +235,7 @@ class PartialJson:
         return self._whole(self._received())
 
     def feed(self, text: str) -> None:
-        """Take the text that follows."""
+        """Append text."""
         self._pieces.append(text)
         self._is_split = self._is_split or ends_in_half_character(text)
         position = 0
@@ -247,7 +248,7 @@ class PartialJson:
         self._length += len(text)
 
     def value(self) -> Any:
-        """What the text holds so far; UNSET where nothing can be made of it."""
+        """The value so far; UNSET if nothing can be parsed."""
         text = self._received()
         for candidate in (text if _may_be_whole(text) else None, self._fixed(text)):
             if candidate is not None:
@@ -258,7 +259,7 @@ class PartialJson:
         return UNSET
 
     def _received(self) -> str:
-        """The text as the scanner counted it."""
+        """The text as the scanner has counted it."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
@@ -276,7 +277,7 @@ class PartialJson:
         return next(literal[len(self._literal) :] for literal in _LITERALS if literal.startswith(self._literal))
 
     def _skip_string(self, text: str, position: int) -> int:
-        """Go to the end of the string, or of the text; return where to go on."""
+        """Skip to the end of the string, or of the text; return the next position."""
         stop = _STRING_STOP.search(text, position)
         end = len(text) if stop is None else stop.start()
         if end > position:
@@ -318,13 +319,13 @@ class PartialJson:
             if char == "]":
                 self._close(index)
                 return
-            # Up to 6 `fixJson` counts any first character of an array, also a space or a lone minus.
+            # Up to 6, `fixJson` accepts any first character of an array, even a space or a lone minus.
             if self._major < 7:
                 self._valid = index + 1
         begun = _VALUE_STARTS.get(char)
         if begun is None:
             return
-        # A minus alone is no number yet.
+        # A lone minus is not a number yet.
         if char != "-":
             self._valid = index + 1
         if begun is _State.LITERAL:
@@ -339,7 +340,7 @@ class PartialJson:
             self._close(index)
 
     def _after_value(self, char: str, index: int) -> None:
-        """Go on after a value that has ended, or ends with this character."""
+        """Continue after a value that ended before this character or with it."""
         inside = self._stack[-1]
         if inside is _State.OBJECT_AFTER_VALUE:
             if char == ",":
@@ -359,7 +360,7 @@ class PartialJson:
     def _in_number(self, char: str, index: int) -> None:
         if char in "0123456789":
             self._valid = index + 1
-        # An exponent or a point counts only with the digit behind it.
+        # An exponent or a decimal point counts only together with the digit after it.
         elif char not in "eE-.":
             self._stack.pop()
             if char in ",}]":
@@ -374,7 +375,7 @@ class PartialJson:
             self._after_value(char, index)
 
     def _in_escape(self, state: _State, char: str, index: int) -> None:
-        # 5 takes `\u` for a whole escape, and its parser fails until the four digits are there.
+        # 5 takes `\u` for a complete escape, and its parser fails until all four digits are there.
         if state is _State.ESCAPE and char == "u" and self._major > 5:
             self._stack[-1] = _State.UNICODE_ESCAPE
             self._hex_digits = 0
@@ -387,7 +388,7 @@ class PartialJson:
 
 
 def _may_be_whole(text: str) -> bool:
-    """Whether parsing it as it is has any prospect: it ends as it began."""
+    """Whether it may be complete: its last bracket matches its first."""
     stripped = text.strip(_JSON_SPACE)
     return bool(stripped) and stripped[-1] == _ENDS.get(stripped[0], stripped[-1])
 
@@ -426,7 +427,7 @@ _AFTER_VALUE_STARTS = {
     _State.ARRAY_START: _State.ARRAY_AFTER_VALUE,
     _State.ARRAY_AFTER_COMMA: _State.ARRAY_AFTER_VALUE,
 }
-"""Where a value may begin -> where its end leads."""
+"""State in which a value may begin -> state after the value."""
 
 _CLOSERS = {
     _State.STRING: '"',

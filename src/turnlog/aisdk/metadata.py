@@ -1,8 +1,8 @@
-"""Metadata that crosses between AI SDK and the canonical model.
+"""Metadata exchanged between the AI SDK and the canonical model.
 
-`metadata["aisdk"]` of a canonical message, part or result holds what AI SDK has a field for and the model has not.
-`ProviderData.opaque` holds what a provider needs back under the provider's own keys, `providerMetadata[provider]` of
-AI SDK the same under AI SDK's keys.
+`metadata["aisdk"]` of a canonical message, part or result has what the AI SDK has a field for and the model has not.
+`ProviderData.opaque` has what a provider requires in later requests, under the provider's own keys;
+`providerMetadata[provider]` of the AI SDK has the same under the AI SDK's keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEY = "aisdk"
 
 
 class SdkExtras(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The marks on one message, part or result."""
+    """The AI SDK's extra facts about one message, part or result."""
 
     metadata: Raw | UnsetType = UNSET
     """A UI message's own metadata."""
@@ -30,12 +30,12 @@ class SdkExtras(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ui_part: bool = False
     """The unknown part is a valid UI part."""
     text_output: bool = False
-    """The output was a string that happens to be JSON."""
+    """The output was a string that happens to contain JSON."""
     fields: dict[str, Raw] = {}
     """Keys of a UI part for which the model has no field."""
 
     def to_metadata(self) -> dict[str, Any]:
-        """The canonical `metadata` with these marks; empty where nothing is marked."""
+        """The canonical `metadata` with these facts; empty if there are none."""
         extras: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return {KEY: extras} if extras else {}
 
@@ -48,7 +48,7 @@ _decoder = msgspec.json.Decoder(_Metadata)
 
 
 def sdk_extras_of(metadata: Raw) -> SdkExtras:
-    """The extras in a canonical `metadata`; none where the key holds something else."""
+    """The extras in a canonical `metadata`; empty if the key has another type."""
     try:
         return _decoder.decode(metadata).aisdk
     except msgspec.ValidationError:
@@ -62,13 +62,14 @@ _SDK_KEYS: dict[str, dict[str, str]] = {
     "openai": {"id": "itemId", "encrypted_content": "reasoningEncryptedContent"},
     "google": {"thought_signature": "thoughtSignature"},
 }
-"""Provider -> its own key -> AI SDK's, as `@ai-sdk/anthropic`, `@ai-sdk/openai` and `@ai-sdk/google` read them back."""
+"""Provider -> its own key -> the AI SDK's key, as `@ai-sdk/anthropic`, `@ai-sdk/openai` and `@ai-sdk/google` read
+it."""
 
 _PROVIDER_KEYS = {name: {theirs: own for own, theirs in keys.items()} for name, keys in _SDK_KEYS.items()}
 
 
 def to_sdk_keys(provider: str, opaque: Mapping[str, ValueT]) -> dict[str, ValueT] | None:
-    """`opaque` under AI SDK's keys; None where the way back would be ambiguous, because it has such a key already."""
+    """`opaque` with the AI SDK's keys; None if it has such a key already, which would make the inverse ambiguous."""
     keys = _SDK_KEYS.get(provider)
     if keys is None:
         return dict(opaque)
@@ -78,15 +79,15 @@ def to_sdk_keys(provider: str, opaque: Mapping[str, ValueT]) -> dict[str, ValueT
 
 
 def to_provider_keys(provider: str, metadata: Mapping[str, ValueT]) -> dict[str, ValueT]:
-    """AI SDK's `providerMetadata` of one provider under the provider's own keys."""
+    """The AI SDK's `providerMetadata` of one provider with the provider's own keys."""
     keys = _PROVIDER_KEYS.get(provider, {})
     return {keys.get(key, key): value for key, value in metadata.items()}
 
 
 def provider_of(metadata: ProviderMetadata | UnsetType) -> ProviderData | None:
-    """What one provider wants back, of AI SDK's `providerMetadata`; our own entry in it is none of a provider's.
+    """The first provider's entry in the AI SDK's `providerMetadata`; turnlog's own entry does not count.
 
-    The model has room for one provider a part. Where several speak, the first is who produced it.
+    The model keeps one provider per part. If there are several, the first one produced the part.
     """
     if metadata is UNSET:
         return None

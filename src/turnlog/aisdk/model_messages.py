@@ -33,18 +33,18 @@ def to_model_messages(
     ignore_incomplete_tool_calls: bool = False,
     convert_data_part: ConvertDataPart | None = None,
 ) -> list[Fields]:
-    """Model messages as JSON, the same as the real `convertToModelMessages` makes of these UI messages.
+    """Model messages as JSON, equal to the result of `convertToModelMessages` for these UI messages.
 
     Args:
         messages: UI messages, or their JSON as dicts.
-        version: AI SDK's version; only the major matters.
-        tools: The tools that there are, each with its own way to tell a model its output, or None.
-        ignore_incomplete_tool_calls: Leave out calls that have no final output, which providers refuse.
-        convert_data_part: Makes text or file parts of data parts; those for which it gives None are left out.
+        version: The AI SDK version; only the major matters.
+        tools: Tool name -> its `toModelOutput`, or None.
+        ignore_incomplete_tool_calls: Leave out calls without a final output, which providers refuse.
+        convert_data_part: Converts a data part to a text or file part; None leaves it out.
 
     Raises:
-        ConversionError: A message has another role, or no parts, or a part no type; for AI SDK 7, the address of a
-            file is not absolute.
+        ConversionError: A message has another role or no list of parts, or a part has no type; for AI SDK 7, the URL of
+            a file is not absolute.
         ValueError: The version is not supported.
     """
     rules = RULES[sdk_version(version).major]
@@ -74,7 +74,7 @@ class _Converter:
             content = [self._user_part(part) for part in parts_of(message)]
             self.done.append({"role": "user", "content": [part for part in content if part is not None]})
         elif role == "assistant":
-            # What is none, and a text without characters, JavaScript takes for no parts.
+            # JavaScript treats null and an empty string as no parts.
             self._add_assistant([] if message.get("parts") in (None, "") else parts_of(message))
         else:
             raise ConversionError(f"Unsupported role: {role}")
@@ -112,7 +112,7 @@ class _Converter:
         self._close(block)
 
     def _close(self, block: list[Fields]) -> None:
-        """One model call: what the assistant said, then what its tools answered."""
+        """One model call: the assistant's content, then the outputs of its tools."""
         if not block:
             return
         content = [made for part in block for made in self._assistant_parts(part)]
@@ -131,7 +131,7 @@ class _Converter:
         if kind == "reasoning":
             return [{"type": "reasoning", **pick(part, text="text", providerOptions="providerMetadata")}]
         if kind == "file":
-            # AI SDK 5 forgets here what a provider said of a file.
+            # AI SDK 5 drops the provider metadata of a file here.
             made = self._file(part)
             if not self._rules.approvals:
                 made.pop("providerOptions", None)
@@ -170,7 +170,7 @@ def _fields(value: Any) -> Fields:
 
 
 def _drop_reasoning(part: Fields) -> None:
-    """What becomes of data parts where nobody says it."""
+    """The default for data parts: leave them out."""
 
 
 def _text(part: Fields) -> Fields:
@@ -190,7 +190,7 @@ _OUTPUTS = ("output-available", "output-error")
 
 
 class FinishedToolCall(NamedTuple):
-    """What a tool was asked and answered, for a tool's own way to tell a model."""
+    """The input and output of a call, for a tool's own `toModelOutput`."""
 
     tool_call_id: str
     input: Any
@@ -198,11 +198,11 @@ class FinishedToolCall(NamedTuple):
 
 
 ToModelOutput: TypeAlias = Callable[[FinishedToolCall], Fields]
-"""A tool's `toModelOutput`: the answer as a `ToolResultOutput` such as `{"type": "text", "value": …}`."""
+"""A tool's `toModelOutput`: returns a `ToolResultOutput` such as `{"type": "text", "value": …}`."""
 
 
 class Calls:
-    """Tells of tool parts by the rules of one version."""
+    """Converts tool parts by the rules of one version."""
 
     def __init__(self, rules: VersionRules, tools: Mapping[str, ToModelOutput | None]) -> None:
         """Know the tools that there are."""
@@ -210,7 +210,7 @@ class Calls:
         self._tools = tools
 
     def call(self, part: Fields) -> list[Fields]:
-        """What the assistant's message holds of it."""
+        """The content of the assistant's message for a tool part."""
         if state_of(part) == "input-streaming":
             return []
         call: Fields = {"type": "tool-call", **_names(part)}
@@ -222,19 +222,19 @@ class Calls:
         made = [call | self._call_options(part)]
         if self._rules.approvals and part.get("approval") is not None:
             made.append(self._approval_request(part))
-        # What the provider ran itself is answered inside of its own message.
+        # The message of a call that the provider ran contains its result.
         if self._has_inline_result(part):
             made.append(self._result(part, self._output(part, "json"), self._inline_options(part)))
         return made
 
     def has_tool_message(self, part: Fields) -> bool:
-        """Whether a tool's answer is in a message of its own."""
+        """Whether a tool's output is in a message of its own."""
         if part.get("providerExecuted") is not True or self._is_plain_dynamic(part):
             return True
         return self._rules.approvals and _approval(part).get("approved") is not None
 
     def answers(self, part: Fields) -> list[Fields]:
-        """What the message of its tool holds of it."""
+        """The content of the tool's message for a tool part."""
         made: list[Fields] = []
         approval = _approval(part)
         approved = approval.get("approved") if self._rules.approvals else None
@@ -261,7 +261,7 @@ class Calls:
         return value
 
     def _is_plain_dynamic(self, part: Fields) -> bool:
-        """Whether it is one of AI SDK 5's dynamic tools, of which little is told."""
+        """Whether it is a dynamic tool of AI SDK 5, from which few fields are used."""
         return not self._rules.approvals and part["type"] == "dynamic-tool"
 
     def _call_options(self, part: Fields) -> Fields:
@@ -338,24 +338,25 @@ def _error_text(error: Any) -> str:
 
 
 class VersionRules(NamedTuple):
-    """What differs between the versions."""
+    """The differences between versions."""
 
     kinds: frozenset[str]
-    """Part types, besides tools and data, that stand in a block."""
+    """Part types, in addition to tools and data, that belong to a block."""
     complete: frozenset[str] | None
-    """States that `ignore_incomplete_tool_calls` keeps; None: all but `incomplete`."""
+    """States that `ignore_incomplete_tool_calls` keeps; None: all except incomplete ones."""
     incomplete: frozenset[str] = frozenset()
     approvals: bool = True
     empty_messages: bool = False
-    """Whether a block without content is a message all the same: in 5; 6.0.221 and 7.0.7 mended it."""
+    """Whether a block without content still makes a message: in 5; fixed in 6.0.221 and 7.0.7."""
     urls: bool = False
-    """Whether addresses are parsed and files are tagged."""
+    """Whether URLs are parsed and files are tagged."""
     has_denial_results: bool = False
-    """Whether a refused call, whose denial the client has not yet received, has a result that says so."""
+    """Whether a denied call has a denial as its result before the client has received it."""
     drops_old_requests: bool = False
-    """Whether requests before the last user message are left out: who writes on has decided against them."""
+    """Whether approval requests before the last user message are left out: by writing on, the user has declined
+    them."""
     looks_for_raw_input: bool = False
-    """Whether parts are looked for a field that will go, before anything else."""
+    """Whether parts are first searched for a deprecated field."""
 
 
 _CONTENT = frozenset({"text", "reasoning", "file"})
@@ -381,7 +382,7 @@ RULES = {
 
 
 def parts_of(message: Fields) -> list[Fields]:
-    """The parts of a message; raise ConversionError where there is no list."""
+    """The parts of a message. Raises ConversionError if there is no list."""
     parts = message.get("parts")
     if not isinstance(parts, list):
         raise ConversionError("a message without a list of parts")
@@ -389,7 +390,7 @@ def parts_of(message: Fields) -> list[Fields]:
 
 
 def type_of(part: Any) -> str:
-    """The type of a part; raise ConversionError for what is no part."""
+    """The type of a part. Raises ConversionError if it has none."""
     kind: Any = cast("Fields", part).get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
         raise ConversionError("a part without a type")
@@ -397,13 +398,13 @@ def type_of(part: Any) -> str:
 
 
 def is_tool(part: Any) -> bool:
-    """Whether a UI part is a tool part, declared or dynamic."""
+    """Whether a UI part is a static or dynamic tool part."""
     kind = type_of(part)
     return kind == "dynamic-tool" or kind.startswith("tool-")
 
 
 def warn_of_raw_input(messages: list[Fields]) -> None:
-    """Raise ConversionError where a message has no parts: up to the first that holds the old `rawInput`."""
+    """Raise ConversionError for a message without parts, up to the first one with the deprecated `rawInput`."""
     for message in messages:
         if any(_has_raw_input(part) for part in parts_of(message)):
             return
@@ -422,7 +423,7 @@ def state_of(part: Fields) -> str | None:
 
 
 def kept_parts(messages: list[Fields], rules: VersionRules, *, ignore_incomplete: bool) -> list[Fields]:
-    """The messages without the calls that a model is not told of."""
+    """The messages without the calls that a model does not see."""
     last_user = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     drops_requests = rules.drops_old_requests and last_user > 0
 
@@ -449,15 +450,15 @@ def _is_complete(part: Fields, rules: VersionRules) -> bool:
 
 
 def options(part: Fields, key: str) -> Fields:
-    """The provider's own words at a key, as `providerOptions`, where there are any."""
+    """The provider metadata at a key as `providerOptions`, if there is any."""
     return pick_set(part, providerOptions=key)
 
 
 def pick(fields: Fields, **names: str) -> Fields:
-    """Of new name -> old name those that are there."""
+    """Copy existing keys under new names, given new name -> old name."""
     return {new: fields[old] for new, old in names.items() if old in fields}
 
 
 def pick_set(fields: Fields, **names: str) -> Fields:
-    """Of new name -> old name those that are there and not null."""
+    """Like `pick`, without keys that are null."""
     return {new: fields[old] for new, old in names.items() if fields.get(old) is not None}

@@ -1,13 +1,13 @@
-"""`UIMessage` and its parts, as AI SDK 5, 6 and 7 know them together.
+"""`UIMessage` and its parts, for AI SDK 5, 6 and 7.
 
-A value may hold more than one version can; the annotations of its fields say which release knows what.
-`validate_ui_messages` checks a message for a version, and `downgrade_ui_message` takes out what an older one lacks.
+A value may have fields that a version lacks; annotations of fields say which release knows what. `validate_ui_messages`
+checks a message for a version, and `downgrade_ui_message` removes what an older one lacks.
 
 Mirrors `src/ui/ui-messages.ts` and `src/ui/validate-ui-messages.ts` of ai 6.0.326 and 7.0.173, and the schemas in
 `dist/index.mjs` of 5.0.277.
 """
 
-# No `from __future__ import annotations` here: reading annotations that are text takes five times as long.
+# No `from __future__ import annotations` here: evaluating annotations from text takes five times as long.
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -47,7 +47,7 @@ class _Part(UIValue, frozen=True, kw_only=True, tag_field="type"):
 
 
 class UrlCitationSource(UIValue, frozen=True, kw_only=True, tag_field="sourceType", tag="url"):
-    """A web page that a text refers to."""
+    """A web page to which a text refers."""
 
     type: Literal["source"]
     id: str
@@ -57,7 +57,7 @@ class UrlCitationSource(UIValue, frozen=True, kw_only=True, tag_field="sourceTyp
 
 
 class DocumentCitationSource(UIValue, frozen=True, kw_only=True, tag_field="sourceType", tag="document"):
-    """A document that a text refers to."""
+    """A document to which a text refers."""
 
     type: Literal["source"]
     id: str
@@ -87,7 +87,7 @@ class TextUIPart(_Part, frozen=True, kw_only=True, tag="text"):
 
 
 class ReasoningUIPart(_Part, frozen=True, kw_only=True, tag="reasoning"):
-    """Reasoning (R-S4); `id` is the one that its chunks had."""
+    """Reasoning (R-S4); `id` is that of its chunks."""
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
@@ -148,13 +148,13 @@ class CustomUIPart(_Part, frozen=True, kw_only=True, tag="custom"):
 
 
 class StepStartUIPart(_Part, frozen=True, kw_only=True, tag="step-start"):
-    """Where a model call begins (R-S8)."""
+    """The beginning of a model call (R-S8)."""
 
     type: ClassVar[Literal["step-start"]] = "step-start"
 
 
 class SteeringMessageUIPart(_Part, frozen=True, kw_only=True, tag="steering-message"):
-    """What the user said while the assistant message was being made."""
+    """A user message that was sent while the assistant message was being made."""
 
     type: ClassVar[Literal["steering-message"]] = "steering-message"
     feature: ClassVar[str] = "steering-messages"
@@ -164,11 +164,11 @@ class SteeringMessageUIPart(_Part, frozen=True, kw_only=True, tag="steering-mess
 
 _ANSWERED = ("approval-responded", "output-available", "output-error", "output-denied")
 _CALLED = ("input-available", "approval-requested", "approval-responded", "output-available", "output-denied")
-"""The states in which the input is whole. A failed call may have none: its input may be what failed."""
+"""The states with a complete input. A failed call may lack it, because the input may be what failed."""
 
 
 class ToolApproval(UIValue, frozen=True, kw_only=True):
-    """A permission request for a tool call, and its answer; `approved` is UNSET while it is open."""
+    """A permission request for a tool call, and its answer; `approved` is UNSET until there is one."""
 
     id: str
     approved: Annotated[
@@ -208,11 +208,11 @@ class _ToolFields(UIValue, frozen=True, kw_only=True):
         InStates(("approval-requested", "approval-responded", "output-denied"), required=True),
         InStates(("output-available", "output-error")),
         REFUSED_ELSEWHERE,
-        # The validator of 5 accepts approvals of declared tools, although 5 never asks for any.
+        # The validator of 5 accepts approvals of static tools, although 5 never requests any.
         Since("approvals", validated=5),
     ] = UNSET
     provider_executed: OptionalFlag = UNSET
-    # 6 shows the title of a tool, and its validator takes it out; 7.0.93 was the first to keep it.
+    # 6 shows the title of a tool, but its validator removes it; 7.0.93 was the first to keep it.
     title: Annotated[OptionalText, Since("tool-title", validated=7)] = UNSET
     tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
     call_provider_metadata: Annotated[
@@ -226,7 +226,7 @@ class _ToolFields(UIValue, frozen=True, kw_only=True):
 
 
 class ToolUIPart(_ToolFields, frozen=True, kw_only=True):
-    """A call of a tool that the application declared; `type` is `tool-<name>`."""
+    """A call of a tool that the application declares; `type` is `tool-<name>`."""
 
     type: str
 
@@ -237,22 +237,22 @@ class ToolUIPart(_ToolFields, frozen=True, kw_only=True):
 
 
 class DynamicToolUIPart(_ToolFields, frozen=True, kw_only=True, tag_field="type", tag="dynamic-tool"):
-    """A call of a tool whose types nobody declared (R-S9).
+    """A call of a tool without declared types (R-S9).
 
-    `dynamic` is false where a declared tool became unavailable, and otherwise UNSET.
+    `dynamic` is false if a static tool became unavailable, otherwise UNSET.
     """
 
     type: ClassVar[Literal["dynamic-tool"]] = "dynamic-tool"
     validated: ClassVar[Mapping[str, int]] = MappingProxyType({"approval": 6})
-    """Fields that the validators check from another major version on than in `tool-<name>` parts."""
+    """Fields that validators check from another major version on than in `tool-<name>` parts."""
     tool_name: str
     dynamic: Annotated[OptionalFlag, CheckedAs(Literal[False]), Since("unavailable-tool")] = UNSET
 
 
 class DataUIPart(UIValue, frozen=True, kw_only=True):
-    """JSON of an application; `type` is `data-<name>`. A part with `id` is replaced by later data of that id.
+    """JSON of an application; `type` is `data-<name>`. Later data with the same `id` replaces the part.
 
-    `transient` stands on a stored part only where a chunk said literally that it is not.
+    A stored part has `transient` only if a chunk explicitly set it to false.
     """
 
     type: str
@@ -273,7 +273,7 @@ class UnknownUIPart(UIValue, frozen=True, kw_only=True):
 
     @property
     def type(self) -> str:
-        """What it calls itself, or an empty string."""
+        """The `type` of its JSON, or an empty string."""
         return type_of(self.value)
 
 
@@ -321,7 +321,7 @@ PART_TYPES: dict[str, type[UIValue]] = {str(part.__struct_config__.tag): part fo
 
 
 def part_class(kind: str) -> type[UIValue] | None:
-    """The class of a part type; None for one that no version knows."""
+    """The class of a part type; None if no version knows the type."""
     if kind.startswith("tool-"):
         return ToolUIPart
     if kind.startswith("data-"):
@@ -330,11 +330,11 @@ def part_class(kind: str) -> type[UIValue] | None:
 
 
 _USUAL: dict[UIRole, tuple[str, ...]] = {"system": ("text",), "user": ("text", "file")}
-"""Assistants may say anything."""
+"""Role -> usual part types; assistant messages may have any."""
 
 
 class UnusualPart(NamedTuple):
-    """A part that one would not expect in a message of this role."""
+    """A part that is unusual in a message with this role."""
 
     path: str
     role: UIRole

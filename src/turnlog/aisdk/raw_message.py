@@ -1,8 +1,8 @@
-"""A canonical message as raw JSON: its structure as objects, every content as the exact JSON of the stored body.
+"""A canonical message as raw JSON: its structure as objects, all contents as the exact JSON of the stored body.
 
-Texts are moved from a body into a UI message and back without being decoded. The fields are those of `turnlog.model`
-(a test compares them) and all may be missing: a field that a UI message holds is removed here, and what remains is what
-AI SDK has no field for.
+Texts are copied from a body into a UI message and back without decoding them. The fields are those of `turnlog.model`
+(a test compares them), and all are optional: fields that a UI message contains are removed here, so that what the AI
+SDK has no field for remains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.model.codec import decode_message, encode_known
 
 RawField: TypeAlias = Raw | UnsetType
-"""Exact JSON of one field; UNSET where it is not there."""
+"""Exact JSON of one field; UNSET if it is missing."""
 
 
 class _RawStruct(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -174,10 +174,10 @@ _decoder = msgspec.json.Decoder(RawMessage)
 
 
 def parse_raw_message(body: bytes | Raw) -> RawMessage:
-    """Take a canonical body apart; raise msgspec.ValidationError when it is none.
+    """Split a canonical body into fields. Raises msgspec.ValidationError if it is not one.
 
-    A body with fields or kinds of parts that this version does not know takes the careful way through the model,
-    which knows where to keep them.
+    A body with fields or kinds of parts that this version does not know is decoded with the model, which knows where to
+    keep them.
     """
     try:
         return _decoder.decode(body)
@@ -189,5 +189,5 @@ _part_decoder = msgspec.json.Decoder(RawPart)
 
 
 def parse_raw_part(part: bytes | Raw) -> RawPart:
-    """Take the canonical JSON of one part apart; raise msgspec.ValidationError when it is none."""
+    """Split the canonical JSON of a part into fields. Raises msgspec.ValidationError if it is not one."""
     return _part_decoder.decode(part)

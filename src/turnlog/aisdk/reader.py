@@ -1,9 +1,9 @@
 """The reader: chunks -> UIMessage, with the semantics of each AI SDK version.
 
 Mirrors `readUIMessageStream` and `src/ui/process-ui-message-stream.ts` of ai 5.0.277, 6.0.326 and 7.0.173: parts,
-order, ids, merged metadata, partial tool inputs, and the error at the chunk where the real one stops. What `useChat`
-shows of the same stream is in `turnlog.aisdk.chat_reader`. Feeding is cheap; a message is put together only when
-somebody asks for it. `turnlog.aisdk.sse` reads the bytes of a stream.
+order, ids, merged metadata, partial tool inputs, and the error at the chunk where the original stops.
+`turnlog.aisdk.chat_reader` mirrors what `useChat` shows of the same stream. Feeding is cheap; a message is built only
+when it is read. `turnlog.aisdk.sse` reads the bytes of a stream.
 """
 
 from __future__ import annotations
@@ -27,33 +27,32 @@ from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ConversionError, ShapeError, StreamStateError
 
 Chunk: TypeAlias = wire.UIMessageChunk | JsonInput
-"""A chunk, its JSON text, or what a JSON reader made of that."""
+"""A chunk, its JSON text, or the result of a JSON parser."""
 
 
 class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream came to."""
+    """The result of reading a stream."""
 
     message: UIMessage
-    """The message as far as it got."""
+    """The message so far."""
     error: ConversionError | None = None
-    """Why reading ended before the stream did: a chunk that no client takes (ShapeError) or that may not stand where
-    it stood (StreamStateError)."""
+    """Why reading stopped before the end: a chunk that the client refuses (ShapeError) or that may not come here
+    (StreamStateError)."""
     error_texts: tuple[str, ...] = ()
-    """What `error` chunks said; reading goes on after them."""
+    """The texts of `error` chunks; reading continues after them."""
     finish_reason: str | None = None
     aborted: bool = False
-    """Whether the server said that it was stopped."""
+    """Whether the server sent an `abort` chunk."""
 
 
 class UIMessageReader:
     """Reads one stream, chunk by chunk.
 
     Args:
-        message: The message that the stream goes on with, if its last one is an assistant's.
-        version: Whose rules.
-        reset_on_new_id: Begin an empty message when a `start` names another id than the message has, as
-            `readUIMessageStream` does. Pages (`ChatReader`) and servers, in what they hand to `onFinish`, go on with
-            the same one.
+        message: The message that the stream continues, if its last one is an assistant message.
+        version: The AI SDK version to mirror.
+        reset_on_new_id: Begin an empty message if a `start` has another id than the message, as `readUIMessageStream`
+            does. Pages (`ChatReader`) and servers, in what they pass to `onFinish`, continue the same message.
         reset_on_first_start: Begin an empty message at the first `start`, because the stream is a replay from the
             beginning.
     """
@@ -129,19 +128,19 @@ class UIMessageReader:
 
     @property
     def message(self) -> UIMessage:
-        """The message as it is now. It never changes afterwards; parts are shared between snapshots."""
+        """The message so far. The value never changes later; snapshots share parts."""
         base = self._message
         return UIMessage(
             id=base.id, role=base.role, parts=self._parts.snapshot(), metadata=base.metadata, extra=base.extra
         )
 
     def feed(self, chunk: Chunk) -> bool:
-        """Take a chunk; say whether AI SDK would now show the message anew.
+        """Process a chunk; return whether the AI SDK would render the message again.
 
         Raises:
-            ShapeError: The client of this release would refuse the chunk, and end the stream.
-            StreamStateError: The chunk may not stand here, with the message of AI SDK's own error. After any of them
-                every further chunk raises the same.
+            ShapeError: The client of this release would refuse the chunk and end the stream.
+            StreamStateError: The chunk may not come here; the message is that of the AI SDK's own error. After either
+                error, all further chunks raise it again.
         """
         if self._failure is not None:
             raise self._failure
@@ -156,7 +155,7 @@ class UIMessageReader:
             raise
 
     def result(self, error: ConversionError | None = None) -> ReadResult:
-        """Everything that is known so far."""
+        """The result so far."""
         return ReadResult(
             message=self.message,
             error=error,
@@ -192,7 +191,7 @@ class UIMessageReader:
         return False
 
     def _finish_step(self, _chunk: wire.FinishStepChunk) -> bool:
-        # From 7 on only its end closes a part: the step of one stream may end inside a part of another.
+        # From 7 on only its end closes a part: a step may end within a part of another lane.
         if self._major < 7:
             self._content.close_parts()
         return False
@@ -217,7 +216,7 @@ class UIMessageReader:
 
 
 def read_ui_message(chunks: Iterable[Chunk], *, message: UIMessage | None = None, version: Version = 7) -> ReadResult:
-    """Read a whole stream; what ends it early stands in the result, beside the message as far as it got."""
+    """Read a whole stream. An error ends reading and is in the result, together with the message so far."""
     reader = UIMessageReader(message, version=version)
     try:
         for chunk in chunks:
@@ -230,7 +229,7 @@ def read_ui_message(chunks: Iterable[Chunk], *, message: UIMessage | None = None
 def iter_ui_messages(
     chunks: Iterable[Chunk], *, message: UIMessage | None = None, version: Version = 7
 ) -> Iterator[UIMessage]:
-    """The message after each chunk that changes it, as `readUIMessageStream` yields it; raise what `feed` raises."""
+    """Yield the message after each chunk that changes it, like `readUIMessageStream`. Raises what `feed` raises."""
     reader = UIMessageReader(message, version=version)
     for chunk in chunks:
         if reader.feed(chunk):
@@ -240,7 +239,7 @@ def iter_ui_messages(
 async def aiter_ui_messages(
     chunks: AsyncIterable[Chunk], *, message: UIMessage | None = None, version: Version = 7
 ) -> AsyncIterator[UIMessage]:
-    """`iter_ui_messages` over chunks that are still coming."""
+    """Like `iter_ui_messages`, for chunks that are still arriving."""
     reader = UIMessageReader(message, version=version)
     async for chunk in chunks:
         if reader.feed(chunk):
@@ -251,10 +250,10 @@ _SKIPPED = frozenset({"__proto__", "constructor", "prototype"})
 
 
 def merge_metadata(base: Any, update: Any) -> Any:
-    """The metadata after an update; missing and null updates change nothing.
+    """Merge an update into metadata; missing and null updates change nothing.
 
     Raises:
-        StreamStateError: The metadata so far are text, a number or a flag, and the update has keys.
+        StreamStateError: The metadata is text, a number or a boolean, and the update has keys.
     """
     if update is UNSET or update is None:
         return base
@@ -278,13 +277,13 @@ def _merge(base: Any, update: Any) -> dict[str, Any]:
 
 
 def _javascript_order(key: str) -> tuple[bool, int]:
-    """Where JavaScript puts a key of an object: positions first, the rest as they came."""
+    """The order of an object's keys in JavaScript: array indexes first, the rest in the order of insertion."""
     is_position = key.isascii() and key.isdecimal() and str(int(key)) == key and int(key) < 2**32 - 1
     return (not is_position, int(key) if is_position else 0)
 
 
 def _as_object(value: Any) -> dict[str, Any]:
-    """What JavaScript's spread makes of a value: texts and lists by position, numbers and flags of nothing."""
+    """The result of JavaScript's spread: texts and lists by index; numbers and booleans are empty."""
     if isinstance(value, dict):
         return dict(cast("dict[str, Any]", value))
     if isinstance(value, str):
@@ -300,7 +299,7 @@ def _utf16_units(text: str) -> list[str]:
 
 
 def _javascript_text(value: Any) -> str:
-    """A value as JavaScript shows it in a message."""
+    """A value as JavaScript converts it to a string."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else _javascript_number(float(value))

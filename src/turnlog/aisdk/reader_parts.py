@@ -1,10 +1,10 @@
-"""The parts of a message that is being read: what each chunk makes of them, in every major version.
+"""The parts of a message that is being read: how each chunk changes them, in every major version.
 
-Mirrors `src/ui/process-ui-message-stream.ts` of ai 5.0.277, 6.0.326 and 7.0.173. Parts are frozen, so a snapshot shares
-them with the reader. Deltas (text, tool input) wait in a `PendingChange` until somebody reads the part.
+Mirrors `src/ui/process-ui-message-stream.ts` of ai 5.0.277, 6.0.326 and 7.0.173. Parts are frozen, so snapshots share
+them with the reader. Deltas (text, tool input) wait in a `PendingChange` until the part is read.
 
-A tool call is found by its id among the parts of the current step, results also in earlier steps. Nothing here checks
-whether a state may follow another: AI SDK accepts them in any order.
+A tool call is looked up by its id among the parts of the current step, for results also in earlier steps. Transitions
+between states are not checked, because the AI SDK accepts any order.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from turnlog.errors import StreamStateError
 
 
 class PendingChange(Protocol):
-    """Something that will change a part."""
+    """A change of a part that is not applied yet."""
 
     def apply(self, part: Any) -> Any:
-        """The part with everything that came in."""
+        """The part with everything received."""
         ...
 
 
 class PartList:
-    """Parts by position, and where the current step begins: after the last `step-start`."""
+    """Parts by index, and the beginning of the current step, after the last `step-start`."""
 
     def __init__(self, parts: Iterable[UIMessagePart] = ()) -> None:
         self._parts = list(parts)
@@ -69,15 +69,15 @@ class PartList:
         self._parts[index] = part
 
     def without_pending(self, index: int) -> UIMessagePart:
-        """The part as it is, without what is pending."""
+        """The part without its pending change."""
         return self._parts[index]
 
     def defer(self, index: int, pending: PendingChange) -> None:
-        """Let `pending` change the part when it is read."""
+        """Apply `pending` when the part is read."""
         self._pending[index] = pending
 
     def push(self, part: UIMessagePart) -> int:
-        """Append a part; return its position, which stays until a reset."""
+        """Append a part; return its index, which is valid until a reset."""
         self._parts.append(part)
         return len(self._parts) - 1
 
@@ -101,7 +101,7 @@ class PartList:
 
 
 class OpenText:
-    """A text or reasoning part that has begun, with the deltas that are not yet in it."""
+    """An open text or reasoning part, with deltas that are not applied yet."""
 
     __slots__ = ("_deltas", "_is_split", "index")
 
@@ -124,7 +124,7 @@ class OpenText:
 
 
 class ContentReader:
-    """The parts of a message that is being read, except its tools. Every method returns whether the message changed."""
+    """The parts of a message that is being read, except tool parts. All methods return whether the message changed."""
 
     def __init__(self, parts: PartList, major: int) -> None:
         self._parts = parts
@@ -133,7 +133,7 @@ class ContentReader:
         self._reasonings: dict[str, OpenText] = {}
 
     def close_parts(self) -> None:
-        """Let no further delta belong to a text or reasoning that has begun."""
+        """Close all open text and reasoning parts."""
         self._texts.clear()
         self._reasonings.clear()
 
@@ -229,7 +229,7 @@ class ContentReader:
         return True
 
     def data(self, chunk: wire.DataChunk) -> bool:
-        """Add data, or put them in the place of those with the same id; transient data pass by."""
+        """Add data, or replace the data with the same id; transient data is ignored."""
         if chunk.transient is True:
             return False
         index = None if chunk.id is UNSET else self._data_part(chunk)
@@ -238,7 +238,7 @@ class ContentReader:
                 DataUIPart(type=chunk.type, data=chunk.data, id=chunk.id, transient=chunk.transient, extra=chunk.extra)
             )
         else:
-            # The new data take the place of the old; AI SDK merges nothing.
+            # New data replaces the old; the AI SDK does not merge it.
             self._parts[index] = replace(self._parts[index], data=chunk.data)
         return True
 
@@ -273,11 +273,11 @@ _MISSING_START_5 = {
     "reasoning-end": "read properties of undefined (reading 'providerMetadata')",
     "reasoning-end with metadata": "set properties of undefined (setting 'providerMetadata')",
 }
-"""5 does not look before it writes."""
+"""5 does not check this before it writes."""
 
 
 def _without_unknown_keys(citation: UICitation) -> UICitation:
-    """What the client makes of a citation; other chunks keep what it does not know."""
+    """A citation as the client stores it; chunks of other kinds keep unknown keys."""
     return replace(citation, source=replace(citation.source, extra={}), extra={})
 
 
@@ -296,7 +296,7 @@ class ToolReader:
     """The tool parts of a message that is being read."""
 
     def __init__(self, parts: PartList, major: int) -> None:
-        """Take up calls of the current step whose input had not ended."""
+        """Continue the calls of the current step whose input has not ended."""
         self._parts = parts
         self._major = major
         self._partial: dict[str, _PartialCall] = {}
@@ -306,7 +306,7 @@ class ToolReader:
                 self._partial[part.tool_call_id] = self._resumed(part)
 
     def forget_partial_calls(self) -> None:
-        """Let no further delta belong to a call that has begun."""
+        """Close all calls with partial input."""
         self._partial.clear()
 
     def input_start(self, chunk: wire.ToolInputStartChunk) -> bool:
@@ -351,7 +351,7 @@ class ToolReader:
             ),
             dynamic=call.dynamic,
         )
-        # A part that a delta has made anew has no rawInput, so it must not be settled with one before the next delta.
+        # A part that a delta has rebuilt has no rawInput, so none may be set before the next delta.
         part = self._parts.without_pending(call.index)
         call.part = part if isinstance(part, ToolPart) else None
         return True
@@ -372,9 +372,9 @@ class ToolReader:
         return True
 
     def input_error(self, chunk: wire.ToolInputErrorChunk) -> bool:
-        """Show a call that could not be made."""
+        """Show a call whose input is invalid."""
         dynamic = chunk.dynamic is True
-        # 5 believes the chunk. Since 6 a call that has a part keeps its kind.
+        # 5 follows the chunk. Since 6 a call that has a part keeps its kind.
         if self._major > 5:
             existing = self._in_step(chunk.tool_call_id, _BOTH)
             if existing is not None:
@@ -397,7 +397,7 @@ class ToolReader:
         return True
 
     def approval_request(self, chunk: wire.ToolApprovalRequestChunk) -> bool:
-        """Ask whether a call may run."""
+        """Request an approval for a call."""
         index, part = self._call_part(chunk.tool_call_id)
         approval = ToolApproval(
             id=chunk.approval_id,
@@ -411,7 +411,7 @@ class ToolReader:
         return True
 
     def approval_response(self, chunk: wire.ToolApprovalResponseChunk) -> bool:
-        """Answer an approval request by its id."""
+        """Answer an approval request, given its id."""
         index, part, approval = self._by_approval_id(chunk.approval_id)
         changes: dict[str, Any] = {"approved": chunk.approved}
         if chunk.reason is not UNSET:
@@ -425,7 +425,7 @@ class ToolReader:
         return True
 
     def output_denied(self, chunk: wire.ToolOutputDeniedChunk) -> bool:
-        """Show a call that may not run."""
+        """Show that a call was denied."""
         index, part = self._call_part(chunk.tool_call_id)
         self._parts[index] = replace(part, state="output-denied")
         return True
@@ -436,7 +436,7 @@ class ToolReader:
         update = self._result(part, "output-available", chunk)
         update.output = chunk.output
         update.preliminary = chunk.preliminary
-        # 5 passes it on for declared tools only.
+        # 5 copies it only for static tools.
         if self._major == 5 and isinstance(part, DynamicToolUIPart):
             update.provider_executed = UNSET
         self._parts[index] = updated_part(part, update, self._major)
@@ -447,7 +447,7 @@ class ToolReader:
         index, part = self._result_part(chunk)
         update = self._result(part, "output-error", chunk)
         update.error_text = chunk.error_text
-        # Every update takes out the fields that it does not name; this one is carried over by hand in the SDK, too.
+        # Each update removes the fields that it does not name; the SDK also copies this one explicitly.
         if isinstance(part, ToolUIPart):
             update.raw_input = part.raw_input
         self._parts[index] = updated_part(part, update, self._major)
@@ -467,7 +467,7 @@ class ToolReader:
         )
 
     def _put(self, update: ToolUpdate, *, dynamic: bool) -> int:
-        """Change the part of this kind and call in the current step, or append one; return its position."""
+        """Replace the part of this kind and call in the current step, or append one; return its index."""
         index = self._in_step(update.tool_call_id, DynamicToolUIPart if dynamic else ToolUIPart)
         if index is None:
             return self._parts.push(new_part(update, self._major, dynamic=dynamic))
@@ -477,7 +477,7 @@ class ToolReader:
         return index
 
     def _in_step(self, tool_call_id: str, kind: _Kind) -> int | None:
-        """The position of the first part of this kind and call in the current step."""
+        """The index of the first part of this kind and call in the current step."""
         for index in range(self._parts.step_start, len(self._parts)):
             part = self._parts.without_pending(index)
             if isinstance(part, kind) and part.tool_call_id == tool_call_id:
@@ -485,7 +485,7 @@ class ToolReader:
         return None
 
     def _anywhere(self, tool_call_id: str, kind: _Kind) -> int | None:
-        """The same, or else the last one of the whole message."""
+        """The same, or else the last one in the whole message."""
         index = self._in_step(tool_call_id, kind)
         if index is not None:
             return index
@@ -505,7 +505,7 @@ class ToolReader:
         return index, part
 
     def _result_part(self, chunk: wire.ToolOutputAvailableChunk | wire.ToolOutputErrorChunk) -> tuple[int, ToolPart]:
-        """The call that a result belongs to. In 5 the chunk has to repeat that it is dynamic."""
+        """The call to which a result belongs. In 5 the chunk must repeat that it is dynamic."""
         if self._major > 5:
             return self._call_part(chunk.tool_call_id)
         return self._call_part(chunk.tool_call_id, DynamicToolUIPart if chunk.dynamic is True else ToolUIPart)
@@ -539,7 +539,7 @@ class ToolReader:
 
 
 class _PartialCall:
-    """A call whose input is still coming, and the part that shows it."""
+    """A call with partial input, and the part that shows it."""
 
     def __init__(self, tool_name: str, *, dynamic: bool, major: int, text: str = "") -> None:
         self.tool_name = tool_name
@@ -562,7 +562,7 @@ class _PartialCall:
 
 
 class ToolUpdate(msgspec.Struct, kw_only=True):
-    """What a chunk makes of a tool part. A field that is not set is removed from the part, except for the last four."""
+    """A change of a tool part. Fields that are not set are removed from the part, except for the last four."""
 
     tool_call_id: str
     tool_name: str
@@ -614,7 +614,7 @@ def _changes_since_6(part: ToolPart, update: ToolUpdate) -> dict[str, Any]:
 
 
 def new_part(update: ToolUpdate, major: int, *, dynamic: bool) -> ToolPart:
-    """A part for a call that has none in its step. A dynamic one begins without its raw input."""
+    """A new part for a call in its step. A dynamic one begins without its raw input."""
     fields: dict[str, Any] = {
         "tool_call_id": update.tool_call_id,
         "state": update.state,

@@ -1,11 +1,11 @@
-"""UI messages -> canonical history: our own restored, all others read as untrusted input.
+"""UI messages -> canonical history: turnlog's own messages are restored, all others are read as untrusted input.
 
-Nothing in a message of a browser or of another program is believed that only turnlog may write: our metadata and our
-data parts are left out and reported, and addresses are kept as text and never followed. What the canonical model has no
-field for is kept in `metadata["aisdk"]` (`turnlog.aisdk.metadata`), and `turnlog.aisdk.convert` writes it again.
+A message from a browser or another program cannot contain anything that only turnlog may write: turnlog's metadata and
+data parts are left out and reported, and URLs are kept as text and never opened. What the canonical model has no field
+for is kept in `metadata["aisdk"]` (`turnlog.aisdk.metadata`), and `turnlog.aisdk.convert` writes it again.
 
-`restore_messages` is the exact inverse of `convert`: part by part, what the UI message holds is put back into the raw
-message that remained in `metadata.turnlog`. It believes that metadata, so it is only for a file or store of our own.
+`restore_messages` is the exact inverse of `convert`: part by part, the content of the UI message is put back into the
+raw message in `metadata.turnlog`. It trusts that metadata, so use it only for turnlog's own files and stores.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ from turnlog.model.codec import decode_message, repair_text, to_json
 
 
 class Received(NamedTuple):
-    """Canonical messages, and what of the UI messages they do not hold."""
+    """Canonical messages, and what they lack of the UI messages."""
 
     messages: list[Message]
     losses: list[Loss]
@@ -91,8 +91,8 @@ def from_ui_messages(messages: Iterable[UIMessage], *, trusted: bool = False) ->
 
     Args:
         messages: As `parse_ui_messages` returns them.
-        trusted: Whether they come from a place of our own (a file of `to_ui_messages`), so that
-            `metadata.turnlog` is trusted. Nothing from a browser is.
+        trusted: Whether turnlog wrote them (a file of `to_ui_messages`), so that `metadata.turnlog` is trusted. Never
+            for messages from a browser.
     """
     losses: list[Loss] = []
     reader = UntrustedReader(losses)
@@ -104,7 +104,7 @@ def from_ui_messages(messages: Iterable[UIMessage], *, trusted: bool = False) ->
 
 
 def _restored(message: UIMessage, number: int, losses: list[Loss]) -> list[Message] | None:
-    """The messages that it was made of; None where it was not made by us, or changed since."""
+    """The original messages; None if turnlog did not make the UI message, or it was changed."""
     try:
         return restore_messages(encode(message))
     except MismatchError as error:
@@ -113,23 +113,23 @@ def _restored(message: UIMessage, number: int, losses: list[Loss]) -> list[Messa
 
 
 class UntrustedReader:
-    """Reads UI messages from untrusted programs; losses are added to the list."""
+    """Reads untrusted UI messages; losses are appended to the list."""
 
     def __init__(self, losses: list[Loss]) -> None:
-        """Note losses in this list."""
+        """Append losses to this list."""
         self._losses = losses
         self._place = "$"
 
     def read(self, message: UIMessage, number: int) -> list[Message]:
-        """The canonical messages of one UI message: one for each model call of an assistant, else one.
+        """The canonical messages of a UI message: one for each model call of an assistant message, otherwise one.
 
         Args:
-            message: What came.
-            number: Its place among those that came, for the losses.
+            message: The UI message.
+            number: Its index in the request, for the losses.
         """
         self._place = f"$[{number}]"
         if not message.id:
-            # Messages without an id are told apart by their place: a page sends all of them each time.
+            # Messages without an id are identified by their index: a page sends all of them each time.
             message = msgspec.structs.replace(message, id=f"message-{number + 1}")
         extras = self._sdk_extras(message)
         if message.role != "assistant":
@@ -150,7 +150,7 @@ class UntrustedReader:
         return SdkExtras(metadata=Raw(to_json(to_plain(metadata))))
 
     def _steps(self, message: UIMessage, extras: SdkExtras) -> list[Message]:
-        """One message a model call, and the steering messages between them."""
+        """One message for each model call, and the steering messages between them."""
         found: list[Message] = []
         parts: list[UIMessagePart] = []
         number = 0
@@ -274,7 +274,7 @@ def _file(part: FileUIPart) -> Part:
 
 
 def _inline_bytes(part: FileUIPart) -> bytes | None:
-    """The bytes in a data URL that holds only them and the part's own media type."""
+    """The bytes in a data URL that has only data and the part's own media type."""
     found = _DATA_URL.fullmatch(part.url)
     if found is None or not part.url.startswith(f"data:{part.media_type};base64,"):
         return None
@@ -310,11 +310,11 @@ _READERS: dict[type[UIValue], Callable[[Any], Part]] = {
     SourceUrlUIPart: _source_url,
     SourceDocumentUIPart: _source_document,
 }
-"""Kind of UI part -> what it becomes; what has no reader is kept as it is."""
+"""Kind of UI part -> its reader; parts without a reader are kept unchanged."""
 
 
 def value_or_none(value: ValueT | UnsetType) -> ValueT | None:
-    """The value; None where there is none."""
+    """The value, with None for UNSET."""
     return None if value is UNSET else value
 
 
@@ -326,7 +326,7 @@ _STATUS_OF_STATE: dict[str, ResultStatus] = {
 
 
 def tool_call_of(part: ToolPart) -> ToolCallPart:
-    """The call of a tool part, with its result where it has one."""
+    """The call of a tool part, with its result if there is one."""
     status = "aborted" if _is_aborted(part) else _STATUS_OF_STATE.get(part.state)
     text, value = _input(part)
     return ToolCallPart(
@@ -345,7 +345,7 @@ def tool_call_of(part: ToolPart) -> ToolCallPart:
 
 
 def _is_aborted(part: ToolPart) -> bool:
-    """Whether `convert_parts` or the writer marked a failed call as aborted; anybody may say so."""
+    """Whether `convert_parts` or the writer marked a failed call as aborted. The mark is harmless if others set it."""
     sources = (part.call_provider_metadata, part.result_provider_metadata)
     return part.state == "output-error" and any(
         metadata is not UNSET and metadata.get("turnlog") == {"state": "aborted"} for metadata in sources
@@ -353,7 +353,7 @@ def _is_aborted(part: ToolPart) -> bool:
 
 
 def _input(part: ToolPart) -> tuple[str | None, Raw | UnsetType]:
-    """The input as text where it is not whole or no JSON, and else as JSON."""
+    """The input: JSON if it is complete and valid, otherwise text."""
     if part.input is not UNSET:
         return None, to_json(to_plain(part.input))
     if isinstance(part.raw_input, str):
@@ -378,7 +378,7 @@ def _result(part: ToolPart, status: ResultStatus) -> ToolResult:
 
 
 def _output_text(output: Any) -> tuple[str | None, SdkExtras]:
-    """The text of an output; marked where it looks like JSON and was a string."""
+    """The text of an output; a mark says if it looks like JSON but was a string."""
     if output is None or output is UNSET:
         return None, SdkExtras()
     if isinstance(output, str):
@@ -421,7 +421,7 @@ Fields = dict[str, Raw]
 
 
 class MismatchError(Exception):
-    """Message and metadata do not belong together: one of them was changed."""
+    """Message and metadata do not match: one of them was changed."""
 
 
 class _TurnlogMetadata(msgspec.Struct):
@@ -443,9 +443,9 @@ _encoder = msgspec.json.Encoder()
 
 
 def restore_messages(ui_message: bytes | Raw) -> list[Message] | None:
-    """The canonical messages that a UI message was made of, in order; None when it holds no metadata of ours.
+    """The canonical messages from which a UI message was made, in order; None if it has no metadata of turnlog.
 
-    Raises MismatchError when metadata and parts do not belong together.
+    Raises MismatchError if metadata and parts do not match.
     """
     try:
         decoded = _decoder.decode(ui_message)
@@ -462,14 +462,14 @@ def restore_messages(ui_message: bytes | Raw) -> list[Message] | None:
 
 
 def _restore(ui_parts: list[Fields], raw_messages: list[RawMessage]) -> Iterator[Message]:
-    """Messages in the order of their parts; our own data parts are between them."""
+    """Restore messages in the order of their parts; turnlog's own data parts are between them."""
     position = 0
     for message in raw_messages:
         while _type(ui_parts[position]) == OWN_MESSAGE:
             yield decode_message(ui_parts[position]["data"])
             position += 1
         if _type(ui_parts[position]) == "step-start" or not message.parts:
-            # A part that only marks where a message begins, or replaces the parts of an empty one.
+            # A part that marks the beginning of a message, or stands for the parts of an empty one.
             position += 1
         if message.parts:
             mine = ui_parts[position : position + len(message.parts)]

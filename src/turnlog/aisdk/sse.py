@@ -1,7 +1,7 @@
-"""Chunks <-> the bytes of server-sent events, as AI SDK sends and reads them (`JsonToSseTransformStream`).
+"""Chunks <-> bytes of server-sent events, as the AI SDK writes and reads them (`JsonToSseTransformStream`).
 
-An event is one line of JSON and a blank line; `[DONE]` is the last one. `Frames` holds encoded events until a reader
-takes them. Iterating and sending is in `turnlog.aisdk.streaming`; the writer decides which order of chunks is valid.
+An event is one line of JSON and a blank line; `[DONE]` is the last one. `Frames` buffers encoded events until a reader
+takes them. `turnlog.aisdk.streaming` iterates and sends; the writer produces a valid order of chunks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEADERS: Final = MappingProxyType(
         "cache-control": "no-cache",
         "connection": "keep-alive",
         "x-vercel-ai-ui-message-stream": "v1",
-        # nginx would hold the stream back.
+        # nginx would buffer the stream.
         "x-accel-buffering": "no",
     }
 )
@@ -42,7 +42,7 @@ _encode_text = msgspec.json.Encoder().encode
 
 
 class SseEncoder:
-    """Encodes the chunks of one stream; deltas, which are nearly all of it, take a short way."""
+    """Encodes the chunks of one stream, with a fast path for deltas, which are nearly all of it."""
 
     def __init__(self) -> None:
         """Know no part yet."""
@@ -53,7 +53,7 @@ class SseEncoder:
         """How the frames of the part begin that grew last."""
 
     def encode(self, chunk: UIMessageChunk) -> bytes:
-        """One event; raise ShapeError for a chunk that no client could read."""
+        """Encode an event. Raises ShapeError for a chunk that no client can read."""
         # This runs for every delta of every stream, and `isinstance` with a union takes a third of it.
         if type(chunk) is TextDeltaChunk or type(chunk) is ReasoningDeltaChunk:
             part_id, delta = chunk.id, chunk.delta
@@ -95,7 +95,7 @@ def _without_text(chunk: TextDeltaChunk | ReasoningDeltaChunk | ToolInputDeltaCh
 def _encode_event(chunk: UIMessageChunk) -> bytes:
     data = encode_chunk(chunk)
     if _NEWLINE in data or _RETURN in data:
-        # Exact JSON with line breaks between its tokens; inside of strings they are escaped.
+        # Exact JSON may have line breaks between its tokens; inside of strings they are escaped.
         data = data.replace(b"\n", b" ").replace(b"\r", b" ")
     return b"".join((b"data: ", data, b"\n\n"))
 
@@ -103,7 +103,7 @@ def _encode_event(chunk: UIMessageChunk) -> bytes:
 async def read_chunks(
     data: AsyncIterable[bytes], *, version: Version = 7, strict: bool = True
 ) -> AsyncGenerator[UIMessageChunk, None]:
-    """The chunks of a stream of bytes; raise ShapeError where the client of this release would give up."""
+    """Yield the chunks in a stream of bytes. Raises ShapeError where the client of this release would stop."""
     decoder = SseDecoder()
     async for received in data:
         for event in decoder.feed(received):
@@ -112,7 +112,7 @@ async def read_chunks(
 
 
 def decode_chunks(data: bytes, *, version: Version = 7, strict: bool = True) -> list[UIMessageChunk]:
-    """The chunks of a whole stream at hand, as `read_chunks` gives them."""
+    """The chunks of a whole stream, as `read_chunks` yields them."""
     return [
         parse_chunk(event, version=version, strict=strict)
         for event in SseDecoder().feed(data)
@@ -121,16 +121,16 @@ def decode_chunks(data: bytes, *, version: Version = 7, strict: bool = True) -> 
 
 
 DeltaChunk: TypeAlias = TextDeltaChunk | ReasoningDeltaChunk
-"""A delta of the part that grows."""
+"""The delta event of the part that grows."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class Frames:
-    """Chunks on their way from one writer to whoever takes them."""
+    """A buffer of encoded chunks between a writer and a reader."""
 
     def __init__(self, begin: Callable[[], None]) -> None:
-        """Hold nothing; `begin` is called whenever something is put where nothing was."""
+        """Begin empty; `begin` is called whenever something is added to an empty buffer."""
         self.deltas: list[str] = []
         """Of the part that grows, none of them empty, behind all that is encoded. `begin` comes before the first."""
         self._begin = begin
@@ -145,41 +145,41 @@ class Frames:
         """How many deltas of the part are encoded."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to take."""
+        """Whether it is not empty."""
         return bool(self._encoded or self.deltas)
 
     def put(self, chunk: UIMessageChunk) -> int:
-        """Add a chunk; return the bytes that are there. Raise ShapeError for one that no client could read."""
+        """Add a chunk; return the size of the buffer in bytes. Raises ShapeError for one that no client can read."""
         return self.put_frame(self._encode(chunk))
 
     def put_frame(self, frame: bytes) -> int:
-        """Add an encoded one; return the bytes that are there."""
+        """Add an encoded chunk; return the size of the buffer in bytes."""
         self.begin()
         self._settle()
         self._add(1, frame)
         return self._size
 
     def begin(self) -> int:
-        """Something is about to be put; return the bytes that are encoded."""
+        """Prepare for adding; return the size of the encoded bytes."""
         if not self._encoded and not self.deltas:
             self._begin()
         return self._size
 
     def start_deltas(self, part: DeltaChunk) -> int:
-        """Let the deltas from here on be of this part; return the size of a frame beside its delta."""
+        """Take the following deltas for deltas of this part; return the size of a frame without its delta."""
         self._part = part
         self._head = b"data: " + encode_chunk(part).removesuffix(b'""}')
         self._between = _DELTA_END + self._head
         return len(self._between) + len(b'""')
 
     def end_deltas(self) -> int:
-        """The part gets no more deltas: return how many it got."""
+        """The part is complete: return the number of deltas that it got."""
         self._settle()
         grown, self._grown = self._grown, 0
         return grown
 
     def take(self) -> tuple[int, bytes]:
-        """Everything that is there: the number of frames, and their bytes."""
+        """Empty the buffer; return the number of frames and their bytes."""
         if not self._encoded:
             return self._take_deltas()
         self._settle()
@@ -211,5 +211,5 @@ class Frames:
             lines = _encode_lines(self.deltas)
         except UnicodeEncodeError:  # half a character, whose other half is in the next delta
             return b"".join([self._encode(type(self._part)(id=self._part.id, delta=delta)) for delta in self.deltas])
-        # Inside of JSON there is no line break but between its lines.
+        # Encoded JSON has line breaks only between its lines.
         return b"".join((self._head, lines[:-1].replace(b"\n", self._between), _DELTA_END))

@@ -13,9 +13,9 @@ from turnlog.aisdk.streaming import send_stream
 
 
 class UIMessageStreamResponse(StreamingResponse):
-    """Answers with a stream, as `stream_sse` or a subscription of `turnlog.chat.streams` gives it.
+    """A response with a stream, made from `stream_sse` or a subscription of `turnlog.chat.streams`.
 
-    Unlike Starlette's own it closes the stream in the moment in which the client goes, not when memory is tidied up.
+    Unlike Starlette's own it closes the stream as soon as the client disconnects, not when it is garbage collected.
     """
 
     def __init__(

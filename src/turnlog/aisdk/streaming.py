@@ -1,10 +1,10 @@
-"""Live sources of events -> chunks -> bytes -> an ASGI response, one asynchronous iterator around the other.
+"""Live events -> chunks -> bytes -> an ASGI response, as asynchronous iterators around each other.
 
-Each closes its source however it ends. A source that raises or is cancelled ends the stream in a valid way; a reader
-that disconnects ends the source. Runs that outlive their readers are in `turnlog.chat.streams`.
+Each closes its source, however it ends. If the source raises or is cancelled, the stream still ends validly; if the
+reader disconnects, the source is closed. `turnlog.chat.streams` has runs that outlive their readers.
 
-`pump` sends the same bytes as `stream_chunks` and `SseEncoder` in half the time: a delta, which is nearly all of a
-stream, becomes bytes without becoming a chunk first.
+`pump` sends the same bytes as `stream_chunks` and `SseEncoder` in half the time: deltas, which are nearly all of a
+stream, become bytes without becoming chunks first.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from turnlog.model.stream import ReasoningDelta, StreamEvent, TextDelta
 logger = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 16_384
-"""So much of one turn of the event loop is enough: then the readers have theirs."""
+"""Bytes encoded in one turn of the event loop, before readers get theirs."""
 
 
 ErrorText: TypeAlias = Callable[[Exception], str]
 
 
 def generic_error_text(error: Exception) -> str:
-    """What a client reads of an error in the server: nothing of it."""
+    """The default text for an error in the server. It reveals nothing about it."""
     return FAILED
 
 
 async def stream_chunks(
     source: AsyncIterable[StreamEvent], writer: ChunkWriter, *, error_text: ErrorText = generic_error_text
 ) -> AsyncGenerator[UIMessageChunk, None]:
-    """The chunks of a live source, to the end of the stream, which comes with its last event at the latest.
+    """The chunks of a live source, up to the end of the stream, which comes with its last event at the latest.
 
     Args:
-        source: Events as they arrive. Nothing is read from it after a terminal event.
-        writer: Decides what is sent; its `losses` hold what could not be.
-        error_text: What the client reads where the source raises; the error itself is logged.
+        source: Events as they arrive. Nothing is read after a terminal event.
+        writer: Makes the chunks; its `losses` have what could not be sent.
+        error_text: Makes the text for the client if the source raises; the error itself is logged.
     """
     try:
         async for event in source:
@@ -70,11 +70,11 @@ def stream_sse(
     """The bytes of a response, ending with `[DONE]`.
 
     Args:
-        chunks: What `stream_chunks` gives, or any others in a valid order.
-        keep_alive: A comment is sent where nothing was for so many seconds, so that proxies keep the connection; with
-            None there are no comments at all.
-        coalesce: Give what has come since the last turn of the event loop at once, which costs a fraction of sending
-            each chunk by itself, and delays none.
+        chunks: The chunks of `stream_chunks`, or others in a valid order.
+        keep_alive: Send a comment after so many seconds without data, so that proxies keep the connection; None sends
+            no comments.
+        coalesce: Yield everything that arrived since the last turn of the event loop at once. This costs a fraction of
+            sending each chunk by itself and delays none.
     """
     pipe = _Pipe()
     return _drain(pipe, lambda: pipe.fill(chunks), keep_alive, coalesce=coalesce)
@@ -114,7 +114,7 @@ async def _drain(
 
 
 class _Pipe:
-    """Encoded chunks between a source that makes them and a reader that takes all there are."""
+    """A buffer of encoded chunks between a source and a reader that takes everything in it."""
 
     def __init__(self) -> None:
         self.frames = Frames(self._wake_reader)
@@ -127,7 +127,7 @@ class _Pipe:
         self._last_taken = 0.0
 
     async def fill(self, chunks: AsyncIterable[UIMessageChunk]) -> None:
-        """Encode everything, waiting where the reader is slow."""
+        """Encode everything, waiting if the reader is slow."""
         try:
             async for chunk in chunks:
                 if self.frames.put(chunk) >= MOST_BYTES:
@@ -144,7 +144,7 @@ class _Pipe:
             await close_source(chunks)
 
     async def fill_from(self, source: AsyncIterable[StreamEvent], writer: ChunkWriter, error_text: ErrorText) -> None:
-        """Encode every event of a source, waiting where the reader is slow."""
+        """Encode all events of a source, waiting if the reader is slow."""
         try:
             await pump(source, writer, self, error_text=error_text)
         finally:
@@ -159,7 +159,7 @@ class _Pipe:
         _wake(waiting)
 
     async def take(self) -> bytes:
-        """What is there, at least one frame; nothing at the end."""
+        """The buffered bytes, at least one frame; empty at the end."""
         while not self.frames:
             if self._ended:
                 return b""
@@ -171,7 +171,7 @@ class _Pipe:
         return data
 
     def keep_alive(self, seconds: float | None) -> None:
-        """Put a comment wherever nothing was taken for so long; None stops it."""
+        """Add a comment whenever nothing was taken for so many seconds; None stops this."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -191,7 +191,7 @@ class _Pipe:
         self._set_timer(seconds, max(seconds - idle, 0.01))
 
     async def wait(self) -> None:
-        """Wait until the reader has taken what there is."""
+        """Wait until the reader has taken the buffer."""
         while self.frames:
             self._filler = self._loop.create_future()
             await self._filler
@@ -208,7 +208,7 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 
 
 class Sink(Protocol):
-    """Where frames go."""
+    """The destination of frames."""
 
     @property
     def frames(self) -> Frames:
@@ -217,7 +217,7 @@ class Sink(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether to wait, however little there is."""
+        """Whether to wait, however small the buffer is."""
         ...
 
     async def wait(self) -> None:
@@ -228,16 +228,16 @@ class Sink(Protocol):
 async def pump(
     source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: Sink, *, error_text: ErrorText = generic_error_text
 ) -> None:
-    """Put every frame of a live source, to the end of the stream, which comes with its last event at the latest.
+    """Add every frame of a live source, up to the end of the stream, which comes with its last event at the latest.
 
     Args:
-        source: Events as they arrive. Nothing is read from it after a terminal event; it is closed however this ends.
-        writer: Decides what is sent.
-        sink: Takes the frames.
-        error_text: What the client reads where the source raises; the error itself is logged.
+        source: Events as they arrive. Nothing is read after a terminal event, and the source is closed in any case.
+        writer: Makes the chunks.
+        sink: Receives the frames.
+        error_text: Makes the text for the client if the source raises; the error itself is logged.
 
     Raises:
-        asyncio.CancelledError: This task was cancelled. The stream has no end then: the writer's is to be put.
+        asyncio.CancelledError: This task was cancelled. The stream has no end then; the caller adds the writer's.
     """
     try:
         last = await _pump(source, writer, sink)
@@ -260,7 +260,7 @@ async def _pump(source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: S
     text_id = reasoning_id = _NONE
     size, overhead, is_full = 0, 0, False
     async for event in source:
-        # Only the writer ends an open part, so until the next other event it need not see the part's deltas.
+        # Only the writer ends an open part, so it need not see the part's deltas until another event arrives.
         if (
             (type(event) is TextDelta and event.id == text_id)
             or (type(event) is ReasoningDelta and event.id == reasoning_id)
@@ -284,7 +284,7 @@ async def _pump(source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: S
 
 
 def _start_deltas(frames: Frames, writer: ChunkWriter, event: StreamEvent) -> tuple[object, object, int]:
-    """The source's id of the text and of the reasoning that an event leaves open, and what a frame adds to a delta."""
+    """The source's id of the text or reasoning that an event leaves open, and the size of a frame without its delta."""
     part = writer.open_delta(event) if isinstance(event, Start | Delta) else None
     if part is None or not isinstance(event, Start | Delta):
         return _NONE, _NONE, 0
@@ -296,13 +296,13 @@ _NONE: Final = object()
 
 
 def is_cancelled() -> bool:
-    """Whether somebody cancelled this task, and not only what it waited for."""
+    """Whether this task itself was cancelled, and not only what it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 async def close_source(source: AsyncIterable[object]) -> None:
-    """Close what can be closed."""
+    """Close an iterator if it can be closed."""
     close = getattr(source, "aclose", None)
     if close is not None:
         await close()
@@ -315,7 +315,7 @@ Send: TypeAlias = Callable[[Event], Awaitable[None]]
 
 
 class StreamResponse:
-    """Sends the bytes of a stream, and closes it as soon as the client has gone.
+    """Sends the bytes of a stream, and closes it as soon as the client disconnects.
 
     `await StreamResponse(stream_sse(chunks))(scope, receive, send)` answers a request; the class is also a whole
     application for one request.
@@ -343,7 +343,7 @@ class StreamResponse:
 async def send_stream(
     body: AsyncIterable[bytes], receive: Receive, send: Send, *, status: int, headers: list[tuple[bytes, bytes]]
 ) -> None:
-    """Send a response whose body is a stream, until it ends or the client goes."""
+    """Send a response whose body is a stream, until it ends or the client disconnects."""
     sending = asyncio.ensure_future(_send_all(body, send, status, headers))
     leaving = asyncio.ensure_future(_wait_for_leaving(receive))
     try:
@@ -372,6 +372,6 @@ async def _wait_for_leaving(receive: Receive) -> None:
 
 
 def _raise_unless_gone(error: BaseException | None) -> None:
-    # Servers say with an OSError that nobody listens any more.
+    # Servers raise OSError if the client has disconnected.
     if error is not None and not isinstance(error, OSError):
         raise error

@@ -1,7 +1,6 @@
-"""Addresses as JavaScript's `URL` writes them: what AI SDK 7 makes of the address of a file.
+"""URLs as JavaScript's `URL` writes them, which AI SDK 7 applies to the URL of a file.
 
-Follows the WHATWG URL standard for absolute addresses of every scheme. Hosts are names, IPv4 in all its spellings,
-IPv6, opaque ones), then the rest. `^` in a path stays, as in Node 20.
+Follows the WHATWG URL standard for absolute URLs of every scheme. `^` in a path stays, as in Node 20.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from turnlog.errors import ConversionError
 
 
 class InvalidHost(ValueError):
-    """The host of an address is not valid."""
+    """The host of a URL is invalid."""
 
 
 def normalize_url(url: str) -> str:
-    """The absolute URL in its normal form; raise ConversionError for a text that is none."""
-    # Half a character is no character to it.
+    """The absolute URL in normal form. Raises ConversionError for a text that is not one."""
+    # A lone surrogate is not a character to it.
     whole = url.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     found = _SCHEME.fullmatch(whole.strip(_TRIMMED).translate(_DROPPED))
     if found is None:
@@ -39,10 +38,10 @@ def normalize_url(url: str) -> str:
 
 
 class _Place(NamedTuple):
-    """An address up to its query."""
+    """A URL up to its query."""
 
     authority: str | None
-    """With its slashes; None where there is none."""
+    """With its slashes; None if there is none."""
     path: str
 
 
@@ -53,7 +52,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 _DROPPED = str.maketrans("", "", "\t\n\r")
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "file": None}
-"""The special schemes, whose addresses have a host and may be written with backslashes."""
+"""The special schemes, whose URLs have a host and may be written with backslashes."""
 
 _OPAQUE = re.compile(r"[\x00-\x1f\x7f-\U0010ffff]")
 
@@ -76,7 +75,7 @@ _DRIVE = re.compile(r"[A-Za-z][:|]")
 
 
 def percent_encoded(text: str, unsafe: re.Pattern[str]) -> str:
-    """The text with its unsafe characters as the bytes of their UTF-8."""
+    """The text with unsafe characters percent-encoded as UTF-8."""
     return unsafe.sub(lambda found: "".join([f"%{byte:02X}" for byte in found[0].encode()]), text)
 
 
@@ -97,7 +96,7 @@ def _place(scheme: str, rest: str) -> _Place:
 
 
 def _file(rest: str) -> _Place:
-    """A file of this machine or of a host; its path may begin with a drive."""
+    """A file on this machine or on a host; its path may begin with a drive letter."""
     if re.match(r"[/\\]{2}", rest) is None:
         return _Place("//", _path(rest if _ANY_SLASH.match(rest) else f"/{rest}", _ANY_SLASH, drives=True))
     host, path = _split(rest[2:], _ANY_SLASH)
@@ -114,7 +113,7 @@ def _split(rest: str, slash: re.Pattern[str]) -> tuple[str, str]:
 
 
 def _authority(scheme: str, authority: str) -> str:
-    """User, host and port; raise InvalidHost where there is no host and one is needed."""
+    """User, host and port. Raises InvalidHost if a required host is missing."""
     credentials, at, place = authority.rpartition("@")
     host, port = _split_port(place)
     is_special = scheme in _DEFAULT_PORTS
@@ -135,7 +134,7 @@ def _user(credentials: str) -> str:
 
 
 def _split_port(place: str) -> tuple[str, str | None]:
-    """Host and port; a colon inside of brackets belongs to the host."""
+    """Host and port; a colon within brackets belongs to the host."""
     inside = False
     for index, char in enumerate(place):
         if char == ":" and not inside:
@@ -153,7 +152,7 @@ def _port(port: str | None) -> int | None:
 
 
 def _path(path: str, slash: re.Pattern[str], *, drives: bool = False) -> str:
-    """The segments behind the first slash, without those that mean another."""
+    """The segments after the first slash, with `.` and `..` resolved."""
     kept: list[str] = []
     segments = slash.split(path)[1:] or [""]
     for number, segment in enumerate(segments):
@@ -170,7 +169,7 @@ def _path(path: str, slash: re.Pattern[str], *, drives: bool = False) -> str:
 
 
 def opaque_host(host: str) -> str:
-    """The host of a scheme that the standard does not know; may be empty."""
+    """The host of a scheme that is not special; may be empty."""
     if host.startswith("["):
         return _ipv6(host)
     if _FORBIDDEN.search(host):
@@ -179,7 +178,7 @@ def opaque_host(host: str) -> str:
 
 
 def special_host(host: str) -> str:
-    """The host of a web address: a name in ASCII or a number."""
+    """The host of a special scheme: a name in ASCII or a number."""
     if host.startswith("["):
         return _ipv6(host)
     name = _ascii_name(unquote_to_bytes(host).decode("utf-8", "replace"))
@@ -202,7 +201,7 @@ _DIGITS = {10: re.compile("[0-9]+"), 8: re.compile("[0-7]*"), 16: re.compile("[0
 
 
 def _ascii_name(name: str) -> str:
-    """Unicode's mapping for names (UTS 46, nontransitional), as far as Python's tables have it."""
+    """Unicode's mapping for names (UTS 46, nontransitional), as far as Python's tables contain it."""
     if name.isascii():
         return name.lower()
     folded = "".join([char if char in "ßς\u200c\u200d" else _folded(char) for char in _IGNORED.sub("", name)])
@@ -248,7 +247,7 @@ def _ipv4(name: str) -> str:
 
 
 def _ipv6(host: str) -> str:
-    """The address in its shortest spelling: the first longest run of zeros is left out."""
+    """The address in its shortest form: the first longest run of zeros is left out."""
     if not host.endswith("]") or "%" in host:
         raise InvalidHost("no IPv6 address")
     try:

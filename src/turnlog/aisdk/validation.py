@@ -1,8 +1,8 @@
-"""`validate_ui_messages`: the verdict of AI SDK's `validateUIMessages`, for each major version.
+"""`validate_ui_messages`: accepts and rejects like the AI SDK's `validateUIMessages`, for each major version.
 
-Keys that a version does not know are taken out at every level, as the real one does; to keep them, parse instead
-(`parse_ui_messages`). Schemas are plain callables that return the value (or a changed one) or raise ValueError, so
-that msgspec, pydantic (its ValidationError is a ValueError) or jsonschema behind three lines can be used.
+Keys that a version does not know are removed at every level, as in the original; to keep them, parse instead
+(`parse_ui_messages`). Schemas are callables that return the value (or a changed one) or raise ValueError, so msgspec,
+pydantic (its ValidationError is a ValueError) or jsonschema can be used in three lines.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ShapeError
 
 Schema: TypeAlias = Callable[[Any], Any]
-"""Takes a value, returns it (perhaps changed) or raises ValueError. A missing value is given as UNSET."""
+"""Takes a value, returns it (perhaps changed) or raises ValueError. A missing value is UNSET."""
 
 
 class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """What calls of a tool must look like."""
+    """The schemas of a tool's calls."""
 
     input: Schema
     output: Schema | None = None
@@ -35,14 +35,14 @@ _TERMINAL = {
     6: ("output-available", "output-error", "output-denied"),
     7: ("output-available", "output-error", "output-denied"),
 }
-"""The states in which a call of a tool that is no longer there stays in the history."""
+"""The states in which a call of a tool that no longer exists stays in the history."""
 
 _KEPT_IN_BOTH = ("toolCallId", "providerExecuted", "callProviderMetadata", "state", "input")
 _KEPT_OF_UNAVAILABLE_5 = {
     "output-available": (*_KEPT_IN_BOTH, "output", "preliminary"),
     "output-error": (*_KEPT_IN_BOTH, "errorText"),
 }
-"""What 5 keeps of a call whose tool is no longer there; later ones keep everything."""
+"""The fields that 5 keeps of a call whose tool no longer exists; later versions keep all."""
 
 
 def validate_ui_messages(
@@ -53,18 +53,18 @@ def validate_ui_messages(
     data_schemas: Mapping[str, Schema] | None = None,
     tools: Mapping[str, ToolSchema] | None = None,
 ) -> list[UIMessage]:
-    """The messages as the version's newest release sees them.
+    """The messages as the version's newest release returns them.
 
     Args:
-        messages: A JSON array, what a JSON reader made of it, or messages.
-        version: Whose rules; of a release only the major version counts.
+        messages: A JSON array as text or parsed, or messages.
+        version: The AI SDK version; of a release only the major version counts.
         metadata_schema: For the metadata of every message.
         data_schemas: By the name of a data part without `data-`. If given, every data part needs one.
         tools: By tool name. If given, calls of other tools become `dynamic-tool` parts once they have an outcome, and
             are an error before; so do failed calls, and those with empty input, that do not fit the schema.
 
     Raises:
-        ShapeError: They are not valid; the first problem, with its place.
+        ShapeError: They are invalid; the first problem, with its path.
     """
     major = sdk_version(version).major
     validator = _Validator(major, metadata_schema, data_schemas, tools)
@@ -129,7 +129,7 @@ class _Validator:
         return state != "input-streaming"
 
     def _input_fits(self, tool: ToolSchema, part: dict[str, Any]) -> bool:
-        """Whether the input is what the tool takes; raise ShapeError if not and the call has to be right."""
+        """Whether the input fits the tool. Raises ShapeError if it does not and the call must be valid."""
         schema_input = self._schema_input(part)
         value = part.get("input", msgspec.UNSET) if schema_input is None else schema_input["inputSchemaInput"]
         try:
@@ -143,7 +143,7 @@ class _Validator:
         return True
 
     def _schema_input(self, part: dict[str, Any]) -> dict[str, Any] | None:
-        """The approval, if it holds what the tool's schema was given before it changed it."""
+        """The original input in the approval, if the tool's schema had changed it."""
         approval: dict[str, Any] = part.get("approval", {})
         return approval if "inputSchemaInput" in approval else None
 
@@ -163,7 +163,7 @@ def _apply_data_schema(schemas: Mapping[str, Schema], part: dict[str, Any]) -> N
 
 
 def _apply(schema: Schema, owner: dict[str, Any], name: str) -> None:
-    """Replace a value by what the schema returns."""
+    """Replace a value by the result of its schema."""
     result = _check_schema(schema, owner.get(name, msgspec.UNSET), name)
     if result is msgspec.UNSET:
         owner.pop(name, None)

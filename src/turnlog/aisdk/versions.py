@@ -1,7 +1,7 @@
-"""AI SDK versions, and what came with which: one row a feature, with its first release in every major version.
+"""AI SDK versions and features: for each feature its first release in every major version.
 
-All three majors are still released and features are ported back, so support is a question of feature and release,
-never of the major alone. What a feature means for parts and chunks is annotated on their structs (`base.Since`).
+All three majors are still released and features are ported back, so support depends on the release, never on the major
+alone. Annotations on the structs of parts and chunks say what a feature means (`base.Since`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 Version: TypeAlias = "int | str | SdkVersion"
-"""How callers name a version: 5, 6, 7 (the newest release that is known of it), "6.0.100", or an SdkVersion."""
+"""A version: 5, 6, 7 (the newest known release of it), "6.0.100", or an SdkVersion."""
 
 
 class SdkVersion(NamedTuple):
-    """One release of the npm package `ai`; compares as releases do."""
+    """A release of the npm package `ai`, ordered as releases are."""
 
     major: int
     minor: int = 0
@@ -29,7 +29,7 @@ class SdkVersion(NamedTuple):
 NEWEST: Final = MappingProxyType(
     {5: SdkVersion(5, 0, 277), 6: SdkVersion(6, 0, 326), 7: SdkVersion(7, 0, 173)},
 )
-"""The releases that turnlog is checked against; a bare major means these."""
+"""The releases against which turnlog is tested; a bare major means these."""
 
 _EVERYWHERE = {5: 0, 6: 0, 7: 0}
 _SINCE_6 = {6: 0, 7: 0}
@@ -81,11 +81,11 @@ FEATURES: Final = MappingProxyType(
         for name, first in _FIRST_PATCH.items()
     },
 )
-"""Feature -> major -> the release that it came with."""
+"""Feature -> major -> the first release with it."""
 
 
 def sdk_version(version: Version) -> SdkVersion:
-    """The release that a caller means; raise ValueError for a major that is not read (only 5, 6 and 7 are)."""
+    """The release for a version. Raises ValueError for a major other than 5, 6 and 7."""
     if isinstance(version, SdkVersion):
         release = version
     elif isinstance(version, int):
@@ -107,18 +107,18 @@ def _parse_version(text: str) -> SdkVersion:
 
 
 def supports(version: Version, feature: str) -> bool:
-    """Whether a release has a feature of `FEATURES`; raise KeyError for a feature that is none."""
+    """Whether a release has a feature of `FEATURES`. Raises KeyError for an unknown feature."""
     release = sdk_version(version)
     first = FEATURES[feature].get(release.major)
     return first is not None and release >= first
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the target cannot hold."""
+    """Something that the target cannot contain."""
 
     feature: str
-    """Its name: for a missing feature of a release the one in `FEATURES`."""
+    """Its name: for a missing feature, its key in `FEATURES`."""
     path: str
-    """Its place in the value that was converted, as in `$.parts[3].title`."""
+    """The path in the value that was converted, such as `$.parts[3].title`."""
     reason: str
-    """What became of it, for people."""
+    """What happened to it, in words."""

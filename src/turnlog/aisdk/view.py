@@ -1,7 +1,7 @@
-"""How a history is shown as UI messages: what a caller may choose, and which messages make one UI message together.
+"""How a history becomes UI messages: the options, and which messages form one UI message.
 
-The grouping is decided from roles and ids alone, message by message. A store pages by these rules without reading a
-body, and the conversion follows them, so a page never cuts a UI message in two.
+Grouping depends on roles and ids alone, message by message. A store pages by these rules without reading a body, and
+the conversion follows them, so a page never splits a UI message.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
 from turnlog.model import BlobRef, Message
 
 GenerateId: TypeAlias = Callable[[int, Message], str]
-"""Makes the id of a UI message from its number among all of the session (from 0) and its first message (R-H12)."""
+"""Makes the id of a UI message from its index in the session (from 0) and its first message (R-H12)."""
 
 DeveloperView: TypeAlias = Literal["data", "user", "system", "omit"]
 
 
 class UIMessageOptions(TypedDict, total=False):
-    """Options of everything that makes UI messages of a history; each has a default."""
+    """Options of all functions that make UI messages from a history; each has a default."""
 
     version: Version
-    """The AI SDK that will read them. Default 7."""
+    """The AI SDK version that will read them. Default 7."""
     include_reasoning: bool
-    """Whether there are reasoning parts (R-H10). Default True."""
+    """Include reasoning parts (R-H10). Default True."""
     merge_tool_results: bool
-    """Whether a call shows its result; without, every call is `input-available` (R-H5, R-H11). Default True."""
+    """Calls include their results; otherwise every call is `input-available` (R-H5, R-H11). Default True."""
     merge_steps: bool
-    """Whether all model calls between two prompts are one UI message, each behind a `step-start`. Default True."""
+    """All model calls between two prompts form one UI message, each after a `step-start`. Default True."""
     step_starts: bool
-    """Whether a `step-start` stands before each model call. Without, as Helix has it, every model call is a UI message:
-    in one of several, `convertToModelMessages` would put what the model said after a result before it. Default True."""
+    """Put a `step-start` before each model call. Otherwise every model call is a UI message, as in Helix: within one
+    message, `convertToModelMessages` would move text after a result before it. Default True."""
     generate_id: GenerateId | None
-    """Default: the id of the first message, which stays the same on every call (R-H12)."""
+    """Default: the id of the first message, which is the same on every call (R-H12)."""
     tools: Literal["dynamic", "named"]
     """`dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools. Default `dynamic`."""
     developer: DeveloperView
@@ -47,9 +47,9 @@ class UIMessageOptions(TypedDict, total=False):
     `user`, `system`: a message of that role, as a model would get it. `omit`: nothing. Default `data`.
     """
     include_metadata: bool
-    """Whether `metadata.turnlog` keeps what AI SDK cannot say, so that the history can be made anew. Default True."""
+    """Keep what the AI SDK cannot express in `metadata.turnlog`, so that the history can be restored. Default True."""
     blob_url: Callable[[BlobRef], str] | None
-    """Makes the absolute address of a file whose bytes are in a store. Default None: it is told of as data."""
+    """Makes the absolute URL of a file whose bytes are in a store. Default None: the file becomes data."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,11 +66,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     include_metadata: bool = True
     blob_url: Callable[[BlobRef], str] | None = None
     features: frozenset[str] = frozenset()
-    """What the version has, of all that matters here."""
+    """The features of the version that matter here."""
 
     @classmethod
     def of(cls, **options: Unpack[UIMessageOptions]) -> View:
-        """Fill in the defaults; raise ValueError for a version that is not supported, and for steps merged unmarked."""
+        """Fill in the defaults. Raises ValueError for an unsupported version, or steps merged without `step-start`."""
         version = sdk_version(options.get("version", 7))
         if not options.get("step_starts", True):
             if options.get("merge_steps", False):
@@ -108,18 +108,18 @@ _STEP_OF = re.compile(r"(.+)~\d+", re.DOTALL)
 
 
 def step_id(ui_message_id: str, number: int) -> str:
-    """The id of one model call of an assistant UI message; numbers count from 1."""
+    """The id of a model call in an assistant UI message; numbers count from 1."""
     return f"{ui_message_id}~{number}"
 
 
 def ui_message_id(message_id: str) -> str | None:
-    """The UI message that a step came from; None for a message of an agent."""
+    """The id of the UI message that contains a step; None for a message of an agent."""
     found = _STEP_OF.fullmatch(message_id)
     return None if found is None else found[1]
 
 
 class MessageGrouping:
-    """Decides for each message of a history, in order, whether a UI message begins with it."""
+    """Decides for each message of a history, in order, whether it begins a UI message."""
 
     def __init__(self, view: View) -> None:
         """Follow the options of a view."""
@@ -129,11 +129,11 @@ class MessageGrouping:
         self._source: str | None = None
 
     def includes(self, role: str) -> bool:
-        """Whether messages of a role are shown at all."""
+        """Whether messages with a role are shown at all."""
         return role != "developer" or self._view.developer != "omit"
 
     def starts_ui_message(self, role: str, message_id: str) -> bool:
-        """Whether the next message, which is shown, begins a UI message."""
+        """Whether the next shown message begins a UI message."""
         if role == "developer" and self._view.developer == "data":
             starts = self._open is None
             self._open = self._open or "developer"

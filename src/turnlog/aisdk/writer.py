@@ -1,9 +1,9 @@
-"""`StreamEvent`s -> chunks of a UI message stream for one release of AI SDK.
+"""`StreamEvent`s -> chunks of a UI message stream for one release of the AI SDK.
 
-Whatever the events are, the chunks are in an order that the client accepts: parts end before others start, deltas
-belong to open parts, calls go through their states, and the stream ends once, with everything closed. An event that
-is not possible in its place is logged, skipped and listed in `losses`; with `strict` it raises instead. Encoding is in
-`turnlog.aisdk.sse`, iterating over live sources in `turnlog.aisdk.streaming`.
+Whatever the events are, the client accepts the order of the chunks: parts end before others start, deltas belong to
+open parts, calls go through their states, and the stream ends once, with everything closed. An event that is impossible
+in its place is logged, skipped and listed in `losses`; with `strict` it raises. `turnlog.aisdk.sse` encodes chunks,
+`turnlog.aisdk.streaming` iterates over live sources.
 """
 
 from __future__ import annotations
@@ -67,21 +67,21 @@ from turnlog.model.stream import StreamEvent, TextDelta
 logger = logging.getLogger(__name__)
 
 MOST_LOSSES = 1_000
-"""So many losses are kept; `ChunkWriter.skipped` counts on."""
+"""Maximum number of losses kept; `ChunkWriter.skipped` counts all."""
 
 _ID_LETTERS = string.ascii_letters + string.digits
 
 
 def generate_message_id() -> str:
-    """A new id as AI SDK makes them: `msg_` and 16 letters or digits, and nothing that a URL path would split."""
+    """A new id like the AI SDK's: `msg_` and 16 letters or digits, without characters that split a URL path."""
     return "msg_" + "".join([secrets.choice(_ID_LETTERS) for _ in range(16)])
 
 
 class ChunkWriter:
     """Turns the events of one stream into the chunks of one message.
 
-    `write` an event, send its chunks, and `close` at the end; `closed` is set when a terminal event has done it. A
-    *lane* is a source of its own inside the stream (a node of a flow, a subagent): one part is open at a time in each.
+    `write` an event, send its chunks, and `close` at the end; `closed` is true once a terminal event was written. A
+    *lane* is a separate source within the stream (a node of a flow, a subagent), in which one part is open at a time.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ class ChunkWriter:
         tools: Literal["dynamic", "named"] = "dynamic",
         strict: bool = False,
     ) -> None:
-        """Write for a release of AI SDK.
+        """Write for a release of the AI SDK.
 
         Args:
-            version: The client's: 5, 6, 7 or an exact release. A client of another major may refuse the stream.
-            message_id: Wins over the id that the source names; without both, `generate_id` makes one.
-            generate_id: Makes the id of a message that has none.
-            continued: The assistant message at the end of the client's request, whose id and calls go on.
+            version: The client's version: 5, 6, 7 or an exact release. A client of another major may refuse the stream.
+            message_id: Wins over the id in the source; if both are missing, `generate_id` makes one.
+            generate_id: Makes the id of a message without one.
+            continued: The assistant message at the end of the client's request, whose id and calls are continued.
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
-            strict: Raise StreamStateError where an event would be skipped (R-O23).
+            strict: Raise StreamStateError instead of skipping an event (R-O23).
         """
         self.release = sdk_version(version)
         self.losses: list[Loss] = []
@@ -132,7 +132,7 @@ class ChunkWriter:
         return self._message.message_id
 
     def write(self, event: StreamEvent, lane: str = "") -> Chunks:
-        """The chunks of one event; none for one that is skipped or brings nothing new."""
+        """The chunks of an event; empty if it is skipped or adds nothing."""
         message = self._message
         if type(event) is TextDelta and not message.closed:
             part = message.parts.text(event.id, lane)
@@ -142,26 +142,26 @@ class ChunkWriter:
         return self._write_any(event, lane)
 
     def open_delta(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
-        """A delta without text for the part of an event, if it is open: a pattern for its next deltas."""
+        """A delta chunk without text for the part of an event, if it is open: a template for further deltas."""
         return None if self.closed else self._message.parts.open_delta(event)
 
     def count_deltas(self, number: int) -> None:
-        """Count deltas of an open part that were sent without `write`."""
+        """Count deltas of an open part that were sent without calling `write`."""
         self._event += number
 
     def close(self) -> Chunks:
-        """End the stream whose source is exhausted; does nothing where it has ended already."""
+        """End the stream after its source is exhausted; does nothing if it has ended already."""
         if self.closed:
             return []
         self._message.source_ended()
         return self._message.take_chunks()
 
     def fail(self, error_text: str = FAILED) -> Chunks:
-        """End the stream whose source has broken down."""
+        """End the stream because its source failed."""
         return [*self.write(events.StreamError(error_text=error_text)), *self.close()]
 
     def abort(self, reason: str | None = None) -> Chunks:
-        """End the stream that was stopped from outside."""
+        """End the stream because it was stopped from outside."""
         return self.write(events.Abort(reason=reason)) if not self.closed else []
 
     # The way of an event
@@ -179,7 +179,7 @@ class ChunkWriter:
             handler(self._message, event, lane)
         except (RefusedEvent, UnusableValue) as refusal:
             self._refuse(event, str(refusal))
-        except Exception as error:  # A source may build anything; no event may end the stream.
+        except Exception as error:  # A source may build any event; none may end the stream.
             self._refuse(event, f"{type(error).__name__}: {error}")
         return self._message.take_chunks()
 
@@ -197,7 +197,7 @@ class ChunkWriter:
 
 
 def write_chunks(stream: Iterable[StreamEvent], writer: ChunkWriter) -> Iterator[UIMessageChunk]:
-    """The chunks of events that are at hand, to the end of the stream."""
+    """The chunks of a list of events, up to the end of the stream."""
     for event in stream:
         yield from writer.write(event)
         if writer.closed:
@@ -206,7 +206,7 @@ def write_chunks(stream: Iterable[StreamEvent], writer: ChunkWriter) -> Iterator
 
 
 class MessageWriter:
-    """The state of one message; each method takes an event and its lane, and raises RefusedEvent for nonsense."""
+    """The state of one message. Each method takes an event and its lane; it raises RefusedEvent if impossible."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class MessageWriter:
         dynamic: bool,
         strict: bool,
     ) -> None:
-        """Tell a message to a release; the arguments are those of `ChunkWriter`."""
+        """Write a message for a release; the arguments are those of `ChunkWriter`."""
         self.closed = False
         """Whether the stream has ended."""
         self.parts = OpenParts(add_loss, strict=strict)
@@ -239,13 +239,13 @@ class MessageWriter:
         return self._message_id if self._started else None
 
     def take_chunks(self) -> Chunks:
-        """The chunks that were not taken yet."""
+        """Return and remove the chunks that were not taken yet."""
         out, self._out = self._out, []
         return out
 
     def source_ended(self) -> None:
-        """The source has ended without a terminal event."""
-        # Clients before 7.0.149 refuse the word, and with it the whole stream.
+        """The source ended without a terminal event."""
+        # Clients before 7.0.149 refuse this value, and with it the whole stream.
         interrupted = "interrupted" if "finish-reason-interrupted" in self._features else "other"
         self._finish("error" if self._failed else interrupted, self._steps.metadata())
 
@@ -261,13 +261,13 @@ class MessageWriter:
     # The message
 
     def run_start(self, event: events.RunStart, lane: str) -> None:
-        """The run begins: its message does, or goes on."""
+        """The run begins, and with it the message, or the message continues."""
         metadata = plain_json(event.metadata)
         if not self._started:
             self._message_id = self._message_id or event.message_id
             self._begin(metadata)
             return
-        # A client that gets another id in the middle of a message begins a new one.
+        # A client that gets another id within a message begins a new one.
         if event.message_id not in (None, self._message_id):
             self._add_loss("message-id", "the message has another id already; what follows goes on in it")
         if metadata:
@@ -279,13 +279,13 @@ class MessageWriter:
         self._out.append(StartChunk(message_id=self._message_id, message_metadata=metadata or UNSET))
 
     def run_finish(self, event: events.RunFinish, lane: str) -> None:
-        """The run ended by itself."""
+        """The run finished normally."""
         metadata = dict(plain_json(event.metadata))
         reason = None if event.stop_reason is None else FINISH_REASONS[event.stop_reason]
-        # The client runs the calls of `tool_use`; a provider's `pause` goes on with the next request.
+        # The client runs the calls of `tool_use`; a provider's `pause` continues with the next request.
         left_to_client = event.stop_reason in ("tool_use", "pause")
         steps = self._steps.metadata(event.usage)
-        # What the source says itself wins over what its steps add up to.
+        # The source's own total wins over the sum of its steps.
         if "usage" in metadata:
             steps.pop("usage", None)
         self._finish("error" if self._failed else reason, metadata | steps, waits=left_to_client)
@@ -301,7 +301,7 @@ class MessageWriter:
         self.closed = True
 
     def stream_error(self, event: events.StreamError, lane: str) -> None:
-        """The client reads nothing after an error, so everything is closed before; a run may go on nevertheless."""
+        """Send an error. The client reads nothing after it, so close everything first; the run itself may continue."""
         self._send_all(self.parts.end_all())
         self._send_all(self._tools.abort_open_calls())
         self._failed = True
@@ -350,42 +350,42 @@ class MessageWriter:
     # What a message holds
 
     def part_start(self, event: Start, lane: str) -> None:
-        """A text or a thought begins."""
+        """A text or reasoning part begins."""
         self._send_all(self.parts.start(event, lane))
 
     def part_delta(self, event: Delta, lane: str) -> None:
-        """A text or a thought grows."""
+        """A text or reasoning part grows."""
         self._send_all(self.parts.delta(event, lane))
 
     def part_end(self, event: End, lane: str) -> None:
-        """A text or a thought is complete."""
+        """A text or reasoning part is complete."""
         self._send_all(self.parts.end(event, lane))
 
     def tool_input(self, event: events.ToolInputStart | events.ToolInputAvailable, lane: str) -> None:
-        """A call begins, or is complete."""
+        """A call begins, or its input is complete."""
         tools = self._tools
         chunks = tools.start_input(event) if isinstance(event, events.ToolInputStart) else tools.complete_input(event)
         self._send_all(self.parts.end_lane(lane))
         self._send_all(chunks)
 
     def tool_step(self, event: StreamEvent, lane: str) -> None:
-        """A call goes on; the open parts stay as they are."""
+        """A call changes state; open parts stay open."""
         self._send_all(_TOOL_STEPS[type(event)](self._tools, event))
 
     def file(self, event: events.FileEvent, lane: str) -> None:
-        """A file is there."""
+        """Add a file."""
         chunk = self._content.file(event)
         self._send_all(self.parts.end_lane(lane))
         self._send(chunk)
 
     def source(self, event: events.SourceEvent, lane: str) -> None:
-        """A source was used."""
+        """Add a source."""
         chunk = self._content.source(event)
         self._send_all(self.parts.end_lane(lane))
         self._send(chunk)
 
     def data(self, event: events.DataEvent, lane: str) -> None:
-        """Data of the application."""
+        """Add data of the application."""
         chunk, is_part = self._content.data(event)
         if is_part:
             self._send_all(self.parts.end_lane(lane))
@@ -400,7 +400,7 @@ _TOOL_STEPS: dict[type, Callable[[ToolCallChunks, Any], Chunks]] = {
     events.ApprovalRequest: ToolCallChunks.request,
     events.ApprovalResponse: ToolCallChunks.respond,
 }
-"""Events that change a call and leave the open parts alone."""
+"""Events that change a call and leave open parts alone."""
 
 HANDLERS: dict[type, Callable[[MessageWriter, Any, str], None]] = {
     events.RunStart: MessageWriter.run_start,
@@ -419,7 +419,7 @@ HANDLERS: dict[type, Callable[[MessageWriter, Any, str], None]] = {
     events.Abort: MessageWriter.abort,
     events.Pause: MessageWriter.pause,
 }
-"""Every type of event -> what writes it."""
+"""Type of event -> the method that writes it."""
 
 
 _ENDS = {TextStartChunk: TextEndChunk, ReasoningStartChunk: ReasoningEndChunk}
@@ -427,10 +427,10 @@ _ANSWERS = (ToolOutputAvailableChunk, ToolOutputErrorChunk, ToolOutputDeniedChun
 
 
 def closing_chunks(chunks: Iterable[UIMessageChunk], version: Version = 7) -> list[UIMessageChunk]:
-    """What must follow these chunks of a writer so that the stream ends; nothing where it has ended.
+    """The chunks that must follow a writer's chunks to end the stream; empty if it has ended.
 
-    Parts end, calls without an output become errors that say so, and the message finishes as interrupted. A call that
-    was refused is denied, and a question without an answer stays open.
+    Parts end, calls without an output become errors that say so, and the message finishes as interrupted. A refused
+    call is denied, and an unanswered request stays open.
     """
     unfinished = _Unfinished()
     for chunk in chunks:
@@ -439,7 +439,7 @@ def closing_chunks(chunks: Iterable[UIMessageChunk], version: Version = 7) -> li
 
 
 class _Unfinished:
-    """What a client has seen begin and not end."""
+    """What a client has seen begin but not end."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -452,7 +452,7 @@ class _Unfinished:
         self._refused = set[str]()
 
     def see(self, chunk: UIMessageChunk) -> None:
-        """Take the next chunk into account."""
+        """Process the next chunk."""
         self._started = self._started or isinstance(chunk, StartChunk)
         if isinstance(chunk, TextStartChunk | ReasoningStartChunk):
             end = _ENDS[type(chunk)]
@@ -475,7 +475,7 @@ class _Unfinished:
             self.ended = True
 
     def rest(self, version: Version) -> list[UIMessageChunk]:
-        """Everything that is missing."""
+        """The chunks that are missing."""
         reason: FinishReason = "interrupted" if supports(version, "finish-reason-interrupted") else "other"
         return [
             *([] if self._started else [StartChunk()]),

@@ -1,9 +1,9 @@
-"""What one written message holds beside tool calls (steps, text and reasoning, files, sources and data), and its JSON.
+"""The content of a written message except tool calls (steps, text and reasoning, files, sources, data), and its JSON.
 
-Text and reasoning: in every lane one part is open at a time, and it ends before the next begins. A delta that comes
-after its part had to end opens another part, so that no text is lost and none gets into a part of another lane.
+Text and reasoning: one part is open at a time in each lane, and it ends before the next begins. A delta that arrives
+after its part had to end opens another part, so no text is lost and none ends up in a part of another lane.
 
-The functions at the end turn values of `StreamEvent`s into the JSON that chunks carry. What is not JSON to a browser
+The functions at the end turn values of `StreamEvent`s into the JSON of chunks. What a browser does not accept as JSON
 never gets into a chunk.
 """
 
@@ -61,19 +61,19 @@ from turnlog.model.usage import Usage, sum_usage
 Chunks: TypeAlias = list[UIMessageChunk]
 
 AddLoss: TypeAlias = Callable[[str, str], None]
-"""Notes a loss at the event that is being written: feature, reason."""
+"""Records a loss at the current event: feature, reason."""
 
 
 class RefusedEvent(Exception):
-    """An event that is not possible in its place."""
+    """An event is impossible in its place."""
 
 
 class UnusableValue(ValueError):
-    """An event holds something that no chunk can carry."""
+    """An event contains a value that no chunk can carry."""
 
 
 FAILED: Final = "An error occurred."
-"""The error text for a client where there is none, or none that it may see."""
+"""The error text for a client if there is none, or none that it may see."""
 
 FINISH_REASONS: dict[StopReason, FinishReason] = {
     "stop": "stop",
@@ -86,7 +86,7 @@ FINISH_REASONS: dict[StopReason, FinishReason] = {
     "refusal": "content-filter",
     "content_filter": "content-filter",
 }
-"""Stop reason -> AI SDK's finish reason. These are fewer, so `metadata.steps` keeps ours."""
+"""Stop reason -> the AI SDK's finish reason. It has fewer, so `metadata.steps` keeps the original."""
 
 Start: TypeAlias = TextStart | ReasoningStart
 
@@ -96,10 +96,10 @@ End: TypeAlias = TextEnd | ReasoningEnd
 
 
 class Steps:
-    """The model calls of one stream, one entry a step: `model, responseId, stopReason, rawStopReason, usage`."""
+    """The model calls of one stream, one entry per step: `model, responseId, stopReason, rawStopReason, usage`."""
 
     def __init__(self, continued: UIMessage | None = None) -> None:
-        """Begin behind the steps of a message that goes on."""
+        """Continue after the steps of a message that is continued."""
         metadata: Any = None if continued is None else to_plain(continued.metadata)
         before = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
         steps = before.get("steps")
@@ -113,11 +113,11 @@ class Steps:
         self._steps.append({name: value for name, value in fields.items() if value is not None})
 
     def finish(self, event: StepFinish) -> None:
-        """The newest call ends; raise RefusedEvent where there is none, and for a usage that cannot be counted."""
+        """The newest call ends. Raises RefusedEvent if there is none, or for a usage that cannot be added."""
         if not self._steps:
             raise RefusedEvent("no step has begun")
         if event.usage is not None:
-            # It is written and counted when the message ends, where nothing can be refused any more.
+            # It is encoded and added up when the message ends, and nothing can be refused then.
             usage_json(event.usage)
             try:
                 sum_usage([event.usage])
@@ -132,10 +132,10 @@ class Steps:
             self._steps[-1]["stopReason"] = "aborted"
 
     def metadata(self, of_run: Usage | None = None) -> dict[str, Any]:
-        """`steps`, the last `model` and the `usage` of the whole message, as far as they are known.
+        """`steps`, the last `model` and the `usage` of the whole message, as far as known.
 
         Args:
-            of_run: The usage of the run, where it reported its own; otherwise that of its steps.
+            of_run: The usage that the run reported; without it, the sum of its steps.
         """
         usage = self._usage(of_run)
         found: dict[str, Any] = {} if usage is None else {"usage": usage_json(usage)}
@@ -191,7 +191,7 @@ class OpenPart:
     __slots__ = ("chunk_id", "key", "lane", "metadata")
 
     def __init__(self, key: _Key, chunk_id: str, lane: str, metadata: ProviderMetadata | UnsetType) -> None:
-        """Remember under which ids its source and its client know it."""
+        """Keep the ids of the part in the source and at the client."""
         self.key = key
         self.chunk_id = chunk_id
         self.lane = lane
@@ -199,10 +199,10 @@ class OpenPart:
 
 
 class OpenParts:
-    """The open parts of one stream; each method returns the chunks of one event or raises RefusedEvent."""
+    """The open parts of one stream; each method returns the chunks of an event or raises RefusedEvent."""
 
     def __init__(self, add_loss: AddLoss, *, strict: bool) -> None:
-        """Start with none; `strict` refuses what could be mended: a delta without a start, a start without an end."""
+        """Begin with none; `strict` refuses what can be repaired: a delta without a start, a start without an end."""
         self._add_loss = add_loss
         self._strict = strict
         self._by_key: dict[_Key, OpenPart] = {}
@@ -213,12 +213,12 @@ class OpenParts:
         """Parts that ended because another began; their source may not know."""
 
     def text(self, source_id: str, lane: str) -> OpenPart | None:
-        """The open text part of this id."""
+        """The open text part with this id."""
         part = self._by_key.get(("text", source_id)) if type(source_id) is str else None
         return part if part is not None and part.lane == lane else None
 
     def open_delta(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
-        """A delta without text of the open part of an event, in the main lane."""
+        """A delta chunk without text for the open part of an event, in the main lane."""
         key = (_KIND_OF[type(event)], event.id)
         part = self._by_key.get(key) if type(event.id) is str else None
         return None if part is None or part.lane else _KINDS[key[0]].delta(id=part.chunk_id, delta="")
@@ -234,7 +234,7 @@ class OpenParts:
         return [*ended, *self._open(key, lane, metadata)]
 
     def delta(self, event: Delta, lane: str) -> Chunks:
-        """More text."""
+        """More text for a part."""
         if not event.delta:
             return []
         key = (_KIND_OF[type(event)], event.id)
@@ -261,7 +261,7 @@ class OpenParts:
         return []
 
     def end_lane(self, lane: str) -> Chunks:
-        """Something else begins in a lane."""
+        """Something else begins in a lane: end its part."""
         part = self._by_lane.get(lane)
         if part is None:
             return []
@@ -269,7 +269,7 @@ class OpenParts:
         return self._end(part)
 
     def end_all(self) -> Chunks:
-        """Something else begins, for all lanes."""
+        """Something else begins: end the parts of all lanes."""
         return [chunk for lane in list(self._by_lane) for chunk in self.end_lane(lane)]
 
     def _open(self, key: _Key, lane: str, metadata: ProviderMetadata | UnsetType) -> Chunks:
@@ -279,7 +279,7 @@ class OpenParts:
         return [*chunks, _KINDS[key[0]].start(id=part.chunk_id, provider_metadata=metadata)]
 
     def _unused_id(self, wanted: str) -> str:
-        """No id is used again after its end: pages keep parts by it."""
+        """An id that was not used before: pages identify parts by it."""
         chunk_id = wanted
         while chunk_id in self._used_ids:
             self._used_ids[wanted] += 1
@@ -305,7 +305,7 @@ class DataUpdate(NamedTuple):
 
 
 class ContentChunks:
-    """Makes the chunks of one stream; each method raises RefusedEvent for what a client cannot use."""
+    """Makes the chunks of one stream; each method raises RefusedEvent for values that a client cannot use."""
 
     def __init__(self, release: SdkVersion, add_loss: AddLoss) -> None:
         """Write for a release."""
@@ -314,7 +314,7 @@ class ContentChunks:
         self._data_ids = set[tuple[str, str]]()
 
     def file(self, event: FileEvent) -> FileChunk:
-        """A file, by an address that the client can reach."""
+        """A file, by a URL that the client can reach."""
         address = address_of(event.file)
         if address is None:
             raise RefusedEvent("a client cannot reach the file: neither bytes nor an http(s) or data URL")
@@ -341,7 +341,7 @@ class ContentChunks:
         )
 
     def data(self, event: DataEvent) -> DataUpdate:
-        """Data of the application; what comes again under its id takes the place of what was there."""
+        """Data of the application; data with the same id replaces earlier data."""
         data = plain_json(event.data)
         name = None if event.id is None else (event.name, event.id)
         is_part = not event.transient and name not in self._data_ids
@@ -360,7 +360,7 @@ _ADDRESS = re.compile(r"https?://[^/\s]|data:[^,]*,", re.IGNORECASE)
 
 
 def plain_json(value: Any) -> Any:
-    """A value of any JSON without the keys that end a stream in the browser; exact JSON stays exact where it can."""
+    """Any JSON without the keys that end a stream in the browser; exact JSON stays exact if possible."""
     if isinstance(value, Raw):
         return _checked_json(value)
     try:
@@ -370,7 +370,7 @@ def plain_json(value: Any) -> Any:
 
 
 def _checked_json(raw: Raw) -> Any:
-    """The same JSON where it is valid, without the forbidden keys where it has any."""
+    """The same JSON if it is valid, without forbidden keys."""
     data = bytes(raw)
     try:
         value = _decode(data)
@@ -389,7 +389,7 @@ def _decode(data: bytes) -> Any:
 
 
 def input_of(exact: RawJson, text: str | None, streamed: str) -> Any:
-    """The input of a call: its JSON, its text where it is none, else what was streamed; no input is an empty object."""
+    """The input of a call: its JSON, otherwise its text, otherwise what was streamed. Empty becomes an empty object."""
     if exact is not UNSET:
         return plain_json(exact)
     if text is not None and text.strip():
@@ -405,7 +405,7 @@ def input_of(exact: RawJson, text: str | None, streamed: str) -> Any:
 def output_of(result: ToolResult) -> Any:
     """The output of a tool: JSON is parsed, other text stays as it is, several contents are a list of UI parts (R-H8).
 
-    A result without content is its structured outcome.
+    Without content, the structured outcome is the output.
     """
     if not result.content:
         return None if result.structured is UNSET else plain_json(result.structured)
@@ -417,7 +417,7 @@ def output_of(result: ToolResult) -> Any:
 
 
 def _content_of(part: Part) -> dict[str, Any]:
-    """A part inside an output, as the part of a UI message."""
+    """A part in an output, as the part of a UI message."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     address = address_of(part) if isinstance(part, FilePart) else None
@@ -428,7 +428,7 @@ def _content_of(part: Part) -> dict[str, Any]:
 
 
 def metadata_of(provider: ProviderData | None) -> ProviderMetadata | UnsetType:
-    """What a provider wants back, under its name, with AI SDK's keys."""
+    """The provider metadata under the provider's name, with the AI SDK's keys."""
     if provider is None or not provider.opaque:
         return UNSET
     fields = to_sdk_keys(provider.name, provider.opaque)
@@ -436,19 +436,19 @@ def metadata_of(provider: ProviderData | None) -> ProviderMetadata | UnsetType:
 
 
 def address_of(file: FilePart) -> str | None:
-    """Where a browser gets a file: an http(s) or data URL; None where there is none."""
+    """The http(s) or data URL from which a browser gets a file; None if there is none."""
     if file.data is not None:
         return f"data:{file.media_type};base64,{base64.b64encode(file.data).decode('ascii')}"
     return file.url if file.url is not None and _ADDRESS.match(file.url) else None
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """A usage as JSON, also with fields that this version does not know; raise UnusableValue where that is no JSON."""
+    """A usage as JSON, including fields that this version does not know. Raises UnusableValue if that is not JSON."""
     return cast("dict[str, Any]", to_plain(plain_json(Raw(encode(usage)))))
 
 
 def check_fields(event: msgspec.Struct) -> None:
-    """Raise UnusableValue for a field of another type than its declaration, at any depth. Others build events."""
+    """Raise UnusableValue if a field does not have its declared type, at any depth. Other programs build events."""
     for name, classes, holds_values in _field_classes(type(event)):
         value = getattr(event, name)
         if not isinstance(value, classes):
@@ -469,7 +469,7 @@ def _check_inside(name: str, value: object) -> None:
 
 @cache
 def _field_classes(event: type[msgspec.Struct]) -> tuple[tuple[str, tuple[type, ...], bool], ...]:
-    """Of each field its name, its types, and whether there are fields in it."""
+    """For each field its name, its types, and whether its values have fields."""
     hints = get_type_hints(event)
     classes = {name: tuple(_classes(hints[name])) for name in event.__struct_fields__}
     return tuple(

@@ -1,7 +1,7 @@
-"""Tool calls of one written stream: each has a state, and every event is a step in it or is refused.
+"""The tool calls of one written stream: each has a state, and every event is a transition of it or is refused.
 
-`ToolInputChunks` writes inputs and approvals, `ToolCallChunks` outputs and what happens to open calls at the end. Calls
-are independent of each other (R-O6). `model.parts.TRANSITIONS` decides which state may follow which.
+`ToolInputChunks` writes inputs and approvals, `ToolCallChunks` outputs and the end of open calls. Calls are independent
+of each other (R-O6). `model.parts.TRANSITIONS` decides which state may follow which.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ToolInputChunks:
     def __init__(
         self, release: SdkVersion, add_loss: AddLoss, *, dynamic: bool = True, continued: UIMessage | None = None
     ) -> None:
-        """Write for a release and a kind of tool parts, going on with the calls of a message that is continued."""
+        """Write for a release and a kind of tool parts, continuing the calls of a message that is continued."""
         self._dynamic = dynamic
         self._add_loss = add_loss
         self._calls: dict[str, SentCall] = {}
@@ -136,7 +136,7 @@ class ToolInputChunks:
         return [ToolInputDeltaChunk(tool_call_id=event.tool_call_id, input_text_delta=event.delta)]
 
     def complete_input(self, event: ToolInputAvailable) -> Chunks:
-        """The arguments as a whole, with or without a beginning before."""
+        """The complete arguments, with or without a beginning."""
         call = self._calls.get(event.tool_call_id)
         if call is not None and call.state is not ToolState.INPUT_STREAMING:
             raise RefusedEvent(f"call {event.tool_call_id!r} has its input already")
@@ -145,13 +145,13 @@ class ToolInputChunks:
         if call is None:
             state = ToolState.INPUT_AVAILABLE
             call = self._begin(event.tool_call_id, event.tool_name, event.provider_executed, state)
-        # The name may differ from that of the start; since 6 the part follows.
+        # The name may differ from that of the start; since 6 the part follows it.
         call.name = event.tool_name
         call.provider_executed = call.provider_executed or event.provider_executed
         return [self._available(event.tool_call_id, call, value, provider)]
 
     def complete_inputs(self) -> Chunks:
-        """End the input of every call that still streams: a client finds it only in the step where it began."""
+        """End the input of all calls that still stream: a client looks for them only in the step where they began."""
         streaming = {key: call for key, call in self._calls.items() if call.state is ToolState.INPUT_STREAMING}
         return [self._complete(key, call) for key, call in streaming.items()]
 
@@ -180,7 +180,7 @@ class ToolInputChunks:
     # Approvals
 
     def request(self, event: ApprovalRequest) -> Chunks:
-        """The agent requests an approval. Where no response can follow in the stream, it is sent at the end (pause)."""
+        """The agent requests an approval. If no response can follow in the stream, it is sent at the end (pause)."""
         call = self._known(event.tool_call_id)
         if event.approval_id in self._by_approval:
             raise RefusedEvent(f"approval {event.approval_id!r} was asked for before")
@@ -213,7 +213,7 @@ class ToolInputChunks:
         tool_call_id = self._by_approval.get(event.approval_id)
         if tool_call_id is None:
             if not self._has_approvals:
-                return []  # The loss was noted at the request.
+                return []  # The loss was recorded at the request.
             raise RefusedEvent(f"approval {event.approval_id!r} was never asked for")
         call = self._calls[tool_call_id]
         if call.state not in (ToolState.INPUT_AVAILABLE, ToolState.APPROVAL_REQUESTED) or call.approved is not None:
@@ -250,7 +250,7 @@ class ToolInputChunks:
 
 
 def if_true(flag: bool) -> bool | UnsetType:
-    """A flag as a field that is left out where it is not set."""
+    """A flag as a field that is left out if it is false."""
     return True if flag else UNSET
 
 
@@ -260,7 +260,7 @@ DENIED = "The tool call was denied."
 
 
 class ToolCallChunks(ToolInputChunks):
-    """The calls of one stream with what comes of them."""
+    """The calls of one stream and their outcomes."""
 
     def add_output(self, event: ToolOutput) -> Chunks:
         """A result, of any status, final or not."""
@@ -268,7 +268,7 @@ class ToolCallChunks(ToolInputChunks):
         following = STATE_OF_STATUS.get(result.status)
         if following is None or not can_advance(call.state, following):
             raise RefusedEvent(f"call {event.tool_call_id!r} cannot go from {call.state} to {result.status}")
-        # A preliminary output has the state of a final one, and a client would show it in that one's place.
+        # A preliminary output has the state of a final one, and a client would show it instead of the final one.
         if result.preliminary and (call.final or result.status != "success"):
             raise RefusedEvent(f"call {event.tool_call_id!r} can have no preliminary {result.status} now")
         if result.preliminary and not self._has_preliminary:
@@ -318,8 +318,8 @@ class ToolCallChunks(ToolInputChunks):
             feature = "automatic-approvals" if self._has_approvals else "approvals"
             self._add_loss(feature, "this release cannot be told that a call was denied; it is shown as an error")
             return self._fail(tool_call_id, call, _said(result, DENIED), ToolState.OUTPUT_ERROR)
-        # The validators demand an approval with `approved: false` on a denied part, so both are told of even where a
-        # rule of the agent decided and nobody was asked.
+        # Validators require an approval with `approved: false` on a denied part, so both are sent even if a rule of the
+        # agent decided without asking.
         chunks = self._completed_input(tool_call_id, call)
         if not call.request_sent:
             chunks.append(self._send_request(tool_call_id, call))
@@ -363,7 +363,7 @@ class ToolCallChunks(ToolInputChunks):
     # The end
 
     def leave_open_calls(self) -> Chunks:
-        """The run waits, or left calls to the client: complete inputs and send open approval requests."""
+        """The run waits, or leaves calls to the client: complete inputs and send open approval requests."""
         chunks = self.complete_inputs()
         for key, call in self._calls.items():
             if call.state is ToolState.INPUT_AVAILABLE and call.approval_id is not None and call.approved is None:
@@ -371,7 +371,7 @@ class ToolCallChunks(ToolInputChunks):
         return chunks
 
     def abort_open_calls(self) -> Chunks:
-        """The run is over: what waits will never have an output."""
+        """The run is over: calls that wait will never have an output."""
         aborted = ToolResult(id="", status="aborted")
         waiting = [(key, call) for key, call in self._calls.items() if call.state in OPEN_STATES]
         return [chunk for key, call in waiting for chunk in self._abort(key, call, aborted)]
@@ -388,7 +388,7 @@ class ToolCallChunks(ToolInputChunks):
         "aborted": _abortion,
         "denied": _denial,
     }
-    """Status of a result -> what writes it."""
+    """Status of a result -> the method that writes it."""
 
 
 ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}
