@@ -1,6 +1,7 @@
 """The backend of the page: `python server.py [--port 8000] [--data FOLDER]`, then open what it prints.
 
-What answers is a script, so that no key is needed. Put `ProviderRuntime` in its place, and a model answers.
+What answers is a script, so that no key is needed. Put `ProviderRuntime` in its place, and a model answers, or the
+runtime of an agent as in `examples/frameworks`.
 """
 
 from __future__ import annotations
@@ -15,26 +16,30 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from turnlog.aisdk import DynamicToolUIPart
-from turnlog.chat import Chat, NativeKeeper, RunRequest, SqliteStreamStore, Streams
-from turnlog.chat.fastapi import chat_endpoint
-from turnlog.model import TextPart, ToolResult, Usage
-from turnlog.model.codec import to_json
-from turnlog.model.stream import (
+from turnlog.chat import (
     ApprovalRequest,
+    Chat,
+    DynamicToolUIPart,
+    NativeKeeper,
     Pause,
     ReasoningDelta,
     ReasoningStart,
     RunFinish,
+    RunRequest,
+    SqliteStreamStore,
     StepFinish,
     StepStart,
     StreamEvent,
-    TextDelta,
-    TextStart,
+    Streams,
+    TextPart,
     ToolInputAvailable,
     ToolInputDelta,
     ToolInputStart,
     ToolOutput,
+    ToolResult,
+    Usage,
+    chat_endpoint,
+    to_json,
 )
 
 PAGE = Path(__file__).parent / "page" / "dist"
@@ -45,7 +50,7 @@ REPLY = (
 )
 
 
-async def answer(request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
+async def answer(request: RunRequest) -> AsyncGenerator[StreamEvent | str, None]:
     """A scripted agent: it thinks, calls a tool, asks before it deletes, and talks."""
     turn = len(request.messages)
     if request.continued is not None:
@@ -63,7 +68,7 @@ async def answer(request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
             yield event
 
 
-async def look_and_talk(turn: int, prompt: str) -> AsyncGenerator[StreamEvent, None]:
+async def look_and_talk(turn: int, prompt: str) -> AsyncGenerator[StreamEvent | str, None]:
     """Two model calls, with a tool between them."""
     yield StepStart(model="script-1")
     yield ReasoningStart(id="thought")
@@ -80,14 +85,13 @@ async def look_and_talk(turn: int, prompt: str) -> AsyncGenerator[StreamEvent, N
     yield ToolOutput(tool_call_id=f"call-{turn}", result=ToolResult(id=f"result-{turn}", content=(output,)))
     yield StepFinish(stop_reason="tool_use", usage=Usage(input=40, output=20))
     yield StepStart(model="script-1")
-    yield TextStart(id="reply")
     async for word in words(REPLY):
-        yield TextDelta(id="reply", delta=word)
+        yield word
     yield StepFinish(stop_reason="stop", usage=Usage(input=70, output=60))
     yield RunFinish(stop_reason="stop")
 
 
-async def after_the_question(part: object) -> AsyncGenerator[StreamEvent, None]:
+async def after_the_question(part: object) -> AsyncGenerator[StreamEvent | str, None]:
     """What comes of a call once the page has said yes or no."""
     assert isinstance(part, DynamicToolUIPart)
     allowed = bool(part.approval and part.approval.approved)
@@ -95,9 +99,8 @@ async def after_the_question(part: object) -> AsyncGenerator[StreamEvent, None]:
     status = "success" if allowed else "denied"
     yield ToolOutput(tool_call_id=part.tool_call_id, result=ToolResult(id="deleted", status=status, content=content))
     yield StepStart(model="script-1")
-    yield TextStart(id="reply")
     async for word in words("It is gone." if allowed else "Then it stays."):
-        yield TextDelta(id="reply", delta=word)
+        yield word
     yield RunFinish(stop_reason="stop")
 
 

@@ -19,6 +19,7 @@ from turnlog.chat.fastapi import chat_endpoint
 from turnlog.chat.http import ChatApp
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Ownership
+from turnlog.runs.imports import import_runs
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 
@@ -229,3 +230,18 @@ def test_a_chat_may_be_called_like_a_route(serve: Serve, keeper: NativeKeeper, n
         assert begin(client, f"a/{name}", "ann", "odd") == 200
         assert len(client.get(f"/api/chat/a%2F{name}", headers={"user": "ann"}).json()) == 2
         assert client.get("/api/chat/a/stream", headers={"user": "ann"}).status_code == 204
+
+
+def test_imported_runs_are_no_chats(keeper: NativeKeeper, tmp_path: Path) -> None:
+    """They are native sessions too: a list of everybody's chats would begin with them."""
+
+    async def talk() -> list[str]:
+        await drain(await Chat(Script(ANSWER), keeper).post(post("mine")))
+        return [chat.id for chat in (await keeper.chats()).chats]
+
+    record = b'{"id": "r1", "prompt": "Fix it", "result": "Fixed.", "status": "completed"}'
+    assert import_runs(tmp_path / "chats.db", record).problems == []
+    assert asyncio.run(talk()) == ["mine"]
+    with open_store(tmp_path / "chats.db") as store:
+        assert {s.id for s in store.sessions(SessionFilter(native=True)).items} == {"turnlog:mine", "turnlog:run-r1"}
+        assert [s.id for s in store.sessions(SessionFilter(imported=True)).items] == ["turnlog:run-r1"]

@@ -381,3 +381,21 @@ def test_who_wants_to_know_is_told_of_every_answer_that_has_ended() -> None:
 async def _never(call: ToolCallPart, request: RunRequest) -> str:
     await asyncio.Event().wait()
     return ""
+
+
+def test_a_page_that_cannot_answer_a_question_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The tools are known when the request comes: the endpoint could not warn when it was built."""
+
+    async def tools(request: RunRequest) -> dict[str, Tool]:
+        return TOOLS
+
+    async def run() -> None:
+        options = RequestOptions(model="claude-x", max_tokens=100)
+        chat = Chat(ProviderRuntime("anthropic", options, Model(ASKS, ASKS, ASKS), tools))
+        await drain(await chat.post(post("new"), version=7))
+        assert "approvals" not in caplog.text
+        await drain(await chat.post(post("one"), version=5))
+        await drain(await chat.post(post("two"), version=5))
+
+    asyncio.run(run())
+    assert caplog.text.count("AI SDK 5 has no approvals") == 1

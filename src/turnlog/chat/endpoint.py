@@ -37,7 +37,7 @@ from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, p
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime
 from turnlog.chat.streams import Streams
 from turnlog.model import Ownership
-from turnlog.model.stream import Abort, StreamError, StreamEvent
+from turnlog.model.stream import Abort, ApprovalRequest, StreamError, StreamEvent
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,10 @@ ABORT_SECONDS: Final = 10.0
 """How long a runtime may take to stop."""
 
 _SAVE_TRIES: Final = 3
+
+_NO_APPROVALS: Final = (
+    "AI SDK 5 has no approvals: a call of a tool that asks for permission waits for ever. Use version=6"
+)
 
 
 Outcome: TypeAlias = Literal["finished", "failed", "stopped"]
@@ -101,6 +105,8 @@ class Chat:
         self._streams = Streams() if streams is None else streams
         self._tools: Literal["dynamic", "named"] = tools
         self._error_text = error_text
+        self._has_warned = False
+        """Whether it was said that AI SDK 5 has no approvals."""
 
     # `owner` is whoever asks: a chat that is somebody else's is a NotFoundError, as if it did not exist. None is
     # anybody. It needs a keeper that knows owners (`ChatDirectory`).
@@ -204,10 +210,14 @@ class Chat:
     def check_version(self, version: Version) -> None:
         """Warn if pages of this version cannot do what the runtime may ask of them."""
         if sdk_version(version).major == 5 and getattr(self._runtime, "asks_permission", False):
-            warnings.warn(
-                "AI SDK 5 has no approvals: a call of a tool with needs_permission=True waits for ever. Use version=6",
-                stacklevel=3,
-            )
+            self._has_warned = True
+            warnings.warn(_NO_APPROVALS, stacklevel=3)
+
+    def _note_question(self, version: Version) -> None:
+        """Log once if a page is asked that cannot answer: only the runtime knew that it would ask."""
+        if sdk_version(version).major == 5 and not self._has_warned:
+            self._has_warned = True
+            logger.warning(_NO_APPROVALS)
 
     async def _check(self, chat_id: str, owner: Ownership | None) -> None:
         if owner is not None:
@@ -225,12 +235,14 @@ class Chat:
         message_id = generate_message_id() if continued is None else continued.id
         builder = AnswerBuilder(message_id, continued, tools=self._tools)
         writer = ChunkWriter(version, message_id=message_id, continued=continued, tools=self._tools)
-        self._streams.run(stream_id, self._answer(run, builder), writer, error_text=self._error_text)
+        self._streams.run(stream_id, self._answer(run, builder, version), writer, error_text=self._error_text)
         return await self._streams.subscribe(stream_id)
 
     # -- a run
 
-    async def _answer(self, run: RunRequest, builder: AnswerBuilder) -> AsyncGenerator[StreamEvent, None]:
+    async def _answer(
+        self, run: RunRequest, builder: AnswerBuilder, version: Version
+    ) -> AsyncGenerator[StreamEvent, None]:
         """The events of a run. The message that they make is saved when this ends, however it ends."""
         saving = asyncio.create_task(self._save_often(run.chat_id, builder))
         outcome: Outcome = "failed"
@@ -239,6 +251,8 @@ class Chat:
                 begin = self._runtime.send if run.continued is None else self._runtime.resume
                 await begin(run)
                 async for event in events:
+                    if isinstance(event, ApprovalRequest):
+                        self._note_question(version)
                     builder.add(event)
                     yield for_pages(event)
             builder.end()

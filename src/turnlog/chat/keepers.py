@@ -302,7 +302,7 @@ class _StoredChats:
 
     def list(self, owner: Ownership, limit: int, cursor: str | None, title: str | None) -> ChatPage:
         names = {name: getattr(owner, name) for name in _OWNER_NAMES}
-        wanted = SessionFilter(agent=AGENT, native=True, title=title, **names)
+        wanted = SessionFilter(agent=AGENT, native=True, imported=False, title=title, **names)
         page = self._store.sessions(wanted, limit=limit, cursor=cursor)
         return ChatPage(chats=tuple(_chat_of(session) for session in page.items), next_cursor=page.next_cursor)
 

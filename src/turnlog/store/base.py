@@ -105,6 +105,8 @@ class SessionFilter(NamedTuple):
     machine: str | None = None
     native: bool | None = None
     """True: only those that programs wrote through turnlog, also chats whose every answer is in an agent's own log."""
+    imported: bool | None = None
+    """True: only those of runs that were imported; a chat is none."""
     starred: bool | None = None
     archived: bool | None = None
     tag: str | None = None

@@ -108,6 +108,8 @@ _CONDITIONS = {
     "task": "s.owner_key IN (SELECT key FROM owners WHERE task = ?)",
     "machine": "s.owner_key IN (SELECT key FROM owners WHERE machine = ?)",
     "native": "s.native = ?",
+    "imported": "EXISTS (SELECT 1 FROM runs r"
+    " WHERE r.session_id = s.agent || ':' || s.external_id AND r.origin = 'import') = ?",
     "starred": "coalesce(a.starred, 0) = ?",
     "archived": "coalesce(a.archived, 0) = ?",
     "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
