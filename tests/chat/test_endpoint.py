@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from support.chat_script import ANSWER, ASKING, GOING_ON, HALF, Script, drain, post, user
 from support.shared_streams import SHARED, SharedStreams, each_shared_streams
-from turnlog.aisdk import UIMessage, validate_ui_messages
+from turnlog.aisdk import DynamicToolUIPart, UIMessage, validate_ui_messages
 from turnlog.aisdk.codec import to_plain
 from turnlog.chat import (
     Chat,
@@ -25,8 +25,17 @@ from turnlog.chat import (
 )
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
 from turnlog.model import TextPart, ToolResult
-from turnlog.model.codec import repair_text
-from turnlog.model.stream import RunFinish, StepStart, StreamEvent, TextDelta, ToolInputAvailable, ToolOutput
+from turnlog.model.codec import repair_text, to_json
+from turnlog.model.stream import (
+    ApprovalRequest,
+    Pause,
+    RunFinish,
+    StepStart,
+    StreamEvent,
+    TextDelta,
+    ToolInputAvailable,
+    ToolOutput,
+)
 
 
 @pytest.fixture(params=["memory", "native"])
@@ -350,3 +359,25 @@ def test_another_process_resumes_stops_and_is_refused(keeper: ChatKeeper, tmp_pa
     with asyncio.Runner() as runner:
         for shared in each_shared_streams(kind, tmp_path, runner):
             runner.run(run(shared))
+
+
+def test_a_question_that_comes_late_is_kept_as_a_question(tmp_path: Path) -> None:
+    """Meanwhile the call was saved as aborted, since the process might have been killed."""
+
+    async def answer(request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
+        yield StepStart()
+        yield ToolInputAvailable(tool_call_id="c", tool_name="rm", input=to_json({}))
+        await asyncio.sleep(endpoint.SAVE_SECONDS * 1.6)
+        yield ApprovalRequest(approval_id="q", tool_call_id="c")
+        yield Pause(reason="approval")
+
+    async def talk(keeper: NativeKeeper) -> list[UIMessage]:
+        chat = Chat(answer, keeper)
+        await drain(await chat.post(post()))
+        return await chat.messages("chat")
+
+    keeper = NativeKeeper(tmp_path / "chats.db")
+    call = asyncio.run(talk(keeper))[1].parts[-1]
+    assert isinstance(call, DynamicToolUIPart)
+    assert (call.state, call.approval and call.approval.id) == ("approval-requested", "q")
+    keeper.close()

@@ -385,8 +385,11 @@ def _with_call(parts: Sequence[Part], call: ToolCallPart) -> tuple[Part, ...]:
 
 
 def _with_results(stored: ToolCallPart | None, new: ToolCallPart) -> ToolCallPart:
-    """A call as it is to be stored: what came back is kept where the new one has nothing of its own."""
-    if stored is None or new.results or not stored.results:
+    """A call as it is to be stored: what came back is kept where the new one has nothing of its own.
+
+    An abort is nothing that came back: a chat that is saved while a call runs says so, in case nothing follows.
+    """
+    if stored is None or new.results or all(result.status == "aborted" for result in stored.results):
         return new
     return replace(new, results=stored.results, state=stored.state)
 
