@@ -5,12 +5,12 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.bash_calls import bash_call as call
 from support.model_values import TEXT
 from turnlog.formats.escaping import escape, visible
 from turnlog.formats.html import HtmlConversation, to_html
@@ -41,7 +41,6 @@ from turnlog.model import (
     ToolKind,
     ToolResult,
     ToolResultEvent,
-    ToolState,
     UnknownPart,
 )
 from turnlog.model.codec import to_json
@@ -108,17 +107,6 @@ def conversation(
 
 def page(*conversations: HtmlConversation) -> str:
     return b"".join(to_html(conversations)).decode()
-
-
-def call(*results: ToolResult, text: str = "ls", **more: Any) -> ToolCallPart:
-    return ToolCallPart(
-        tool_call_id="c1",
-        tool_name="Bash",
-        input=to_json({"command": text}),
-        state=ToolState.OUTPUT_AVAILABLE,
-        results=results,
-        **more,
-    )
 
 
 def test_parts_and_what_lies_between_messages_are_shown() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from support.bash_calls import bash_call as call
 from support.model_values import TEXT
 from turnlog.formats.escaping import fence, inline
 from turnlog.formats.markdown import to_markdown
@@ -25,9 +25,7 @@ from turnlog.model import (
     ReasoningPart,
     Session,
     TextPart,
-    ToolCallPart,
     ToolResult,
-    ToolState,
     UnknownPart,
 )
 from turnlog.model.codec import to_json
@@ -71,17 +69,6 @@ def document(*parts: Part, session: Session | None = None, fate: Fate = Fate.ACT
 def shown(text: str) -> str:
     """What stands between the lines of a fence."""
     return "\n".join(fence(text).split("\n")[1:-1])
-
-
-def call(*results: ToolResult, text: str = "ls", **more: Any) -> ToolCallPart:
-    return ToolCallPart(
-        tool_call_id="c1",
-        tool_name="Bash",
-        input=to_json({"command": text}),
-        state=ToolState.OUTPUT_AVAILABLE,
-        results=results,
-        **more,
-    )
 
 
 def test_every_output_and_the_whole_input_are_there() -> None:

@@ -83,6 +83,8 @@ class Player:
             self.requests.append(body)
             sent, unknown = self._conversation(api, body)
             attempts: list[_Attempt] = []
+            # Subagents ask in any order, so every track may be the one; each is compared with its own next exchange
+            # only.
             for playing in [each for each in self._tracks if each.left]:
                 context, exchange = playing.next()
                 mismatch = compare(context, sent, self._ignored)
@@ -90,13 +92,14 @@ class Player:
                     playing.played += 1
                     return self._given(context, exchange.answer)
                 attempts.append(_Attempt(playing, mismatch))
+            # Requests without tools, such as one for a title, are in no log.
             if self._aside is not None and not body.get("tools"):
                 return Message(id="aside", role="assistant", parts=(TextPart(text=self._aside),))
             self.failures.append(self._refusal(attempts, unknown))
             return None
 
     def take_back(self, answer: Message) -> None:
-        """Take an answer for not given: nobody got all of it, and who asked may ask again."""
+        """Undo an answer: the client did not get all of it, and may ask again."""
         with self._lock:
             for playing in self._tracks:
                 if playing.played and playing.track.exchanges[playing.played - 1].answer is answer:
@@ -130,6 +133,7 @@ class Player:
             return f"{told} goes on from the response {unknown}, which was not given here"
         if not attempts:
             return f"{told} is one too many: all recorded answers were given"
+        # The track that agrees the longest is most likely the intended one.
         playing, mismatch = max(attempts, key=lambda attempt: attempt.mismatch.turn)
         track = playing.track
         place = f"exchange {playing.played + 1} of {len(track.exchanges)} of {track.session}"
@@ -216,10 +220,12 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._send(api.answer(message, body), 200)
         except ConnectionError:
+            # The client may ask again, and then gets the same answer.
             self.player.take_back(message)
             raise
 
     def _read(self) -> bytes:
+        # `http.server` decodes no chunked bodies, which some clients send.
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             length = int(self.headers.get("Content-Length") or 0)
             if length < 0:
@@ -250,6 +256,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for event in events:
             self._write_chunk(_event_lines(event))
+        # An empty chunk ends the body.
         self._write_chunk(b"")
 
     def _write_chunk(self, data: bytes) -> None:

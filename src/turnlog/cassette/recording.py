@@ -1,6 +1,6 @@
 """Sessions as a cassette: what each call of the model saw, and what it answered.
 
-What the model saw is worked out at the time of each call: a compaction counts from its position, a result from when
+What the model saw is computed at the time of each call: a compaction counts from its position, a result from when
 it had come. Only the active conversation is recorded; everything that is left out is reported.
 """
 
@@ -100,6 +100,7 @@ def _track(history: RecordedSession, losses: list[Omission]) -> Track:
 def _with_any_prompt(exchanges: Sequence[Exchange]) -> list[Exchange]:
     """The exchanges after a prompt that may be any."""
     first, *others = exchanges
+    # One more entry at the beginning moves those that later exchanges keep.
     moved = [msgspec.structs.replace(each, keeps=each.keeps + 1) if each.keeps else each for each in others]
     return [msgspec.structs.replace(first, asks=(AskedText(text=None), *first.asks)), *moved]
 
@@ -119,6 +120,7 @@ def _exchanges(history: RecordedSession, losses: list[Omission]) -> Iterator[Exc
                 keeps = _common(before, entries) if known is None else known
                 asks = tuple(entries[keeps:])
                 yield Exchange(keeps=None if keeps == len(before) else keeps, asks=asks, answer=answer)
+                # Within a segment the context only grows, by this answer.
                 known = len(entries) + 1
                 before = [*entries, EarlierAnswer(parts=answer.parts)]
             entries += [EarlierAnswer(parts=answer.parts)] if answer.parts else []
@@ -145,6 +147,7 @@ def _segments(history: RecordedSession, losses: list[Omission]) -> Iterator[tupl
             if (end is None or place.position < end) and not _is_hidden(message, place, compactions[:index])
         ]
         start = starts[index]
+        # An answer is played once: in the segment in which it was given, not in later ones that kept it.
         answers = {m.id for m, place in known if m.role == "assistant" and (start is None or place.position >= start)}
         if answers:
             yield _seen(known, history.events, compactions[:index], answers, losses), answers
@@ -176,7 +179,8 @@ def _seen(
     answers: set[str],
     losses: list[Omission],
 ) -> list[Message]:
-    """The messages in the model's order, each call with the one result that it had when the model went on."""
+    """The messages in the model's order, each call with the one result that it had when the model continued."""
+    # Earlier compactions are applied already: `known` lacks what they hid.
     others = [event for event in events if not isinstance(event, CompactionEvent)]
     active = [msgspec.structs.replace(place, fate=Fate.ACTIVE) for _, place in known]
     messages = [_as_of_then(message, place, known) for message, place in known]
@@ -195,6 +199,7 @@ def _as_of_then(message: Message, place: Membership, known: Sequence[_Placed]) -
     """The message without results that came after the next answer."""
     if not any(isinstance(part, ToolCallPart) and len(part.results) > 1 for part in message.parts):
         return message
+    # The next request had the results of that time; a background task's report came later, in a message of its own.
     following = [p.position for other, p in known if other.role == "assistant" and p.position > place.position]
     if not following:
         return message
@@ -208,7 +213,7 @@ def _cut(call: ToolCallPart, end: int) -> ToolCallPart:
 
 
 def _asked(message: Message) -> list[Entry]:
-    """What a message asks. The system prompt is nobody's question."""
+    """The entries for what a message asks. A system prompt asks nothing."""
     if message.role == "system":
         return []
     optional = message.role == "developer" or message.origin in _OPTIONAL

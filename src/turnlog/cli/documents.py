@@ -1,8 +1,8 @@
-"""What `--json` writes, a type a command. Stable: fields are added, never renamed or given another meaning.
+"""The JSON that commands write with `--json`, one type per command. Fields are added, never renamed or redefined.
 
-The same JSON as the HTTP API's where both have the same (docs/reference/http-api.md): values of the store and the model
-are in these types as they are. Elsewhere unknown is null, times are ISO 8601 in UTC, sizes bytes, money US dollars.
-Commands import this for the type checker only: it loads the model.
+It equals the HTTP API's JSON where both have the same (docs/reference/http-api.md): values of the store and the model
+are used unchanged. In all other fields null means unknown, times are ISO 8601 in UTC, sizes are bytes, money is US
+dollars. Commands import this module for the type checker only, because it loads the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AnnotationsDocument(Annotations, frozen=True, kw_only=True):
 
 
 class FileUseDocument(TypedDict):
-    """What one session did to a file."""
+    """What one session did to a file, with the session."""
 
     session: str
     calls: int
@@ -38,7 +38,7 @@ class FileUseDocument(TypedDict):
 
 
 class FilesDocument(TypedDict):
-    """`turnlog files`: the sessions of the file that was named, or the files where none was."""
+    """`turnlog files`: the sessions that touched the given file, or without one the files."""
 
     sessions: list[FileUseDocument]
     files: list[TouchedFile]
@@ -68,7 +68,7 @@ class ShowDocument(TypedDict):
 
 
 class PlaceDocument(TypedDict):
-    """A session that holds the message of a hit, and where."""
+    """A session that contains the message of a hit, and its place there."""
 
     session_id: str
     position: int
@@ -77,7 +77,7 @@ class PlaceDocument(TypedDict):
 
 
 class HitDocument(TypedDict):
-    """A part in which the query was found; `marks` are characters of the snippet."""
+    """A part that matches the query; `marks` are offsets in the snippet, in characters."""
 
     message_id: str
     agent: str
@@ -92,7 +92,7 @@ class HitDocument(TypedDict):
 
 
 class SearchDocument(TypedDict):
-    """`turnlog search`. `unindexed`: messages that are not searchable yet."""
+    """`turnlog search`. `unindexed`: number of messages that are not searchable yet."""
 
     hits: list[HitDocument]
     next_cursor: str | None
@@ -102,7 +102,7 @@ class SearchDocument(TypedDict):
 
 
 class ProblemDocument(TypedDict):
-    """A file, or a folder of files, that could not be read."""
+    """A file or folder that could not be read."""
 
     path: str
     reason: str
@@ -141,7 +141,7 @@ class ImportDocument(TypedDict):
 
 
 class RunImportDocument(TypedDict):
-    """`turnlog runs import`; the path of a problem is its place in the file."""
+    """`turnlog runs import`; the path of a problem is its place in the imported file."""
 
     runs: int
     new_runs: int
@@ -151,7 +151,7 @@ class RunImportDocument(TypedDict):
 
 
 class AgentHooksDocument(TypedDict):
-    """One agent's hooks; in a failure `problem` says why, and nothing was changed."""
+    """One agent's hooks. After a failure `problem` has the reason, and nothing was changed."""
 
     agent: str
     path: str | None
@@ -168,7 +168,7 @@ class HooksDocument(TypedDict):
 
 
 class RestoredFileDocument(TypedDict):
-    """A file that was written, and where it lay."""
+    """A file that was written, and the path from which it was archived."""
 
     path: str
     source: str
@@ -182,7 +182,7 @@ class RestoreDocument(TypedDict):
 
 
 class ForgetDocument(TypedDict):
-    """`turnlog forget`; `shared` says how many messages other sessions hold too and keep."""
+    """`turnlog forget`; `shared` is the number of messages that stay because other sessions contain them."""
 
     forgotten: bool
     session_ids: list[str]
@@ -210,14 +210,14 @@ class DatabaseDocument(TypedDict):
 
 
 class AgentKindDocument(TypedDict):
-    """Records of an agent of a kind that is not known."""
+    """The number of an agent's records of an unknown kind."""
 
     kind: str
     count: int
 
 
 class AgentDocument(TypedDict):
-    """An agent, its homes on this machine, and how much of it the store holds."""
+    """An agent, its homes on this machine, and its counts in the store."""
 
     agent: str
     display_name: str | None
@@ -237,9 +237,9 @@ class AgentsDocument(TypedDict):
 
 
 class RootDocument(TypedDict):
-    """An agent's home: files found, and how many of them the store does not have as they are now.
+    """An agent's home, its number of files, and how many of them are new or changed since the last sync.
 
-    `retention_days`: after how many days the agent deletes its logs; null where it does not or where nobody knows.
+    `retention_days`: days after which the agent deletes its logs; null if it never does or that is unknown.
     """
 
     path: str
@@ -249,7 +249,7 @@ class RootDocument(TypedDict):
 
 
 class FoundAgentDocument(TypedDict):
-    """An agent and its homes here."""
+    """An agent and its homes on this machine."""
 
     agent: str
     display_name: str
@@ -257,7 +257,7 @@ class FoundAgentDocument(TypedDict):
 
 
 class DiagnosticDocument(TypedDict):
-    """What could not be read: a file (no line), or a record of it."""
+    """A file that could not be read (without a line), or a record in it."""
 
     path: str
     line: int | None
@@ -267,7 +267,7 @@ class DiagnosticDocument(TypedDict):
 
 
 class VersionsDocument(TypedDict):
-    """What is at work."""
+    """Versions of turnlog and of what it runs on."""
 
     turnlog: str
     python: str
@@ -276,7 +276,7 @@ class VersionsDocument(TypedDict):
 
 
 class DoctorDocument(TypedDict):
-    """`turnlog doctor`. `unindexed`: messages that are not searchable yet; null without a store."""
+    """`turnlog doctor`. `unindexed`: number of messages that are not searchable yet; null without a store."""
 
     versions: VersionsDocument
     store: StoreStatus | None

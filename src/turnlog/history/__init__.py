@@ -66,7 +66,7 @@ def _number(messages: Sequence[Message]) -> list[tuple[Message, Membership]]:
 
 
 def _with_arrivals(message: Message, position: int) -> Message:
-    """The message whose results arrived right after it, but for those that the provider brought with the call."""
+    """The message with results that arrived right after it, without those that the provider returned with the call."""
     parts = tuple(
         msgspec.structs.replace(
             part, results=tuple(msgspec.structs.replace(result, sequence=position) for result in part.results)

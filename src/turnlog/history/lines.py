@@ -29,7 +29,7 @@ class BadLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read: the events in the order of their lines, and what is none."""
+    """The events of some lines in their order, and the lines that are not events."""
 
     events: tuple[HistoryEvent, ...]
     bad_lines: tuple[BadLine, ...] = ()

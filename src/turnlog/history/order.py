@@ -55,6 +55,7 @@ def order_history(placed: Iterable[tuple[Message, Membership]], events: Iterable
         for result in arrived:
             # A log that writes call and result in one record still has the call first.
             rank = _OTHER if result.position == membership.position else _RESULT
+            # `len(ordered)` keeps the order of equal entries and stops the comparison before the events.
             ordered.append((result.position, rank, len(ordered), result))
     for event in events:
         ordered.append((event.position, _OTHER, len(ordered), event))
@@ -78,12 +79,12 @@ def record_position(position: int, offset: int, first: int) -> int:
 
 
 def result_positions(position: int, records: Iterable[tuple[int, int, int | str | None]]) -> dict[str, int]:
-    """Result id -> position of the record that brought it, of the message at `position`.
+    """Result id -> position of the record that contains it, for the message at `position`.
 
     Args:
-        position: Of the message.
-        records: As `agents.changes.RecordRef` says: offset, length and what it brought. One of no length has its
-            position for an offset.
+        position: The position of the message.
+        records: As in `agents.changes.RecordRef`: offset, length and what it contributed. If the length is 0, the
+            offset is a position.
     """
     known = list(records)
     first = min((offset for offset, length, _ in known if length), default=0)
@@ -134,6 +135,7 @@ def _result_events(part: ToolCallPart, message_id: str, records: dict[int, Prove
     events: list[ToolResultEvent] = []
     said: list[tuple[object, ...]] = []
     for result in sorted(part.results, key=lambda result: result.sequence or 0):
+        # Its record is unknown, so it came with the call or from another session.
         if result.sequence is None:
             continue
         content = (result.status, result.content, result.error_text, result.preliminary)

@@ -1,11 +1,11 @@
-"""What an agent starts when a hook fires: it hands the event on standard input to turnlog, and is gone.
+"""The program that an agent starts for a hook: it passes the event on standard input to turnlog and exits.
 
-`python -I -S send.py AGENT FOLDER`. The event goes to the server that listens on `FOLDER/server.sock`, else as a line
-into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It goes to no port: only
-the user can make that socket, and one whose server is gone takes nothing, but anybody may listen on a port that a
-server has left. It never prints, never fails and never stays: whatever happens the agent goes on. It imports nothing
-of turnlog and next to nothing else, since an agent may wait for it (`socket` and `json` alone would take longer than
-all that it does); the server spools by the same functions.
+`python -I -S send.py AGENT FOLDER`. The event goes to the server that listens on `FOLDER/server.sock`, otherwise as a
+line into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It does not use a
+port: only the user can create that socket, and a socket without its server accepts nothing, but anybody may listen on a
+port that a server has left. The program never prints, fails or blocks, so the agent is never disturbed. It imports
+nothing of turnlog and hardly anything else, because an agent may wait for it (`socket` and `json` alone would take
+longer than all its work); the server spools with the same functions.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 SOCKET = "server.sock"
-"""The Unix socket beside the store on which the server listens, for the user alone."""
+"""The Unix socket next to the store on which the server listens, accessible to the user alone."""
 
 LONGEST_ADDRESS = 103
-"""Bytes that the path of a socket may have: 107 on Linux, 103 on macOS (`sun_path` of sys/un.h)."""
+"""Maximum bytes in the path of a socket: 107 on Linux, 103 on macOS (`sun_path` of sys/un.h)."""
 
 SPOOLS = "hooks"
 
 LIMIT = 32 << 20
-"""Bytes of an event that are taken at most; a longer one is left to the log."""
+"""Maximum bytes of an event; the log has a longer one."""
 
 SECONDS_FOR_INPUT = 3
 SECONDS_FOR_SERVER = 0.3
@@ -38,7 +38,7 @@ _LONGEST_NAME = 151
 
 
 def main(arguments: list[str]) -> None:
-    """Take one event from standard input to where it belongs."""
+    """Deliver one event from standard input."""
     agent, folder = arguments[:2]
     at = time.time() * 1000
     payload = read_input(0, SECONDS_FOR_INPUT)
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
 
 
 def read_input(descriptor: int, seconds: float) -> bytes:
-    """All that comes; nothing when it is too much, or does not end in time."""
+    """All of the input; empty if it is too large or does not end in time."""
     import select
 
     end = time.monotonic() + seconds
@@ -63,9 +63,9 @@ def read_input(descriptor: int, seconds: float) -> bytes:
 
 
 def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
-    """Append an event to the spool of its session, which is made for the user alone; return the spool's path.
+    """Append an event to the spool of its session, which only the user may read; return the spool's path.
 
-    Raises ValueError for what is no event (no JSON object that names a session), OSError when it cannot be written.
+    Raises ValueError for anything but a JSON object that names a session, OSError if the spool cannot be written.
     """
     import json
 
@@ -81,7 +81,7 @@ def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
     path = os.path.join(place, name + ".jsonl")
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        # One write, so that events of calls that run side by side do not mix.
+        # One write, so that events of parallel calls do not mix.
         os.write(descriptor, b'{"at":%.3f,"event":%b}\n' % (at, payload))
     finally:
         os.close(descriptor)
@@ -89,7 +89,7 @@ def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
 
 
 def session_of(event: Any) -> str:
-    """The external id of the session that an event is of, fit for a file's name; ValueError when it names none."""
+    """The external id of an event's session, usable as a file name. Raises ValueError if the event names none."""
     try:
         name: Any = event["session_id"]
     except (KeyError, TypeError):
@@ -102,7 +102,7 @@ def session_of(event: Any) -> str:
 
 
 def post(folder: str, agent: str, at: float, payload: bytes) -> bool:
-    """Hand an event to the running server; False when there is none that takes it."""
+    """Send an event to the running server; False if none accepts it."""
     try:
         connection = connect(folder, SECONDS_FOR_SERVER)
         try:
@@ -132,14 +132,14 @@ def connect(folder: str, seconds: float) -> Any:
 
 
 def _connect(connection: Any, address: str) -> None:
-    # In a folder that others may write to, one of them could wait here.
+    # If others may write to the folder, one of them could listen here.
     if os.lstat(address).st_uid not in (os.geteuid(), 0):
         raise PermissionError("the socket is another user's")
     connection.connect(address)
 
 
 def at_address(folder: str, name: str, use: Callable[[str], None]) -> None:
-    """Use the path of a socket in a folder; one that is too long, from within the folder."""
+    """Use the path of a socket in a folder; for a path that is too long, from within the folder."""
     path = os.path.join(folder, name)
     if len(os.fsencode(path)) <= LONGEST_ADDRESS:
         use(path)

@@ -1,6 +1,6 @@
-"""The Unix socket beside the store on which the server listens for this user's own programs (`send.SOCKET`).
+"""The Unix socket next to the store on which the server listens for programs of the same user (`send.SOCKET`).
 
-Only the user can open it, so who comes through it needs no token.
+Only the user can open it, so its clients need no token.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
 
 SECONDS = 5.0
-"""How long a command waits for the server's answer."""
+"""Seconds that a command waits for the server's answer."""
 
 
 class ServerSocket:
-    """A socket that is bound at once, and found by others from `announce` to `withdraw`."""
+    """A socket that is bound at once. Clients find it from `announce` to `withdraw`."""
 
     def __init__(self, folder: Path) -> None:
         """Bind it.
@@ -35,7 +35,8 @@ class ServerSocket:
             raise OSError("this platform has no Unix sockets")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / send.SOCKET
-        # Nobody can connect before it listens; it gets its name behind that, so that it never refuses under it.
+        # Nobody can connect before it listens. It gets its name afterwards, so that a client which finds it is never
+        # refused.
         self._bound = folder / f"{send.SOCKET}.{os.getpid()}"
         self._bound.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -48,11 +49,11 @@ class ServerSocket:
             raise
 
     def announce(self) -> None:
-        """Give it its name; whoever had it is found no more."""
+        """Give the socket its name, replacing any other socket."""
         self._bound.replace(self._path)
 
     def withdraw(self) -> None:
-        """Take its name away, unless a later server has it."""
+        """Remove the name, unless a later server has it."""
         for path in (self._bound, self._path):
             with suppress(OSError):
                 if _identity(path) == self._identity:
@@ -60,7 +61,7 @@ class ServerSocket:
 
 
 def connect(folder: Path) -> socket.socket:
-    """A connection to the server that listens in a folder. Raises NotFoundError when there is none."""
+    """Connect to the server that listens in a folder. Raises NotFoundError if there is none."""
     try:
         found = socket.socket(fileno=send.connect(os.fspath(folder), SECONDS).detach())
     except (OSError, AttributeError) as error:
@@ -70,13 +71,13 @@ def connect(folder: Path) -> socket.socket:
 
 
 def ask_server(folder: Path, method: str, address: str) -> tuple[int, Any]:
-    """The status of the running server's answer to a request, and the JSON in it.
+    """The status of the running server's answer to a request, and its JSON.
 
     Raises:
         NotFoundError: No server listens in this folder.
-        TurnlogError: It does not answer as a turnlog server does.
+        TurnlogError: The answer is not that of a turnlog server.
     """
-    # Imported late: a command that finds no server does without.
+    # Imported late: a command that finds no server does not need it.
     from http.client import HTTPConnection, HTTPException
 
     connection = HTTPConnection("localhost")

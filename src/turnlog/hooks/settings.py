@@ -48,7 +48,7 @@ from turnlog.hooks.jsonc import (
 )
 
 _SECONDS = 10
-"""How long a program may take to say its version."""
+"""Seconds after which a program that prints its version is stopped."""
 
 _VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)\b")
 
@@ -57,14 +57,14 @@ _OURS = re.compile(r"turnlog[/\\]+hooks[/\\]+send\.py\b")
 _FIELD = "hooks"
 
 State = Literal["installed", "outdated", "absent"]
-"""`outdated`: our hooks are there, but not as they would be installed now."""
+"""`outdated`: our hooks differ from those that would be installed now."""
 
 
 class SettingsPlan(NamedTuple):
     """The change of one file."""
 
     path: Path
-    """The settings; the target where they are a symbolic link."""
+    """The settings file, or the target of a symbolic link."""
     before: bytes | None
     """None: the file does not exist."""
     after: bytes | None
@@ -72,7 +72,7 @@ class SettingsPlan(NamedTuple):
     entry: JournalEntry | None
     """How to undo the change; None when nothing of ours is left."""
     state: State
-    """Before the change."""
+    """The state before the change."""
 
     @property
     def is_needed(self) -> bool:
@@ -80,7 +80,7 @@ class SettingsPlan(NamedTuple):
         return self.before != self.after
 
     def diff(self) -> str:
-        """The change, as `diff -u` shows it; empty where there is none."""
+        """The change, as `diff -u` shows it; empty if there is none."""
         sides = [(data or b"").decode(errors="replace").splitlines(keepends=True) for data in (self.before, self.after)]
         names = ["/dev/null" if data is None else os.fspath(self.path) for data in (self.before, self.after)]
         lines = difflib.unified_diff(sides[0], sides[1], names[0], names[1])
@@ -132,7 +132,7 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Sett
 def carry_out(plan: SettingsPlan, folder: Path) -> None:
     """Carry out a plan: the file changes as a whole or not at all.
 
-    Raises ConflictError when the file has changed since it was planned, OSError when it cannot be written.
+    Raises ConflictError if the file has changed since it was planned, OSError if it cannot be written.
     """
     if _read(plan.path) != plan.before:
         raise ConflictError(f"{plan.path} has changed meanwhile: look at it again")
@@ -163,15 +163,15 @@ class Journal:
     """The entries of all files."""
 
     def __init__(self, folder: Path) -> None:
-        """The journal beside the store in `folder`, which need not exist."""
+        """The journal next to the store in `folder`, which need not exist."""
         self._path = folder / JOURNAL
 
     def get(self, path: Path) -> JournalEntry | None:
-        """What was done to a file; None when nothing is known."""
+        """What was done to a file; None if that is unknown."""
         return self._load().get(os.fspath(path))
 
     def put(self, path: Path, entry: JournalEntry | None) -> None:
-        """Write down what was done to a file; None: nothing of it is left."""
+        """Record what was done to a file; None if nothing of ours is left."""
         entries = self._load()
         if entry is None and os.fspath(path) not in entries:
             return
@@ -197,23 +197,23 @@ class JournalEntry(msgspec.Struct, kw_only=True):
     """What was done to one file."""
 
     after: str
-    """SHA-256 of the file as it was left."""
+    """SHA-256 of the file after the change."""
     undo: list[Edit] = []
     """In that file."""
     made: list[list[str]] = []
-    """Places in the settings that were not there before."""
+    """Places in the settings that we added."""
     is_new: bool = False
-    """The file was not there before."""
+    """We created the file."""
     folders: list[str] = []
-    """Folders that were not there before, outermost first."""
+    """Folders that we created, outermost first."""
 
     @classmethod
     def of(cls, after: bytes, edits: list[Edit], made: list[list[str]], *, is_new: bool) -> JournalEntry:
-        """For a file that is left so by these edits."""
+        """The entry for a file with these bytes after these edits."""
         return cls(after=_checksum(after), undo=reverse(edits), made=made, is_new=is_new)
 
     def fits(self, data: bytes) -> bool:
-        """Whether the file is still as it was left."""
+        """Whether the file is unchanged since then."""
         return _checksum(data) == self.after
 
     def undone(self, text: str) -> str:
@@ -226,14 +226,14 @@ def _checksum(data: bytes) -> str:
 
 
 def make_folders(folder: Path) -> list[str]:
-    """Make a folder; those that were missing, outermost first."""
+    """Create a folder with its parents; return the new ones, outermost first."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return [os.fspath(each) for each in reversed(missing)]
 
 
 def remove_folders(folders: list[str]) -> None:
-    """Remove folders, innermost first, as far as they are empty."""
+    """Remove empty folders, innermost first."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
             Path(folder).rmdir()
@@ -246,7 +246,7 @@ def _settings_of(agent: Agent) -> HookSettings:
 
 
 def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str, Any]]:
-    """Event -> the fields of its handler, of the events that the installed version knows."""
+    """Event -> the fields of its handler, for the events that the installed version knows."""
     version: tuple[int, ...] = (0,)
     if agent.command is not None and any(handler.since for handler in settings.events.values()):
         version = installed_version(agent.command.program) or version
@@ -254,7 +254,7 @@ def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str
 
 
 def installed_version(program: str) -> tuple[int, ...] | None:
-    """The version that `program --version` prints; None when the program is missing or prints none."""
+    """The version that `program --version` prints; None if the program is missing or prints none."""
     path = shutil.which(program)
     if path is None:
         return None
@@ -323,11 +323,11 @@ def _read(path: Path) -> bytes | None:
 
 
 class Added(NamedTuple):
-    """What `with_hooks` changes."""
+    """The edits of `with_hooks`."""
 
     edits: list[Edit]
     made: list[list[str]]
-    """Places in the settings that were not there before."""
+    """Places in the settings that did not exist before."""
 
 
 def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
@@ -336,12 +336,12 @@ def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[s
 
 
 def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[str, ...], Any]]) -> Added:
-    """The edits that add hooks to settings which have none of ours.
+    """The edits that add hooks to settings without any of ours.
 
     Args:
-        text: The settings. Raises FormatError when they do not allow hooks.
+        text: The settings. Raises FormatError if they do not allow hooks.
         groups: Event -> the group to add (`hook_groups`).
-        off: Settings that turn all hooks off: their path of keys, and the value that does it.
+        off: Settings that disable all hooks: their path of keys, and the value that does it.
     """
     lists = {event: [group] for event, group in groups.items()}
     if not text.strip("\ufeff \t\r\n"):
@@ -367,11 +367,11 @@ def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[s
 
 
 def without_hooks(text: str, made: Sequence[Sequence[str]] | None = None) -> str:
-    """The settings without our hooks, and without groups and lists that held nothing else.
+    """The settings without our hooks, and without groups and lists that contained nothing else.
 
     Args:
-        text: The settings. Raises FormatError when they hold hooks of ours and cannot be read.
-        made: Places that our hooks added, to be removed when they are empty; None: not known, so all of them.
+        text: The settings. Raises FormatError if they contain our hooks and cannot be read.
+        made: Places that our hooks added, removed if they are empty; None if unknown, so all that are empty.
     """
     while _OURS.search(text):
         edits = _first_cut(text, parse(text), made)

@@ -173,6 +173,7 @@ class SourceMerger:
         for change in changes.messages:
             self._add_message(change, source)
             changed[change.message.id] = change.placement.session_id
+        # A result may be read before its call: files are read in any order.
         for session_id in set(changed.values()):
             changed.update(self._adopt_orphans(session_id))
         for change in changes.results:
@@ -282,6 +283,7 @@ class SourceMerger:
             return None
         self._messages[message_id] = add_late_result(self._messages[message_id], change)
         place = self._places[change.session_id].get(message_id)
+        # Offsets in two files do not mix: only the file that provides the place adds its records.
         if place is not None and place.source == path:
             placement = msgspec.structs.replace(
                 place.placement,
@@ -302,6 +304,7 @@ def _merge_place(known: _Place, placement: Placement, source: Source) -> _Place:
     """The same message again in a session. Offsets of two files do not mix: the session's own file counts."""
     if known.source == source.path:
         return known._replace(placement=merge_placements(known.placement, placement))
+    # A message in another session's file (a `progress` record, a subagent inside a log) keeps the place in its own.
     if source.session_id != placement.session_id:
         known_ids, more = known.placement.record_ids, placement.record_ids
         return known._replace(

@@ -131,7 +131,7 @@ class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
     def read_spill(self, name: str) -> bytes:
         """The whole of an output that its result only previews.
 
-        Raises NotFoundError when there is no such file next to the log, SourceError when it cannot be read.
+        Raises NotFoundError if there is no such file next to the log, SourceError when it cannot be read.
         """
         if name not in self.spills:
             raise NotFoundError(f"session {self.session.id} has no output file {name}")

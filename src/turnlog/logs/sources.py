@@ -24,9 +24,9 @@ _MOST_NAMED = 20
 
 
 def find_in_file(path: Path) -> Source | None:
-    """The session that a path `<file>#<session>` names; None when it is no such path.
+    """The session that a path `<file>#<session>` names; None if it is no such path.
 
-    Raises FormatError when the file has no such session, naming those it has.
+    Raises FormatError if the file has no such session, naming those it has.
     """
     file, separator, _ = str(path.absolute()).rpartition("#")
     if not separator or path.exists() or not Path(file).is_file():
@@ -55,7 +55,7 @@ def read_log(agent: RowAgent, source: Source) -> bytes:
 
 
 def sources_around(agent: Agent, source: Source) -> Mapping[str, list[Source]]:
-    """What lies in the same file or the same home, by session."""
+    """The sources in the same file or the same home, by session."""
     file, separator, _ = source.path.rpartition("#")
     inside = detect(Path(file)).sources if separator and Path(file).is_file() else ()
     found: dict[str, list[Source]] = {}
@@ -85,7 +85,7 @@ _HEAD_SIZE = 1 << 16
 
 
 def source_of(path: Path) -> Source:
-    """The session that a file is the log of; raise `FormatError` where it is none."""
+    """The session whose log a file is. Raises `FormatError` if it is not a log."""
     named = find_in_file(path)
     if named is not None:
         return named
@@ -166,7 +166,7 @@ class SessionSources:
     def __init__(self, source: Source) -> None:
         """Read the log itself.
 
-        Raises FormatError when no record of it names a session, SourceError when it cannot be read.
+        Raises FormatError if no record of it names a session, SourceError when it cannot be read.
         """
         self._source = source
         self.agent = agent_named(source.agent)
@@ -247,7 +247,7 @@ def _described_sessions(changes: Changes) -> list[str]:
 
 
 def _child_of(parents: Collection[str], changes: Changes) -> str | None:
-    """The subagent of one of these sessions that a log is of; None when it is not, or describes others too."""
+    """The subagent of one of these sessions that a log is of; None if it is not, or describes others too."""
     links = (link for link in changes.links if link.kind == "subagent" and link.parent_session_id in parents)
     child = next((link.child_session_id for link in links), None)
     return child if child is not None and set(_described_sessions(changes)) <= {child} else None

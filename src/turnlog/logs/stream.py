@@ -52,7 +52,7 @@ class _Lines:
 
     def add(self, piece: bytes) -> list[Message]:
         """Take a piece; give the messages that it completes or changes."""
-        # The pending bytes hold no newline unless nobody has been found yet to read them.
+        # The pending bytes contain no newline, except while no agent has been recognised to read them.
         newline = piece.rfind(b"\n")
         begin = len(self._pending)
         self._pending += piece
@@ -91,7 +91,7 @@ class _Lines:
         """Whether the writer of the stream is known, perhaps from its first lines."""
         if self._source is not None:
             return True
-        # Twice as much each time, so that looking again and again costs no more than looking once.
+        # Twice as much each time, so that repeated detection costs no more than a single one.
         if end < 2 * self._looked_at and not last:
             return False
         self._looked_at = end

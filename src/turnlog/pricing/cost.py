@@ -61,7 +61,7 @@ def price_version() -> str:
 def price(
     usage: Usage | None, model: str | None, provider: str | None = None, at: datetime | None = None
 ) -> Cost | None:
-    """The cost in US dollars, or None when it is not known (R-C22). Arguments as in `price_nanos`."""
+    """The cost in US dollars, or None if it is not known (R-C22). Arguments as in `price_nanos`."""
     nanos = price_nanos(usage, model, provider, at)
     return None if nanos is None else Cost(amount=Decimal(nanos) / _NANO, price_version=price_version())
 
@@ -69,7 +69,7 @@ def price(
 def price_nanos(
     usage: Usage | None, model: str | None, provider: str | None = None, at: datetime | None = None
 ) -> int | None:
-    """The cost in nano-dollars, or None when it is not known.
+    """The cost in nano-dollars, or None if it is not known.
 
     Args:
         usage: Tokens of one call. Input and output must be known; tiers depend on the length of a single prompt,
@@ -146,7 +146,7 @@ def _periods(
 
 
 def _tariff(service_tier: str | None, speed: str | None) -> str | None:
-    """The tariff that a request asked for; None when it asked for two at once, for which nobody states a price."""
+    """The tariff that a request asked for; None if it asked for two at once, for which no price is published."""
     asked = {word for word in (service_tier, speed) if word not in _ORDINARY and word is not None}
     if len(asked) > 1:
         return None

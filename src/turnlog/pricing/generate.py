@@ -1,6 +1,6 @@
 """Makes the price table from the installed genai-prices: the one module that imports it (0.2 to 0.7 s).
 
-`python -m turnlog.pricing.generate` writes `prices.json` anew (`make prices`). What cannot be priced from token
+`python -m turnlog.pricing.generate` writes `prices.json` again (`make prices`). What cannot be priced from token
 counts alone has no tariff, and so is unknown: models without a price for input and output, or with a fee a request.
 They are listed all the same, so that their names lead to no other model.
 """

@@ -66,7 +66,7 @@ def _generate(path: Path) -> PriceTable | None:
 
 
 def _save(path: Path, data: bytes) -> None:
-    """Keep the table for the next process; without a place to keep it, it is made anew each time."""
+    """Keep the table for the next process; without a place to keep it, it is made again each time."""
     from turnlog.atomic_files import write_atomically
 
     with suppress(OSError):

@@ -100,13 +100,13 @@ class PriceTable(msgspec.Struct, frozen=True, dict=True):
         return {header.id: header for header in (msgspec.json.decode(raw, type=_Header) for raw in self.providers)}
 
     def provider(self, provider_id: str) -> ProviderPrices:
-        """A provider with its models; KeyError when there is none of this id."""
+        """The provider with this id, with its models. Raises KeyError if there is none."""
         header = self.headers[provider_id]
         models = msgspec.json.decode(header.models, type=tuple[ModelPrices, ...])
         return ProviderPrices(header.id, models, header.model_match, header.provider_match, header.falls_back_on)
 
     def find(self, model: str, provider: str | None = None) -> tuple[str, ModelPrices] | None:
-        """Where `model` is priced: the provider's id and the model's prices; None when it is not known.
+        """Where `model` is priced: the provider's id and the model's prices; None if it is not known.
 
         A named provider decides; a name that only one kind of host uses (Bedrock's, OpenRouter's) tells its own.
         """

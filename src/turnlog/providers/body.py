@@ -86,7 +86,7 @@ def grown(head: Json, more: Json, name: str = "id") -> Json:
 
 
 def metadata(provider: str, value: Json, known: Iterable[str]) -> Json:
-    """`rest` under the provider's name; empty where there is none."""
+    """`rest` under the provider's name; empty if there is nothing."""
     more = rest(value, known)
     return {provider: more} if more else {}
 
@@ -118,7 +118,7 @@ def call_state(block: Json) -> ToolState:
 
 
 def error_of(value: Any) -> MessageError | None:
-    """A provider's error object, or its text; None where there is none."""
+    """A provider's error object, or its text; None if there is none."""
     if isinstance(value, str) and value:
         return MessageError(text=text(value))
     found = fields(value)

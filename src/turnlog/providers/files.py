@@ -365,7 +365,7 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
 
 
 def _webp(data: bytes) -> tuple[int, int] | None:
-    """The size stands in different places in lossy, lossless and extended files."""
+    """Lossy, lossless and extended files have the size in different places."""
     chunk = data[12:16]
     if chunk == b"VP8 ":
         width, height = struct.unpack_from("<HH", data, 26)

@@ -5,7 +5,7 @@ is reported. An API's own differences are values of `RequestRules`, so that each
 
 No API has a role for what the agent's harness said. Such a developer message is attached to the user message or tool
 result before it; those before all others become system text. One that the model answered (a summary, the report of a
-background task, "go on" between two answers) is a user message.
+background task, "continue" between two answers) is a user message.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ def without_failed_answers(messages: list[Message], report: Report) -> list[Mess
     for message in messages:
         if message.role != "assistant":
             kept.append(message)
+        # An answer that failed halfway stays: the model said what came before the error.
         elif message.error is not None and _says_only(message, message.error.text):
             report.mend("failed-answer", message.id, f"left out: {message.error.text[:80]}")
         elif message.origin is Origin.HARNESS:
@@ -129,6 +130,7 @@ def _is_same_call(one: ToolCallPart, other: ToolCallPart) -> bool:
 def _proper_call(
     call: ToolCallPart, message: Message, seen: dict[str, ToolCallPart], rules: RequestRules, report: Report
 ) -> ToolCallPart:
+    # A history of another provider may have ids that this API refuses.
     call_id = _proper_id(call.tool_call_id, seen, rules)
     name = _proper_name(call.tool_name, rules)
     seen[call_id] = call
@@ -220,6 +222,7 @@ def _without_superseded(results: list[ToolResult], later: Iterable[Message]) -> 
         said_later = "\n".join([part.text for message in later for part in message.parts if isinstance(part, TextPart)])
         final = [result for result in final if _parts_of(result) and not _is_in(result.output_text, said_later)]
     found = final or [result for result in results if result.preliminary][-1:]
+    # A call that Escape aborted may still report its outcome later.
     finished = [result for result in found if result.status != "aborted"]
     return finished or found[:1]
 

@@ -92,6 +92,7 @@ class ResponseStream:
         self._aborted = aborted
         if aborted:
             return [*events, Abort()]
+        # A connection that closes without the API's last event may have lost text.
         if self._error is None and not self._assembler.complete:
             events += self._fail(MessageError(text="the stream ended early", kind="stream-ended"))
         message = self.message
@@ -234,6 +235,7 @@ def _available(part: ToolCallPart) -> ToolInputAvailable:
 
 def _cited(part: TextPart) -> list[StreamEvent]:
     """The web pages that a text cites, once each."""
+    # Several passages may cite one page.
     cited = {citation.url: citation.title for citation in part.citations if citation.url}
     return [
         SourceEvent(source=SourceUrlPart(id=f"{part.id}:{url}", source_id=url, url=url, title=title))

@@ -201,7 +201,7 @@ def _name_beside(value: dict[Any, Any]) -> str:
 
 
 def _told_name(name: str, beside: str) -> str:
-    """The name by which a value is judged: its own, or the one that the field beside it gives."""
+    """The name by which a value is judged: its own, or the one that the field next to it gives."""
     return beside if beside and name in _VALUES and secret_name(beside) is not None else name
 
 

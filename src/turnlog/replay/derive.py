@@ -73,6 +73,7 @@ def replay(
     derivation = _Derivation(response_metadata=response_metadata)
     shown: list[ReplayEvent] = []
     for index, event in enumerate(listed):
+        # An interruption is shown once, although the log, a hook and the reader may each have a record of it.
         if index not in found.repeated:
             shown.extend(derivation.derive(event))
         if index in found.derived_after:
@@ -123,6 +124,7 @@ class _Derivation:
         if isinstance(event, MessageEvent):
             place = self._places.get(event.message.id, place)
         message_id = getattr(event, "message_id", None)
+        # The message may lie outside of the passage; its id is known all the same.
         fallback = {"message_id": message_id} if message_id is not None else {}
         return place | fallback | {"position": event.position, "created_at": event.created_at}
 
@@ -131,6 +133,7 @@ class _Derivation:
         if message.role == "assistant":
             yield from self._answer(message, place)
             return
+        # Developer messages count too: an answer after injected context begins a turn.
         self._previous = message.role
         said = _said(message)
         if message.role == "user":
@@ -169,6 +172,8 @@ class _Derivation:
         for call in calls:
             yield _call_shown(call, place)
         for call in calls:
+            # Results with records of their own arrive as events; these came with the answer, as from a tool that the
+            # provider ran.
             for result in call.results:
                 yield _result_shown(result, call.tool_call_id, call.tool_name, place)
         yield from self._aside(message, place)
@@ -209,6 +214,7 @@ class _Derivation:
         )
 
     def rewind(self, event: RewindEvent) -> Iterator[ReplayEvent]:
+        # A rewind belongs to the message to which it returns.
         place: Place = {**self.place_of(event), "message_id": event.to_message_id}
         yield RewindShown(**place)
 

@@ -102,6 +102,7 @@ def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
     for number, stretch in enumerate(_stretches(events)):
         for index in stretch:
             event = events[index]
+            # A resumed log repeats results; the copy is no second interruption.
             if not isinstance(event, ToolResultEvent) or event.duplicate:
                 continue
             call = (event.message_id, event.tool_call_id)
@@ -116,7 +117,7 @@ def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
 def _place(
     events: Sequence[HistoryEvent], stretch: range, told: set[str | None], aborted: dict[int, str | None]
 ) -> int | None:
-    """After which event of a stretch without a record its interruption is shown; None if there is none."""
+    """After which event of a stretch without a record its interruption is shown; None if it has no interruption."""
     for index in stretch:
         if index in aborted and (aborted[index] is None or aborted[index] not in told):
             return _last_in_a_row(events, index, stretch)
@@ -136,6 +137,7 @@ def _last_in_a_row(events: Sequence[HistoryEvent], first: int, stretch: range) -
         event = events[index]
         if isinstance(event, ToolResultEvent) and event.result.status == "aborted":
             last = index
+        # Facts about the run may come between the aborted results of parallel calls.
         elif not isinstance(event, RecordEvent | RunMetadataEvent):
             break
     return last

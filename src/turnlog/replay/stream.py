@@ -235,7 +235,7 @@ class _Streaming:
                 return
 
     def _call(self, part: ToolCallPart) -> _Told:
-        # A client keeps one part for an id, so a call that stands in two messages comes once.
+        # A client keeps one part per id, so a call that is in two messages is sent once.
         if part.tool_call_id in self._calls:
             return
         self._calls[part.tool_call_id] = ToolState.INPUT_AVAILABLE

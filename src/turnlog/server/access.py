@@ -1,9 +1,9 @@
-"""Who may read: the access token of a store, the page's key, and the one-time codes that hand that key to a browser.
+"""Access: the token of a store, the page's key, and the one-time codes that give that key to a browser.
 
-The token is for programs: it is in a file that only the user can read. A browser never gets it. It gets the page's
-key, which is made of the token and is no more than proof that its user was signed in by a link; the link has a code
-that works once. Another user of this machine may see that link in a list of processes, or take over the port of a
-server that has ended and be sent the key by a page that is still open: neither helps, because what bears a code or the
+The token is for programs: it is in a file that only the user can read. A browser never gets it. It gets the page's key,
+which is derived from the token and proves no more than that its user signed in with a link; the link has a code that
+works once. Another user of this machine may see that link in a list of processes, or take over the port of a server
+that has ended and receive the key from a page that is still open. Neither helps, because requests with a code or the
 page's key must not come from a program of another user (`peers`).
 """
 
@@ -35,18 +35,18 @@ _LONGEST_TOKEN = 4096
 
 
 def new_token() -> str:
-    """256 random bits, as they go into a header."""
+    """256 random bits, encoded for a header."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def own_token(folder: Path) -> str:
-    """The token of the stores in a folder, made when there is none yet.
+    """The token of the stores in a folder, created if there is none.
 
-    It stays the same, so that a browser that is signed in stays so. Where the folder cannot be written it lasts as
-    long as the server.
+    It does not change, so a browser that is signed in stays so. If the folder cannot be written, it is valid until the
+    server ends.
 
     Raises:
-        TurnlogError: There is one that somebody else could know.
+        TurnlogError: The file exists, but others could know the token in it.
     """
     path = folder / TOKEN_FILE
     try:
@@ -65,7 +65,7 @@ def read_token(path: Path) -> str:
 
     Raises:
         FileNotFoundError: There is no such file.
-        TurnlogError: It cannot be used: others can read it, or it holds no token.
+        TurnlogError: Others can read it, or it contains no token.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -88,7 +88,7 @@ def read_token(path: Path) -> str:
 
 
 def page_key(token: str) -> str:
-    """What a browser keeps: it proves that it was signed in, and is not the token."""
+    """The key that a browser keeps: it proves that it was signed in, and is not the token."""
     return hmac.new(token.encode(), b"turnlog page", hashlib.sha256).hexdigest()
 
 
@@ -97,19 +97,19 @@ def page_key(token: str) -> str:
 CODE_BYTES = 16
 
 CODE_SECONDS = 600.0
-"""How long a code works: enough to carry a link to another window, and nothing that is found later helps."""
+"""Seconds for which a code works: enough to carry a link to another window, and useless if found later."""
 
 MOST_CODES = 16
 
 WRONG_CODES = 10
-"""How many wrong codes one address may try in `WRONG_CODES_SECONDS`."""
+"""Maximum number of wrong codes from one address in `WRONG_CODES_SECONDS`."""
 
 WRONG_CODES_SECONDS = 60.0
 
 _MOST_ADDRESSES = 1000
 
 CODE_FIELD = "code"
-"""Of the fragment of a link, which no browser sends to a server."""
+"""The field with the code in the fragment of a link. Browsers send no fragment to a server."""
 
 
 class WrongCodeError(Exception):
@@ -117,7 +117,7 @@ class WrongCodeError(Exception):
 
 
 class TooManyCodesError(Exception):
-    """This address has tried too many wrong codes; it holds after how many seconds it may try again."""
+    """This address has tried too many wrong codes; `seconds` says when it may try again."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -125,12 +125,12 @@ class TooManyCodesError(Exception):
 
 
 class SignInLink(NamedTuple):
-    """What signs a browser in, once."""
+    """A link that signs a browser in, once."""
 
     address: str
     """The page, with a code in its fragment."""
     file: Path | None = None
-    """A page that leads there, to be opened in its place where a list of processes would tell others the address."""
+    """A page that leads there. Opening it instead keeps the address out of lists of processes, which others can see."""
 
 
 class _Code(NamedTuple):
@@ -139,7 +139,7 @@ class _Code(NamedTuple):
 
 
 class SignIn:
-    """The codes of one server. For any thread."""
+    """The codes of one server. Any thread may use it."""
 
     def __init__(self, token: str, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         """Start without a code.
@@ -161,8 +161,8 @@ class SignIn:
 
         Args:
             page: The address.
-            opened: Whether a program will be told to open it. Where the system does not tell whose connections are
-                whose, others could be faster with what they see in a list of processes: there it gets a file.
+            opened: Whether a program will be started to open it. If the system does not say who owns a connection,
+                another user could see the link in a list of processes and be faster: then a file is opened instead.
         """
         code = secrets.token_urlsafe(CODE_BYTES)
         address = f"{page}#{CODE_FIELD}={code}"
@@ -175,10 +175,10 @@ class SignIn:
         return SignInLink(address, file)
 
     def redeem(self, code: str, client: str) -> str:
-        """The page's key for a code, which is spent then; `client` is the address that tries it.
+        """Exchange a code for the page's key; `client` is the address of the client.
 
         Raises:
-            WrongCodeError: It is none.
+            WrongCodeError: The code is invalid.
             TooManyCodesError: This address has tried too many.
         """
         now = self._clock()
@@ -189,7 +189,7 @@ class SignIn:
                 wrong.popleft()
             if len(wrong) >= WRONG_CODES:
                 raise TooManyCodesError(wrong[0] + WRONG_CODES_SECONDS - now)
-            # By its hash: how long the search takes tells nothing about codes.
+            # Looked up by its hash, so that the duration of the lookup reveals nothing about codes.
             if (hashed := _hashed(code)) in self._codes:
                 self._drop(hashed)
                 return self._key

@@ -1,4 +1,4 @@
-"""The process that reads logs beside the server, and how far it is, as `/api/status` shows it."""
+"""The process that syncs next to the server, and its progress, which `/api/status` shows."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from turnlog.server.worker import PassBegan, PassEnded, PassFailed, PassMoved, R
 
 
 class PassProgress:
-    """The newest `SyncProgress`; written by one thread, read by all."""
+    """The newest `SyncProgress`; one thread writes it, all read it."""
 
     def __init__(self) -> None:
         """Start with nothing going on."""
         self._now = SyncProgress()
 
     def current(self) -> SyncProgress:
-        """What is known now."""
+        """The progress now."""
         return self._now
 
     def begin(self) -> None:
-        """A pass begins."""
+        """A sync begins."""
         self._change(state="running", phase=None, done=0, total=0, started_at=datetime.now(UTC))
 
     def advance(self, phase: str, done: int, total: int) -> None:
-        """The pass is in this phase, and so far in it."""
+        """The sync has reached this point of a phase."""
         self._change(state="running", phase=phase, done=done, total=total)
 
     def end(self, problems: list[SyncProblem]) -> None:
-        """The pass is over."""
+        """The sync is complete."""
         self._finish(state="waiting", error=None, problems=problems)
 
     def fail(self, reason: str) -> None:
-        """The pass could not be finished."""
+        """The sync failed."""
         self._finish(state="failed", error=reason)
 
     def stop(self) -> None:
-        """No pass will follow."""
+        """No sync will follow."""
         self._change(state="off", phase=None)
 
     def _finish(self, **facts: Any) -> None:
@@ -55,16 +55,16 @@ class PassProgress:
 
 
 PASS_SECONDS = 60.0
-"""Time between two passes over everything; in between, files are read as they are written."""
+"""Seconds between two complete syncs; in between, files are read when they are written."""
 
 STOP_SECONDS = 5.0
-"""How long a pass may take to notice that it should end. Killing it then harms nothing: it commits or it does not."""
+"""Seconds that a sync may take to end. Killing it afterwards is harmless: a transaction commits or it does not."""
 
 _decoder = msgspec.json.Decoder(Report)
 
 
 class Background:
-    """The process that reads logs, and a thread that listens to it."""
+    """The process that syncs, and a thread that reads its reports."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Background:
         seconds: float = PASS_SECONDS,
         on_saved: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start nothing yet. `on_saved` is called after each commit, on the thread that listens."""
+        """Start nothing yet. `on_saved` is called after each commit, on the thread that reads reports."""
         self._command = [sys.executable, "-m", "turnlog.server.worker", str(store_path), str(seconds)]
         self._progress = progress
         self._on_saved = on_saved
@@ -81,13 +81,13 @@ class Background:
         self._listener: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin the first pass."""
+        """Start the first sync."""
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
         self._listener.start()
 
     def stop(self) -> None:
-        """End the process, in the middle of a pass too, and wait until it is gone. Does nothing when none runs."""
+        """End the process, even during a sync, and wait for it. Does nothing if none runs."""
         process, listener = self._process, self._listener
         if process is None or listener is None:
             return

@@ -1,7 +1,7 @@
-"""What every route works with: the store, how fresh it is, and how response bodies are written.
+"""What all routes share: the store, the sync state, and functions that write response bodies.
 
-A window is made of frames that were compressed when they were stored. A client that takes zstd gets them one behind
-the other; for everybody else they are unpacked, and packed again with gzip where that is taken.
+A window consists of frames that were compressed when they were stored. A client that accepts zstd gets them
+concatenated; for all others they are decompressed, and compressed with gzip if the client accepts that.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ class Context:
         self.items = SessionItems(store, self.prompts)
         self.hub = Hub(store, self.items)
         folder = settings.folder or store_path.absolute().parent
-        # What agents do is none of the sample: it waits beside the user's own store.
+        # Agents' hooks have nothing to do with the sample: they use the user's own store.
         told = folder / store_path.name if settings.sample else store_path
         self.hooks = HookReader(told, self.hub.wake, only_keep=settings.sample)
         self.sign_in = SignIn(settings.token, folder) if settings.token else None
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
-        # Another store behind the same address must not be taken for this one.
+        # Another store at the same address must have another ETag.
         self._run = f"{__version__}-{secrets.token_hex(4)}"
 
     def _touch(self, session_id: str) -> None:
         self.hub.touch(session_id)
 
     def etag(self) -> str:
-        """Names the state of the store: equal as long as nothing in it changed."""
+        """The ETag of the store, which is equal as long as nothing in the store changed."""
         return f'W/"{self._run}-{self.change_sequence()}"'
 
     def change_sequence(self) -> int:
@@ -71,11 +71,11 @@ class Context:
         return self.store.last_change()
 
     def unindexed(self) -> int | None:
-        """Messages that are not searchable yet; None when the index cannot be read."""
+        """Number of messages that are not searchable yet; None if the index cannot be read."""
         try:
             return self.searcher.unindexed()
         except StoreError:
-            # It is disposable, and the next pass makes it anew: the status must not fail with it.
+            # The index is disposable, and the next sync rebuilds it: the status must not fail because of it.
             return None
 
     def close(self) -> None:
@@ -90,11 +90,11 @@ class Context:
         self.store.close()
 
     def sync(self) -> SyncProgress:
-        """Where the background's reading stands."""
+        """The progress of the background sync."""
         return self._progress.current()
 
     def counts(self) -> tuple[int, StoreCounts]:
-        """The change sequence and the store's figures, counted again only when something changed."""
+        """The change sequence and the store's counts, counted again only after a change."""
         sequence = self.change_sequence()
         with self._lock:
             if self._counts is None or self._counts[0] != sequence:
@@ -117,21 +117,21 @@ ContextOf = Annotated[Context, Depends(_context)]
 
 
 def window_response(window: Window, headers: Headers, etag: str) -> Response:
-    """A window in the coding that the client takes best."""
+    """A window in the best coding that the client accepts."""
     if takes(headers, "zstd"):
         return _response(window.to_zstd(), "zstd", etag)
     return json_response(window.to_json(), headers, etag)
 
 
 def json_response(body: bytes, headers: Headers, etag: str | None = None) -> Response:
-    """JSON, with gzip where it is large and the client takes it."""
+    """JSON, compressed with gzip if it is large and the client accepts that."""
     if len(body) >= SMALLEST_PACKED and takes(headers, "gzip"):
         return _response(gzip(body), "gzip", etag)
     return _response(body, None, etag)
 
 
 def not_modified(headers: Headers, etag: str) -> Response | None:
-    """304 for a client that has this state already (`If-None-Match`), None for any other."""
+    """304 if the client has this state already (`If-None-Match`), otherwise None."""
     known = headers.get("if-none-match", "")
     if known == "*" or etag in (item.strip() for item in known.split(",")):
         return Response(status_code=304, headers=_caching(etag))
@@ -162,13 +162,13 @@ def _response(body: bytes, coding: str | None, etag: str | None) -> Response:
 
 
 def _caching(etag: str | None) -> dict[str, str]:
-    """Kept by this browser only, and asked about every time."""
+    """Cached by this browser only, and revalidated every time."""
     headers = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     return headers if etag is None else {**headers, "ETag": etag}
 
 
 SMALLEST_PACKED = 1024
-"""Bytes below which packing an answer is not worth the work."""
+"""Bytes below which compressing a response is not worth the work."""
 
 _QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*", re.IGNORECASE)
 

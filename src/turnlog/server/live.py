@@ -1,15 +1,15 @@
-"""Changes as they happen: what changed in the store, as events for browsers, each made once however many listen.
+"""Live changes: events for browsers about what changed in the store, each made once for all readers.
 
-A `Hub` knows who watches what. Its one thread reads what changed and publishes it to every topic. What writes in this
-process wakes it; what other processes write is seen a moment later. It looks at nothing while nobody watches. Every
-topic goes from commit to commit, so that its frames and those of `replay` meet without a gap and without a double.
+A `Hub` knows who watches what. Its one thread reads changes and publishes them to every topic. Writers in this process
+wake it; changes by other processes are noticed a moment later. It does nothing while nobody watches. Every topic goes
+from commit to commit, so its frames and those of `replay` meet without gaps and duplicates.
 
 A `Topic` is a bounded list of finished frames, which its readers share; a reader is a place in the list. A reader that
-is too slow loses its place instead of making the list longer, and is told so. Readers live on an event loop; frames
+is too slow loses its place instead of making the list longer, and gets an error. Readers run on an event loop; frames
 come from another thread.
 
-A frame is the bytes of one server-sent event, made of stored bodies without decoding them. Its data are one line of
-JSON; its id is the number of the change sequence up to which it tells what changed.
+A frame is the bytes of one server-sent event, made of stored bodies without decoding them. Its data is one line of
+JSON; its id is the last number of the change sequence that it covers.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from turnlog.store.base import Store
 from turnlog.store.values import LONGEST_MEMORY, ChangeEntry
 
 POLL_SECONDS = 0.5
-"""Time between two looks for what other processes wrote, while anybody watches."""
+"""Seconds between two looks for changes by other processes, while anybody watches."""
 
 SESSION_LIMIT = 50
-"""Sessions in one event; when more have changed at once, what shows them must read them anew."""
+"""Maximum number of sessions in one event; if more have changed at once, viewers must read them again."""
 
 EVENT_SIZE_LIMIT = 2 << 20
-"""Bytes of JSON in one event; what is larger must be read anew."""
+"""Maximum bytes of JSON in one event; anything larger must be read again."""
 
 FRAME_LIMIT = 1000
 
 SIZE_LIMIT = 4 << 20
-"""Bytes of frames that are kept for readers that are behind."""
+"""Bytes of frames kept for slow readers."""
 
 KEEP_ALIVE = b": \n\n"
-"""A comment: it says that the connection lives, and nothing else."""
+"""A comment, which only shows that the connection is alive."""
 
 _log = logging.getLogger(__name__)
 
 
 class Hub:
-    """Topics of one store: a session's by its id, and by None that of all sessions. Readers are on event loops."""
+    """The topics of one store, by session id; None is the topic of all sessions. Readers run on event loops."""
 
     def __init__(self, store: Store, items: SessionItems) -> None:
-        """Start nothing before somebody watches."""
+        """Start nothing until somebody watches."""
         self._store = store
         self._items = items
         self._lock = threading.Lock()
@@ -67,16 +67,16 @@ class Hub:
 
     @property
     def topics(self) -> frozenset[str | None]:
-        """What anybody watches."""
+        """The topics with readers."""
         with self._lock:
             return frozenset(self._topics)
 
     def wake(self) -> None:
-        """Something was written. On any thread."""
+        """Report that something was written. Call it on any thread."""
         self._bell.set()
 
     def touch(self, session_id: str) -> None:
-        """What lists show of a session has changed, though nothing was written. On any thread."""
+        """Report that lists show a session differently, although nothing was written. Call it on any thread."""
         with self._lock:
             self._touched.add(session_id)
         self._bell.set()
@@ -94,7 +94,7 @@ class Hub:
 
     @contextmanager
     def watch(self, session_id: str | None) -> Generator[TopicReader]:
-        """A reader of what changes from now on. Call it on the event loop that reads."""
+        """A reader of changes from now on. Call it on the event loop that reads."""
         with self._lock:
             topic = self._topics.get(session_id)
             if topic is None:
@@ -115,7 +115,7 @@ class Hub:
                     del self._topics[session_id]
 
     def replay(self, session_id: str | None, after: int, until: int) -> bytes:
-        """The frames that tell what changed after one commit and up to another; empty when nothing did."""
+        """The frames with the changes after one commit and up to another; empty if there are none."""
         if after < 0 or not 0 <= until - after <= LONGEST_MEMORY:
             return word("resync", until)
         changes = [change for change in _changes(self._store, after) if change.sequence <= until]
@@ -132,13 +132,13 @@ class Hub:
                 self._tell(topics)
                 self._tell_touched(topics.get(None), touched)
             except StoreError as error:
-                # Busy or away: topics stay where they are, and the next look tries again.
+                # Busy or deleted: topics keep their places, and the next look tries again.
                 with self._lock:
                     self._touched |= touched
                 _log.warning("cannot tell what changed: %s", error)
 
     def _tell(self, topics: Mapping[str | None, Topic]) -> None:
-        """Publish what changed since each topic's place."""
+        """Publish the changes since each topic's place."""
         places = {session_id: topic.sequence for session_id, topic in topics.items()}
         changes = list(_changes(self._store, min(places.values()))) if places else []
         if not changes:
@@ -149,14 +149,14 @@ class Hub:
             topic.publish(frames.get(session_id), until)
 
     def _tell_touched(self, topic: Topic | None, session_ids: Collection[str]) -> None:
-        """Publish these sessions anew to who watches all."""
+        """Publish these sessions again to the topic of all sessions."""
         if topic is not None and session_ids:
             topic.publish(sessions_frame(self._store, self._items, session_ids, topic.sequence), topic.sequence)
 
     def _frames(
         self, places: Mapping[str | None, int], changes: Sequence[ChangeEntry], until: int
     ) -> dict[str | None, bytes]:
-        """For each topic of which something has changed since its place, the frame that tells it."""
+        """The frame for each topic with changes since its place."""
         frames: dict[str | None, bytes] = {}
         changed = {change.session_id for change in changes if change.session_id is not None}
         children = _children(self._store, changed) if set(places) - {None} else {}
@@ -173,14 +173,14 @@ class Hub:
 
 
 def _changes(store: Store, after: int) -> Iterable[ChangeEntry]:
-    """Every entry of the change sequence after a number. What is committed meanwhile may be among them, or not."""
+    """All entries of the change sequence after a number. Those committed meanwhile may be among them or not."""
     while entries := store.changes(after):
         yield from entries
         after = entries[-1].sequence
 
 
 def _children(store: Store, session_ids: Iterable[str]) -> dict[str, list[str]]:
-    """Parent -> those of these sessions that are its subagents."""
+    """Parent -> its subagents among these sessions."""
     children: dict[str, list[str]] = defaultdict(list)
     for child, parent in store.parents(session_ids).items():
         children[parent].append(child)
@@ -188,10 +188,10 @@ def _children(store: Store, session_ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Topic:
-    """Frames in the order in which they came."""
+    """Frames in the order of their publication."""
 
     def __init__(self, sequence: int) -> None:
-        """Start behind this number of the change sequence."""
+        """Start after this number of the change sequence."""
         self.sequence = sequence
         """Up to where the frames tell what changed. Only the publisher moves it."""
         self._lock = threading.Lock()
@@ -203,13 +203,13 @@ class Topic:
 
     @property
     def has_readers(self) -> bool:
-        """Whether anybody listens."""
+        """Whether anybody reads it."""
         return bool(self._readers)
 
     def publish(self, frame: bytes | None, sequence: int) -> None:
-        """Append what tells of the changes up to `sequence`, and wake the readers; None: nothing of this changed.
+        """Append the frame of the changes up to `sequence`, and wake the readers; None: nothing in this topic changed.
 
-        On any thread, but one at a time.
+        May be called on any thread, one at a time.
         """
         with self._lock:
             self.sequence = sequence
@@ -217,7 +217,7 @@ class Topic:
                 return
             self._frames.append(frame)
             self._size += len(frame)
-            # The newest frame stays, however large it is.
+            # The newest frame is kept, however large it is.
             while len(self._frames) > 1 and (len(self._frames) > FRAME_LIMIT or self._size > SIZE_LIMIT):
                 self._size -= len(self._frames.popleft())
                 self._dropped += 1
@@ -226,7 +226,7 @@ class Topic:
             reader.wake()
 
     def end(self) -> None:
-        """Nothing will follow."""
+        """End the topic: no frames will follow."""
         with self._lock:
             self._is_over = True
             readers = tuple(self._readers)
@@ -234,19 +234,19 @@ class Topic:
             reader.wake()
 
     def join(self) -> TopicReader:
-        """A reader of what comes from now on; call it on the event loop that it lives on."""
+        """A reader of frames from now on; call it on the event loop on which it reads."""
         with self._lock:
             reader = TopicReader(self, self._dropped + len(self._frames), self.sequence)
             self._readers.add(reader)
             return reader
 
     def leave(self, reader: TopicReader) -> None:
-        """The reader has gone."""
+        """Remove a reader."""
         with self._lock:
             self._readers.discard(reader)
 
     def since(self, place: int) -> tuple[bytes, int, bool]:
-        """The frames from a place on as one piece, the place behind them, and whether nothing will follow."""
+        """The frames from a place on as one piece, the place after them, and whether the topic has ended."""
         with self._lock:
             if place < self._dropped:
                 raise LaggedError
@@ -254,13 +254,13 @@ class Topic:
             return frames, self._dropped + len(self._frames), self._is_over
 
     def catch_up(self) -> tuple[int, int]:
-        """The place behind all frames, and up to where they tell what changed."""
+        """The place after all frames, and the number of the change sequence that they reach."""
         with self._lock:
             return self._dropped + len(self._frames), self.sequence
 
 
 class TopicReader:
-    """A place in a topic. Made by `Topic.join`."""
+    """A place in a topic, made by `Topic.join`."""
 
     def __init__(self, topic: Topic, place: int, sequence: int) -> None:
         self.sequence = sequence
@@ -271,16 +271,16 @@ class TopicReader:
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
-        """Something new is there. On any thread."""
+        """Report new frames. Call it on any thread."""
         try:
             self._loop.call_soon_threadsafe(self._changed.set)
         except RuntimeError:
             self._topic.leave(self)  # its loop is closed
 
     async def read(self, seconds: float) -> Piece:
-        """What came since the last call, when anything has; nothing after so many seconds.
+        """The frames since the last call, once there are any; an empty piece after so many seconds.
 
-        Raises LaggedError when frames were dropped that this reader has not had; the next call goes on behind them.
+        Raises LaggedError if frames were dropped that this reader has not read; the next call continues after them.
         """
         data, is_over = self._take()
         if not data and not is_over:
@@ -301,40 +301,40 @@ class TopicReader:
         return data, is_over
 
     def leave(self) -> None:
-        """Get nothing more."""
+        """Stop reading."""
         self._topic.leave(self)
 
 
 class Piece(NamedTuple):
-    """What a reader gets at once."""
+    """The result of one read."""
 
     data: bytes
-    """Whole frames, one behind the other; empty when nothing came for a while."""
+    """Whole frames, concatenated; empty if none arrived for a while."""
     is_over: bool
-    """Nothing will follow."""
+    """The topic has ended."""
 
 
 class LaggedError(Exception):
-    """The reader's place is no longer there: what it missed must be read in another way."""
+    """The reader's place was dropped: it must read what it missed in another way."""
 
 
 Word = Literal["ready", "resync", "gone"]
 
 
 def word(event: Word, sequence: int) -> bytes:
-    """An event that tells of no content."""
+    """An event without content."""
     return _frame(event, sequence, msgspec.json.encode(ChangePlace(sequence=sequence)))
 
 
 def changes_frame(store: Store, items: SessionItems, changes: Sequence[ChangeEntry], until: int) -> bytes:
-    """What changed, for who watches all sessions."""
+    """The frame of changes for the topic of all sessions."""
     if any(change.kind in ("forgotten", "rebuilt") for change in changes):
         return word("resync", until)
     return sessions_frame(store, items, (change.session_id for change in changes if change.session_id), until)
 
 
 def sessions_frame(store: Store, items: SessionItems, session_ids: Iterable[str], until: int) -> bytes:
-    """These sessions as they are now, for who watches all."""
+    """The frame with these sessions as they are now, for the topic of all sessions."""
     ids = list(dict.fromkeys(session_ids))
     if len(ids) > SESSION_LIMIT:
         return word("resync", until)
@@ -345,7 +345,7 @@ def sessions_frame(store: Store, items: SessionItems, session_ids: Iterable[str]
 def session_frame(
     store: Store, items: SessionItems, session_id: str, after: int, until: int, children: Collection[str]
 ) -> bytes:
-    """What changed in one session after one commit and up to another, and which of its subagents have changed."""
+    """The frame of changes in one session after one commit and up to another, with the subagents that changed."""
     try:
         session = store.session(session_id)
         changes = store.session_changes(session_id, after, until)
@@ -371,7 +371,7 @@ def _frame(event: str, sequence: int, data: bytes) -> bytes:
 
 
 def _stored(store: Store, session_ids: Collection[str]) -> list[Session]:
-    """Those of these sessions that are still there."""
+    """Those of these sessions that still exist."""
     found: list[Session] = []
     for session_id in session_ids:
         try:

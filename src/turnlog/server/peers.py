@@ -1,6 +1,6 @@
-"""Whose program is at the other end of a connection: the kernel of Linux tells it of connections within one machine.
+"""Which user's program is at the other end of a connection within this machine, as the Linux kernel knows it.
 
-It is asked for one connection (sock_diag(7)), which costs as little however many there are. Where that is not allowed,
+The kernel is asked about one connection (sock_diag(7)), which is fast however many there are. If that is not allowed,
 as in some containers, its tables are read (`/proc/net/tcp`, proc(5)), which takes milliseconds.
 """
 
@@ -22,17 +22,17 @@ Address = tuple[str, int]
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 _NOBODY = -1
-"""For a connection that its program has closed: the kernel says root then, whoever it was."""
+"""For a connection that its program has closed: the kernel reports root then, whoever owned it."""
 
 
 class Peer:
-    """The other end of one connection; the server makes it, so nothing in a request can change it."""
+    """The other end of a connection. The server creates it, so nothing in a request can change it."""
 
     def __init__(self, client: Address | None, server: Address | None, *, is_own: bool = False) -> None:
-        """Look at nothing yet.
+        """Ask nothing yet.
 
         Args:
-            client: Its address and port.
+            client: The client's address and port.
             server: The server's own.
             is_own: Whether it came through the socket that only the user can open.
         """
@@ -44,7 +44,7 @@ class Peer:
         self._foreign: bool | None = None
 
     async def is_foreign(self) -> bool:
-        """Whether it is known to be a program of another user of this machine, who is not root."""
+        """Whether it is known to be a program of another user of this machine other than root."""
         if self._foreign is None:
             user = None
             if not self.is_own and self.client is not None and self._server is not None:
@@ -54,14 +54,14 @@ class Peer:
 
 
 def can_know_users() -> bool:
-    """Whether this system tells whose connections are whose."""
+    """Whether this system can say who owns a connection."""
     return _TABLES[0].exists()
 
 
 def user_of(client: Address, server: Address) -> int | None:
-    """The id of the user whose program has the client's end of a TCP connection; -1 when it is closed there.
+    """The id of the user who owns the client's end of a TCP connection; -1 if it is closed there.
 
-    None when it is on another machine, or when the system does not tell.
+    None if it is on another machine, or the system does not say.
     """
     try:
         end = _ask_for(client, server) or _look_for(client, server)
@@ -73,7 +73,7 @@ def user_of(client: Address, server: Address) -> int | None:
 
 
 class _End(NamedTuple):
-    """One end of a connection, as the kernel has it."""
+    """One end of a connection, as the kernel reports it."""
 
     user: int
     inode: int
@@ -93,7 +93,7 @@ _PORTS = struct.Struct("!HH")
 
 
 def _ask_for(client: Address, server: Address) -> _End | None:
-    """The client's end, from the kernel by its addresses; None where it does not know it, or cannot be asked."""
+    """Ask the kernel for the client's end by its addresses; None if it does not know it, or cannot be asked."""
     family = socket.AF_INET6 if ":" in client[0] else socket.AF_INET
     ports = _PORTS.pack(client[1], server[1])
     ends = b"".join(ipaddress.ip_address(end[0]).packed.ljust(16, b"\0") for end in (client, server))
@@ -108,7 +108,7 @@ def _ask_for(client: Address, server: Address) -> _End | None:
     if len(answer) < _HEADER.size + _ANSWER.size or _HEADER.unpack_from(answer)[1] == _ERROR:
         return None
     *_, where, _, _, _, user, inode = _ANSWER.unpack_from(answer, _HEADER.size)
-    # Where there is no such connection, it may find who listens on the client's port.
+    # If there is no such connection, the kernel may return who listens on the client's port.
     return _End(user, inode) if where[:4] == ports else None
 
 
@@ -129,7 +129,7 @@ def _look_for(client: Address, server: Address) -> _End | None:
 
 
 def _as_in_tables(address: str) -> tuple[str, ...]:
-    """An address as these tables have it; one of IPv4 also as a socket of IPv6 sees it."""
+    """An address in the form of these tables; an IPv4 address also as an IPv6 socket sees it."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         return (_words(found.packed),)

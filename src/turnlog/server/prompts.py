@@ -42,7 +42,7 @@ _GRACE_SECONDS = 2.0
 """How long an interactive agent has for each way of stopping it."""
 
 STOP_SECONDS = 5.0
-"""How long a batch agent may take to end once it is told to."""
+"""Seconds that a batch agent may take to end after it was stopped."""
 
 _MAX_PROBLEM_BYTES = 2_000
 """How much of the last output of a failed batch agent is shown."""

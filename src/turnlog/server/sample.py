@@ -1,7 +1,7 @@
-"""The bundled sample: recorded sessions in a store of their own, so that there is something to see on a new machine.
+"""The bundled sample: recorded sessions in a store of their own, so that a new machine has something to show.
 
-It is offered only where there is nothing else: no agent's log on the machine, no session in the user's store. The
-user's store is asked and takes nothing from it; `src/turnlog/sample` holds the logs, one folder an agent.
+It is offered only if there is nothing else: no log of an agent on the machine, and no session in the user's store.
+Nothing of it is written to the user's store. `src/turnlog/sample` contains the logs, one folder per agent.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from turnlog.store import open_store
 from turnlog.sync.syncer import sync
 
 LOGS = Path(turnlog.__file__).parent / "sample"
-"""The recorded logs; each folder in it is laid out like an agent's home."""
+"""The folder of recorded logs; each folder in it is laid out like an agent's home."""
 
 _MADE_FROM = "made-from"
-"""A file beside the sample's store: which installation's logs are in it."""
+"""A file next to the sample's store that names the installation whose logs it contains."""
 
 
 def is_sample_due(store_path: Path) -> bool:
     """Whether the user's own store would be an empty page: it has no session, and there is no log to read.
 
     Raises:
-        StoreError: The store is there and cannot be opened.
+        StoreError: The store exists and cannot be opened.
     """
     return not _has_sessions(store_path) and not _has_logs()
 
 
 def ensure_sample(store_path: Path) -> None:
-    """Make the sample's store at `store_path`, or bring it up to date.
+    """Create the sample's store at `store_path`, or update it.
 
-    Its folder is emptied first when another installation of turnlog made it: what it read would only stand beside
-    the same sessions of this one.
+    Its folder is emptied first if another installation of turnlog created it, because the same sessions would appear
+    twice.
 
     Raises:
         StoreError: The store cannot be written.
@@ -45,14 +45,14 @@ def ensure_sample(store_path: Path) -> None:
     mark = folder / _MADE_FROM
     if not mark.is_file() or mark.read_text() != installation:
         shutil.rmtree(folder, ignore_errors=True)
-    # Before the folder in it is made: that would leave it open to others.
+    # Before the folder within it is created, which would make this one readable for others.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     sync(store_path, roots=sample_roots())
     mark.write_text(installation)
 
 
 def sample_roots() -> list[Path]:
-    """The homes of the agents that the sample is of."""
+    """The homes of the agents in the sample."""
     return sorted(folder for folder in LOGS.iterdir() if folder.is_dir())
 
 

@@ -1,6 +1,6 @@
-"""A process that reads logs into a store, as they are written, for a server that must stay quick meanwhile.
+"""A process that syncs logs into a store as they are written, so that the server stays responsive.
 
-`python -m turnlog.server.worker STORE SECONDS`: writes a JSON line for every step to standard output, and ends when its
+`python -m turnlog.server.worker STORE SECONDS` writes a JSON line for every step to standard output, and ends when its
 standard input does, so that it never outlives the server that started it.
 """
 
@@ -25,22 +25,22 @@ from turnlog.sync.syncer import Syncer
 from turnlog.sync.watcher import Watcher
 
 SHARE_OF_TIME = 10
-"""A pass that finds nothing is followed by a rest of this many times its length, so that looking stays cheap."""
+"""After a sync that found nothing, the process sleeps for this many times its duration."""
 
 UNWATCHED_SECONDS = 2.0
-"""Shortest time between two passes where these must find what changed, and after a failure."""
+"""Minimum seconds between two syncs if only syncs notice changes, and after a failure."""
 
 LONG_READ_SECONDS = 0.02
-"""A read that took longer is followed by a rest of its length: a session that is read whole each time it grows, such
-as a database's, may be written without a pause."""
+"""After a read that took longer, the process sleeps for as long: a session that is read whole each time it grows, such
+as a database's, may be written all the time."""
 
 NOT_WATCHED = "not watched, since the limit of watches is reached: changes are found by passes, some seconds late"
 
 REPORT_SECONDS = 0.1
-"""Time between two reports of progress."""
+"""Seconds between two reports of progress."""
 
 PROBLEM_LIMIT = 100
-"""Files that could not be read, in one report."""
+"""Maximum number of unreadable files in one report."""
 
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
@@ -48,11 +48,11 @@ class _Report(msgspec.Struct, frozen=True, kw_only=True, tag_field="report"):
 
 
 class PassBegan(_Report, frozen=True, kw_only=True, tag="began"):
-    """A pass begins."""
+    """A sync begins."""
 
 
 class PassMoved(_Report, frozen=True, kw_only=True, tag="moved"):
-    """The pass is in this phase, and so far in it."""
+    """The sync has reached this point of a phase."""
 
     phase: str
     done: int
@@ -60,19 +60,19 @@ class PassMoved(_Report, frozen=True, kw_only=True, tag="moved"):
 
 
 class StoreSaved(_Report, frozen=True, kw_only=True, tag="saved"):
-    """The store has something new, up to this number of the change sequence."""
+    """The store has changed, up to this number of the change sequence."""
 
     sequence: int
 
 
 class PassEnded(_Report, frozen=True, kw_only=True, tag="ended"):
-    """The pass is over."""
+    """The sync is complete."""
 
     problems: list[SyncProblem]
 
 
 class PassFailed(_Report, frozen=True, kw_only=True, tag="failed"):
-    """The pass could not be finished."""
+    """The sync failed."""
 
     reason: str
 
@@ -106,9 +106,9 @@ def main() -> None:
 def keep_reading(
     store_path: Path, seconds: float, watcher: Watcher, stopped: threading.Event, report: Callable[[Report], None]
 ) -> None:
-    """Make a pass, follow what the watcher tells, and so on until `stopped`.
+    """Sync, follow the watcher, and so on until `stopped`.
 
-    What fails is reported and tried again.
+    Failures are reported, and tried again.
     """
     with Checkpointer([store_path, search_path(store_path)]) as checkpointer:
 
@@ -133,7 +133,7 @@ def keep_reading(
 def _make_pass(
     syncer: Syncer, seconds: float, watcher: Watcher, teller: _Teller, report: Callable[[Report], None]
 ) -> float:
-    """Look at everything; return how long the next pass may wait."""
+    """Sync everything; return the seconds until the next complete sync."""
     watcher.cover()
     summary = syncer.scan(on_progress=teller)
     problems = [SyncProblem(path=problem.path, reason=problem.reason) for problem in summary.problems]
@@ -146,7 +146,7 @@ def _make_pass(
 
 
 def _follow(syncer: Syncer, watcher: Watcher, seconds: float, stopped: threading.Event) -> None:
-    """Read what changes, until the next pass is due or needed; that one tells which files could not be read."""
+    """Read changes until the next complete sync is due or necessary; that one reports files that could not be read."""
     end = time.monotonic() + seconds
     while not stopped.is_set():
         woken = watcher.wait(end - time.monotonic())
@@ -158,7 +158,7 @@ def _follow(syncer: Syncer, watcher: Watcher, seconds: float, stopped: threading
 
 
 class _Teller:
-    """Passes progress on, not too often, and ends the pass when the server wants it to."""
+    """Reports progress, not too often, and ends the sync when the server wants it to."""
 
     def __init__(self, stopped: threading.Event, report: Callable[[Report], None]) -> None:
         self._stopped = stopped
@@ -176,7 +176,7 @@ class _Teller:
 
 
 def _wait_for_end(descriptor: int, end: Callable[[], None]) -> None:
-    # Not by the buffered stream: its lock, held here, would stop the interpreter from ending by itself.
+    # Not through the buffered stream: its lock, held here, would keep the interpreter from exiting.
     while os.read(descriptor, 4096):
         pass
     end()

@@ -40,28 +40,28 @@ class ImportSummary(msgspec.Struct, kw_only=True):
     """What became of the file."""
 
     path: str
-    """Where its bytes are kept, or of rows, where they were read."""
+    """The path of the kept bytes; for rows, the path from which they were read."""
     agent: str
     version: str | None
     kind: str
-    """What it is to its sessions: `agents.base.SourceKind`."""
+    """Its role: an `agents.base.SourceKind`."""
     bytes: int
     is_new: bool
-    """False: it was imported before, and nothing changed."""
+    """False: it had been imported before and has not changed."""
     sessions: tuple[str, ...] = ()
-    """Ids of the sessions that got something new."""
+    """Ids of the sessions that changed."""
     new_sessions: int = 0
     messages: int = 0
-    """Messages that were not there before."""
+    """Number of new messages."""
     diagnostics: int = 0
     problems: Sequence[SourceProblem] = ()
     seconds: float = 0.0
 
 
 def import_file(store_path: Path, path: Path, on_progress: Progress = lambda phase, done, total: None) -> ImportSummary:
-    """Read a file into the store; of a database, every session in it.
+    """Read a file into the store; from a database, all its sessions.
 
-    Raises OSError when it cannot be opened, and FormatError as `import_stream` does.
+    Raises OSError if it cannot be opened, and FormatError as `import_stream` does.
     """
     started = time.monotonic()
     detection = detect(path)
@@ -77,15 +77,15 @@ def import_file(store_path: Path, path: Path, on_progress: Progress = lambda pha
 def import_stream(
     store_path: Path, stream: BinaryIO, name: str = "", on_progress: Progress = lambda phase, done, total: None
 ) -> ImportSummary:
-    """Read a file, or what comes through a pipe, into the store.
+    """Read a file or a pipe into the store.
 
     Args:
-        store_path: The store, which is made when it is not there.
+        store_path: The store, created if it does not exist.
         stream: The bytes, read to their end.
-        name: What the file was called: for its endings, and for errors.
+        name: The name of the file, for its endings and for errors.
         on_progress: Called in the phases `read` (bytes) and `index` (messages).
 
-    Raises FormatError for a file of no agent that is known, with what each of them misses in it.
+    Raises FormatError for a file of no known agent, with the reason of each agent.
     """
     started = time.monotonic()
     folder = imports_folder(store_path)
@@ -116,7 +116,7 @@ def _rows_of(detection: Detection) -> tuple[Source, ...]:
 
 
 def _keep(stream: BinaryIO, folder: Path, ending: str) -> tuple[Path, bool]:
-    """Write the bytes under their hash; whether they were there already."""
+    """Write the bytes under their hash; return whether they existed already."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = hashlib.sha256()
     descriptor, name = tempfile.mkstemp(dir=folder, prefix="incoming-")

@@ -36,7 +36,7 @@ _WATCHED = Mask.MODIFY | Mask.MOVED_FROM | Mask.MOVED_TO | Mask.CREATE | Mask.ON
 
 
 class InotifyEvent(NamedTuple):
-    """A change. `name` is of the entry in the watched folder; empty when it is about the folder itself."""
+    """A change. `name` is the entry in the watched folder; empty if the folder itself changed."""
 
     watch: int
     mask: Mask
@@ -52,15 +52,15 @@ class Inotify:
         self.descriptor = self._checked(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def add(self, folder: str) -> int:
-        """Watch a folder; the number that its events bear. Raises OSError, ENOSPC at the kernel's limit."""
+        """Watch a folder; return the number in its events. Raises OSError (ENOSPC at the kernel's limit)."""
         return self._checked(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), int(_WATCHED)))
 
     def remove(self, watch: int) -> None:
-        """Stop watching; a watch that is gone already is no error."""
+        """Stop watching. A watch that no longer exists is no error."""
         self._library.inotify_rm_watch(self.descriptor, watch)
 
     def read(self) -> list[InotifyEvent]:
-        """What has happened, oldest first; nothing when nothing has."""
+        """The events since the last call, oldest first; empty if there are none."""
         events: list[InotifyEvent] = []
         while True:
             try:

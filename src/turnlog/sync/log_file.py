@@ -65,11 +65,15 @@ class LogFile:
         state = self.state
         if state.archived == 0:
             return 0 if fingerprint.size else None
+        # A touch, a copy or a restore changes the fingerprint and no bytes: a new generation would fold everything
+        # again.
         if fingerprint.size == state.archived and self._same_bytes():
             return None
         if appendable and fingerprint.size > state.archived and self._grew(fingerprint):
             # The fold state of another parser version cannot be read by this one.
             return state.cursor if state.parser_version == parser_version else 0
+        # The file was rewritten or truncated. The new generation refers to the common prefix, so a large log that lost
+        # its tail is not archived twice.
         shared = self._shared_prefix()
         state.generation += 1
         state.archived = shared
@@ -81,6 +85,8 @@ class LogFile:
         state = self.state
         if self.samples(state.archived) != (state.head_hash, state.tail_hash):
             return False
+        # Samples may miss a change in the middle. A file with the same inode is taken to have grown; another inode may
+        # be an edited copy.
         is_same_file = fingerprint[2:] == state.fingerprint[2:]
         return is_same_file or self._same_bytes()
 
@@ -109,6 +115,7 @@ class LogFile:
                 yield offset, data[:cut] if cut < len(data) else data
                 offset += cut
             pending = data[cut:]
+        # A writer may leave out the last newline. Nothing more may ever come, so the record is read now if it parses.
         if pending and is_complete(pending):
             yield offset, pending
 
@@ -125,6 +132,7 @@ class LogFile:
     def _line_start(self) -> int:
         """The cursor, past the end of a last line that the pass before took without its newline."""
         offset = self.state.cursor
+        # The newline may have been written since. It belongs to the record that was read, and is no blank line.
         if offset and self._read(1, offset - 1) != b"\n":
             ending = _LINE_END.match(self._read(LOOK_AHEAD, offset))
             if ending:

@@ -75,6 +75,7 @@ class SourceReader:
         except (DatabaseError, StoreError):
             raise
         except Exception as error:
+            # The transaction was rolled back, so frames that still wait for the worker must not be stored.
             self._archive.discard()
             if len(group) == 1:
                 return self._with_problem(group[0][1], error)
@@ -134,6 +135,7 @@ class SourceReader:
                 state.cursor, state.lines, state.state, state.parser_version = 0, 0, None, agent.parser_version
                 batch.start_over(row, is_log=source.appendable)
             self._fold_new_lines(file, agent, source, row, batch)
+            # Here only the records name the forgotten session, so the bytes were archived before that was known.
             if start == state.generation == 0 and batch.is_forgotten(row):
                 forgotten.add(source.path)
                 batch.forget_tail(row, 0)
@@ -153,6 +155,7 @@ class SourceReader:
         """Fold everything after the cursor."""
         state = file.state
         fold = agent.fold(source, state.state)
+        # The torn line that the last sync reported may be complete by now.
         batch.forget_tail(row, state.cursor)
         for offset, data in (file.iter_lines if source.appendable else file.whole)():
             changes = fold.feed(data, offset)
@@ -161,6 +164,7 @@ class SourceReader:
             state.lines += changes.counts.total
         state.state = fold.state()
         torn = state.archived - state.cursor
+        # A spilled output consists of any text and has no records that could be torn.
         if torn and source.kind is not SourceKind.SPILL and file.has_torn_line(state.cursor):
             batch.note_tail(row, state.cursor, torn, file.line_number(state.cursor))
 
@@ -173,6 +177,7 @@ class SourceReader:
 
     def _discard(self, source: Source, state: SourceState, fingerprint: Fingerprint, now: int) -> None:
         """Keep the fingerprint, so that the file is not read again before it changes, and none of its bytes."""
+        # Bodies may refer to texts in the archived bytes that are deleted next.
         make_whole(self._connection, (state.key,), ())
         self._archive.drop(state.key)
         self._archive.begin(state.key, 0, 0, now)
@@ -256,6 +261,7 @@ def read_rows(
         changes = fold.feed(data, state.cursor)
         end = state.cursor + len(data)
         if end > state.archived:
+            # With another parser version the first pieces come from the archive itself: append only what it lacks.
             archive.append(state.key, state.generation, state.archived, data[state.archived - end :])
             state.archived = end
         batch.save(row, changes, data, state.cursor)
@@ -277,6 +283,7 @@ def _unread(archive: Archive, agent: RowAgent, source: Source, state: SourceStat
         state.generation += 1
         archive.begin(state.key, state.generation, 0, now)
         state.archived = state.cursor = 0
+    # Earlier versions of rows exist in the archived log alone, so all of it is folded again.
     elif state.parser_version != agent.parser_version:
         state.cursor = 0
         return [*log, *lines]

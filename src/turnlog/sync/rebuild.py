@@ -27,13 +27,13 @@ from turnlog.sync.log_file import LOOK_AHEAD, is_complete, is_padding, line_numb
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
-    """What a rebuild did."""
+    """The result of a rebuild."""
 
     sources: int = 0
     messages: int = 0
     diagnostics: int = 0
     skipped: list[str] = msgspec.field(default_factory=list[str])
-    """Archived files of agents that are not installed; their bytes stay, their sessions are gone until they are."""
+    """Archived files of agents that are not installed. Their bytes stay; their sessions are missing until they are."""
     seconds: float = 0.0
 
 
@@ -66,7 +66,7 @@ def rebuild(
                 on_progress(done, len(sources))
     finally:
         connection.close()
-    # Its documents name messages that are no more: the index starts from nothing.
+    # Its documents refer to messages that were deleted: the index starts empty.
     with Indexer(store_path, search_path(store_path)) as indexer:
         indexer.reset()
         indexer.catch_up()
@@ -81,7 +81,7 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
     batch = Batch(connection, price_nanos, price_version(), archive=archive)
     generations = archive.generations(archived.key)
     if not any(generation.size for generation in generations):
-        # Empty, or nothing of it may be kept: the next pass looks once more at what it says of other sessions.
+        # Empty, or its bytes may not be kept: the next sync reads again what it says about other sessions.
         look_again(connection, archived.key)
         return
     for generation in generations:
@@ -107,7 +107,7 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
 
 
 def _lines(pieces: Iterator[bytes], end: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of what was folded before: up to `end`, which may be that of a record without its newline."""
+    """The lines that were folded before: up to `end`, which may be the end of a record without its newline."""
     offset, pending = 0, b""
     for piece in pieces:
         pending = (pending + piece)[: end - offset]

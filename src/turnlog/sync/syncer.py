@@ -42,7 +42,7 @@ OnSaved = Callable[[Set[str], int], None]
 """Called after a commit with the ids of the sessions that changed, and the last number of the change sequence."""
 
 COMMIT_SIZE = 8 << 20
-"""Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
+"""Bytes of logs in one transaction, more only for a single large file: about a tenth of a second of work."""
 
 COMMIT_SOURCES = 100
 
@@ -55,18 +55,18 @@ class SourceProblem(msgspec.Struct, frozen=True):
 
 
 class SyncSummary(msgspec.Struct, kw_only=True):
-    """What a pass found and brought."""
+    """The result of a sync."""
 
     sources: int = 0
     changed: int = 0
     vanished: int = 0
     bytes: int = 0
-    """Bytes read, in what changed."""
+    """Bytes read from changed sources."""
     sessions: int = 0
-    """Sessions that got something new."""
+    """Sessions that changed."""
     new_sessions: int = 0
     messages: int = 0
-    """Messages that were not there before."""
+    """New messages."""
     diagnostics: int = 0
     problems: list[SourceProblem] = msgspec.field(default_factory=list[SourceProblem])
     seconds: float = 0.0
@@ -196,7 +196,7 @@ class Syncer:
             yield from find_spools(self._path, self._agents)
 
     def unknown(self, paths: Iterable[Path]) -> set[Path]:
-        """Those of these files that no pass has read."""
+        """Those of these files that no sync has read."""
         return {path for path in paths if is_nameable(str(path)) and load_known(self._connection, str(path)) is None}
 
     def read(self, paths: Iterable[Path], new: Iterable[tuple[Agent, Source]] = ()) -> SyncSummary:
@@ -240,7 +240,7 @@ class FoundSource(NamedTuple):
 
 
 _UNREADABLE = Fingerprint(0, 0, 0, 0)
-"""Of a file whose status cannot be read: opening it will say why."""
+"""The fingerprint of a file whose `stat` fails: opening the file will report why."""
 
 
 def fingerprinted(sources: Iterable[tuple[Agent, Source]]) -> Iterator[FoundSource]:
@@ -277,7 +277,9 @@ def mark_missing(
         for path in present_paths(connection)
         if path not in present
         and (folders is None or path.startswith(folders))
+        # Files below a folder that cannot be listed may still exist.
         and not path.startswith(unreadable)
+        # It may exist although discovery left it out.
         and not os.path.lexists(path)
         and (_database(path) in looked_into or not Path(_database(path)).is_file())
     ]

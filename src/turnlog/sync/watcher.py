@@ -28,11 +28,11 @@ WATCH_LIMIT = 8192
 
 
 class FolderChanges(NamedTuple):
-    """What the kernel has reported since the last call."""
+    """The kernel's events since the last call."""
 
     files: set[str]
     is_complete: bool
-    """False: events were lost, so that anything may have changed."""
+    """False: events were lost, so anything may have changed."""
 
 
 class WatchedFolders:
@@ -80,12 +80,13 @@ class WatchedFolders:
             self._watch(folder)
 
     def read_changes(self) -> FolderChanges:
-        """What has happened since the last call; new folders are watched."""
+        """Events since the last call; new folders are watched."""
         files: set[str] = set()
         is_complete = True
         for event in self._inotify.read():
             if event.mask & Mask.OVERFLOW:
                 is_complete = False
+            # The kernel has dropped the watch: its folder was deleted, or `_leave` removed it.
             elif event.mask & Mask.IGNORED:
                 self._forget(event.watch)
             elif event.watch in self._folders and event.name:
@@ -102,7 +103,7 @@ class WatchedFolders:
             self._enter(path, files)
 
     def _enter(self, folder: str, files: set[str]) -> None:
-        """Watch first and list then: a file written in between is reported twice rather than never."""
+        """Watch first and list afterwards: a file written in between is then reported twice rather than never."""
         waiting = [folder]
         while waiting:
             current = waiting.pop()
@@ -127,6 +128,7 @@ class WatchedFolders:
             return
         try:
             watch = self._inotify.add(folder)
+        # It was deleted since it was listed.
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError:
@@ -143,7 +145,7 @@ class WatchedFolders:
 
 
 def _is_made_by_reading(event: InotifyEvent) -> bool:
-    """SQLite creates these when a database is only read: counting them as changes would make us read for ever."""
+    """SQLite creates these files when a database is only read. Counted as changes, they would cause endless reads."""
     return event.name.endswith("-shm") or (event.name.endswith("-wal") and bool(event.mask & Mask.CREATE))
 
 
@@ -178,7 +180,7 @@ DISCOVERY_SHARE = 10
 
 
 class WatchResult(NamedTuple):
-    """Why `Watcher.wait` returned: neither when the time was over or somebody called `wake`."""
+    """Why `Watcher.wait` returned: both fields are empty after the timeout or a call of `wake`."""
 
     paths: frozenset[Path] = frozenset()
     """Files that were written or are new."""
@@ -281,7 +283,7 @@ class Watcher:
         return syncer.read(paths, found)
 
     def _discover(self) -> list[tuple[Agent, Source]]:
-        """The sources among the new files; what is none is not looked for again before the next pass."""
+        """Find the sources among the new files; the others are not looked for again before the next sync."""
         started = time.monotonic()
         found = [
             (agent, source)
@@ -304,6 +306,7 @@ class Watcher:
         noticed = self._folders.read_changes() if self._folders is not None else FolderChanges(set(), True)
         homes = self._homes()
         appeared = any(home not in self._covered for home in homes)
+        # A home that was deleted counts as new when it appears again.
         self._covered &= homes
         paths = {Path(file) for file in noticed.files} - self._not_sources
         if self._until_discovery() == 0:

@@ -1,4 +1,4 @@
-"""What runs during an import: a thread that compresses, one that checkpoints, and a process that indexes."""
+"""Helpers of a large import: a thread that compresses, one that checkpoints, and a process that indexes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from turnlog.store.search.follower import Follower
 from turnlog.store.search.indexer import Indexer
 
 LARGE_IMPORT = 32 << 20
-"""Bytes from which on a pass counts as a large import."""
+"""Bytes from which on a sync is a large import."""
 
 _CHECKPOINT_SECONDS = 1.5
-"""Seconds between two checkpoints during a large import: the longer, the fewer times hot pages move."""
+"""Seconds between two checkpoints during a large import: the longer, the less often hot pages are written."""
 
 
 class ImportWorkers(NamedTuple):
@@ -31,7 +31,7 @@ class ImportWorkers(NamedTuple):
 
 @contextmanager
 def import_workers(connection: Connection, path: Path, total: int) -> Generator[ImportWorkers]:
-    """Hold what a pass over so many bytes needs: nothing, or the threads, and the indexes for questions at the end."""
+    """The helpers for a sync of so many bytes: none, or the threads, with query indexes created at the end."""
     if total < LARGE_IMPORT:
         yield ImportWorkers()
         return
@@ -45,7 +45,7 @@ def import_workers(connection: Connection, path: Path, total: int) -> Generator[
 
 @contextmanager
 def garbage_collection_paused() -> Generator[None]:
-    """Folding makes many objects and no cycles: the collector would only walk them again and again."""
+    """Folding creates many objects and no cycles, so the collector would only scan them again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -56,19 +56,19 @@ def garbage_collection_paused() -> Generator[None]:
 
 
 FOLLOW_FROM = 8 << 20
-"""Bytes from which on a second process is worth its start, a tenth of a second."""
+"""Bytes from which on a second process is worth its start of a tenth of a second."""
 
 _POLL_SECONDS = 0.1
 
 
 @contextmanager
 def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int], None]) -> Generator[None]:
-    """Index what the body of the `with` commits; done when it ends.
+    """Index what the body of the `with` commits, until everything is indexed.
 
     Args:
-        store_path: The store, which is there already.
+        store_path: The store, which must exist.
         expected_bytes: How much will be read into it.
-        on_progress: Called with how many messages are still to be indexed, once the body has ended.
+        on_progress: Called with the number of messages left to index, once the body has ended.
     """
     if expected_bytes < FOLLOW_FROM:
         yield

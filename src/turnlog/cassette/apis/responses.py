@@ -1,6 +1,6 @@
 """OpenAI Responses, as a server speaks it (`POST /v1/responses`).
 
-A request that goes on from a response by its id is completed by the player, which knows what it answered.
+A request that continues from a response by its id is completed by the player, which knows what it answered.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class _Writer:
             blocks.pop()
         self._append("assistant", blocks, message)
         calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
-        # Rule A5: the next turn begins with all results. What the user says behind them joins the same turn (A2).
+        # Rule A5: the next turn begins with all results. What the user says after them joins the same turn (A2).
         self._append("user", [_result_block(call) for call in calls], message)
 
     def finished(self) -> list[dict[str, Any]]:
@@ -246,7 +246,7 @@ def _call(kind: str, call: ToolCallPart, arguments: dict[str, Any]) -> Block:
 
 
 def _server_result(call: ToolCallPart) -> Block | None:
-    """The result block of a tool that Anthropic ran; None when it cannot be had exactly as it was."""
+    """The result block of a tool that Anthropic ran; None if it cannot be had exactly as it was."""
     kind = _RESULT_BLOCKS.get(call.tool_name)
     if kind is None or not _SERVER_CALL.fullmatch(call.tool_call_id) or not call.results:
         return None
@@ -261,7 +261,7 @@ def _server_result(call: ToolCallPart) -> Block | None:
 
 
 def _outcome(part: DataPart, kind: str) -> Any:
-    """What a server tool brought, if it is what this kind of tool brings: an object that names it, or no page."""
+    """The result of a server tool, if it has the form of that kind of tool: an object with its name, or no page."""
     value: Any = parse_json(bytes(part.data))
     if value == [] and kind == "web_search_tool_result":
         return value

@@ -92,7 +92,7 @@ class _Writer:
         if not parts:
             return
         last = self.contents[-1] if self.contents else None
-        # Rule G3: the content behind calls has the responses and nothing else.
+        # Rule G3: the content after calls has the responses and nothing else.
         if last is not None and last["role"] == role and "functionResponse" not in last["parts"][0]:
             self._report.mend("merged-messages", message.id, f"sent as one with the {role} message before it")
             last["parts"] += parts

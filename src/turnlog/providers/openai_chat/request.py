@@ -147,7 +147,7 @@ class ChatWriter(ABC):
             if fields:
                 self.report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
             return
-        # OpenAI's own answers have null beside calls (rule C3).
+        # OpenAI's own answers have null next to calls (rule C3).
         answer: WireMessage = {"role": "assistant", "content": text or None, **fields}
         if calls:
             answer["tool_calls"] = [_tool_call(call) for call in calls]
@@ -197,7 +197,7 @@ class ChatWriter(ABC):
             content = text if text.strip() or not files else _ONLY_ATTACHED
             self.messages.append({"role": "tool", "tool_call_id": call.tool_call_id, "content": content})
             attached += [_file(part) for part in files]
-        # A `tool` message holds text only, and nothing may stand between the results of one answer (rule C2).
+        # A `tool` message contains only text, and the results of one answer must be adjacent (rule C2).
         if attached:
             self.messages.append({"role": "user", "content": [_text(_ATTACHED), *attached]})
 
@@ -234,7 +234,7 @@ class _Writer(ChatWriter):
             fields[field] = before + part.text
 
     def _field_of(self, part: ReasoningPart, message: Message) -> str | None:
-        """The field for it; None when it is another model's, or was withheld."""
+        """The field for it; None if it is another model's, or was withheld."""
         if not is_own(part, message, None, self.model):
             return None
         if not part.text.strip():

@@ -176,7 +176,7 @@ def _reasoning(part: ReasoningPart) -> Item:
 
 
 def _search(call: ToolCallPart) -> Item | None:
-    """A web search that OpenAI ran; None when it is not one, or not known well enough."""
+    """A web search that OpenAI ran; None if it is not one, or not known well enough."""
     action = request_parts.arguments_object(call)
     if not call.tool_call_id.startswith("ws_") or action.get("type") not in _SEARCH_ACTIONS:
         return None
