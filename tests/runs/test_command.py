@@ -161,12 +161,14 @@ def test_the_run_is_linked_to_the_log_of_its_agent(claude: Path, form: str) -> N
     with open_store(paths.database_path()) as store:
         session = store.session(run.session_id)
         assert session.counts.messages == 3
+        assert store.run_messages(run.id).items == tuple(store.messages(run.session_id))
         assert [source.kind for source in store.sources(run.session_id)] == ["session"]
     assert run.log_path is not None
     assert Path(run.log_path).is_file()
 
 
 def test_a_run_that_goes_on_with_a_session_counts_only_its_own(claude: Path) -> None:
+    """R-S24: and has only its own messages."""
     wrapped("claude", "-p", "the first")
     (first,) = runs()
     assert first.session_id is not None
@@ -175,6 +177,10 @@ def test_a_run_that_goes_on_with_a_session_counts_only_its_own(claude: Path) -> 
     assert second.session_id == first.session_id
     assert second.usage is not None
     assert (second.usage.total, second.tool_calls, second.result) == (230, 1, "You said: the second")
+    with open_store(paths.database_path()) as store:
+        every = store.messages(first.session_id)
+        assert (*store.run_messages(first.id).items, *store.run_messages(second.id).items) == tuple(every)
+        assert len(store.run_messages(second.id).items) == len(every) / 2
 
 
 def test_a_prompt_that_comes_through_a_pipe_is_known_from_the_log(claude: Path) -> None:
@@ -193,6 +199,7 @@ def test_a_stream_without_a_log_is_the_log(claude: Path) -> None:
     with open_store(paths.database_path()) as store:
         assert [source.kind for source in store.sources(run.session_id)] == ["stream"]
         assert len(store.messages(run.session_id)) == 3
+        assert len(store.run_messages(run.id).items) == 3
     assert not output_path(paths.database_path(), run.id).exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from support.plain_store import at, read_home
+from support.server_history import FORK, MAIN, write_history
 from support.toy_agent import line
 from support.toy_store import ToyStore
 from turnlog.errors import NotFoundError
 from turnlog.model import Usage
-from turnlog.store import open_store
+from turnlog.store import connect_sql, open_store
 from turnlog.store.base import RunFilter, Store
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.store.values import Run
@@ -25,8 +28,9 @@ START = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 def run(id: str, minute: int = 0, **facts: Any) -> Run:
-    known: dict[str, Any] = {"origin": "command", "status": "completed", **facts}
-    return Run(id=id, created_at=START + timedelta(minutes=minute), **known)
+    made = START + timedelta(minutes=minute)
+    known: dict[str, Any] = {"origin": "command", "status": "completed", "created_at": made, **facts}
+    return Run(id=id, **known)
 
 
 def write(path: Path, *found: Run) -> None:
@@ -161,3 +165,60 @@ def test_a_rebuild_keeps_runs_and_forgetting_a_session_removes_its_own(tmp_path:
         forget_for_good(toy.path, "toy:one")
         with open_store(toy.path) as store:
             assert {found.id for found in store.runs().items} == {"b"}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A store of a session of five messages, in the minutes 0, 1, 4, 7 and 8, its fork and its subagent."""
+    (tmp_path / "home").mkdir()
+    write_history(tmp_path / "home")
+    read_home(tmp_path / "library.db", tmp_path / "home")
+    return tmp_path / "library.db"
+
+
+def test_a_run_has_the_messages_that_it_added_to_its_session(library: Path) -> None:
+    """R-S24: also of a session that several runs went on with; where the end of one is unknown, up to the next."""
+    first = run("first", session_id=MAIN, created_at=at(0), ended_at=at(3), exit_code=0)
+    lost = run("lost", session_id=MAIN, created_at=at(3.5), status="failed")
+    last = run("last", session_id=MAIN, created_at=at(6), status="running")
+    whole = run("whole", session_id=MAIN, origin="import", created_at=at(900))
+    forked = run("forked", session_id=FORK, created_at=at(19), ended_at=at(20), exit_code=0)
+    nothing = run("nothing"), run("unknown", session_id="codex:unread"), run("odd", session_id="no session")
+    write(library, first, lost, last, whole, forked, *nothing)
+    expected = {
+        "first": ["m1", "m2"],
+        "lost": ["m3"],
+        "last": ["m4", "m5/odd"],
+        "whole": ["m1", "m2", "m3", "m4", "m5/odd"],
+        "forked": ["f1"],
+        "nothing": [],
+        "unknown": [],
+        "odd": [],
+    }
+    with open_store(library) as store:
+        found = {each.id: store.run_messages(each.id).items for each in store.runs().items}
+        assert {id: [placed.message.id for placed in items] for id, items in found.items()} == expected
+        assert found["first"][1] == store.messages(MAIN)[1]
+        assert store.run_messages("fir").items == found["first"]
+        with pytest.raises(NotFoundError):
+            store.run_messages("f")
+    query = "SELECT message_id, session_id FROM run_messages WHERE run_id = ? ORDER BY position"
+    with closing(connect_sql(library)) as connection:
+        for id, items in found.items():
+            rows = connection.execute(query, (id,)).fetchall()
+            assert rows == [(placed.message.id, placed.membership.session_id) for placed in items]
+
+
+def test_the_messages_of_a_run_come_in_pages(library: Path) -> None:
+    """R-S24."""
+    write(library, run("whole", session_id=MAIN, origin="import"))
+    with open_store(library) as store:
+        seen: list[str] = []
+        cursor: str | None = None
+        for _ in range(3):
+            page = store.run_messages("whole", limit=2, cursor=cursor)
+            seen += [placed.message.id for placed in page.items]
+            cursor = page.next_cursor
+        assert (seen, cursor) == (["m1", "m2", "m3", "m4", "m5/odd"], None)
+        with pytest.raises(ValueError, match="cursor"):
+            store.run_messages("whole", cursor="nonsense")

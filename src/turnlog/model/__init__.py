@@ -12,7 +12,17 @@ from turnlog.model.events import (
     RunMetadataEvent,
     ToolResultEvent,
 )
-from turnlog.model.message import Fate, Membership, Message, MessageError, Origin, Provenance, Role, StopReason
+from turnlog.model.message import (
+    Fate,
+    Membership,
+    Message,
+    MessageError,
+    Origin,
+    Provenance,
+    Role,
+    StopReason,
+    part_ids,
+)
 from turnlog.model.parts import (
     Approval,
     Citation,
@@ -85,5 +95,6 @@ __all__ = [
     "Value",
     "advance",
     "can_advance",
+    "part_ids",
     "sum_usage",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain, count
 from typing import Any, Literal
 
 from turnlog.model.base import ProviderData, Value
@@ -77,6 +78,25 @@ class Message(Value, frozen=True, kw_only=True):
     error: MessageError | None = None
     provider: ProviderData | None = None
     metadata: dict[str, Any] = {}
+
+
+def part_ids(message: Message) -> list[str]:
+    """The id under which a store has each part, in their order: `<message id>.<name>`, as unique as the message's id.
+
+    A part with an id of its own has that as its name, with or without the message's id before it. Other parts are `p0`,
+    `p1`, … in their order, so that parts that a later record adds change none of these ids.
+    """
+    prefix = f"{message.id}."
+    unnamed = count()
+    wanted = [prefix + (part.id.removeprefix(prefix) if part.id else f"p{next(unnamed)}") for part in message.parts]
+    taken: set[str] = set()
+    found: dict[int, str] = {}
+    # Parts that have ids of their own keep them: a program may have called one of them `p0`.
+    for index in sorted(range(len(wanted)), key=lambda index: not message.parts[index].id):
+        others = (f"{wanted[index]}~{number}" for number in count(1))
+        found[index] = next(id for id in chain([wanted[index]], others) if id not in taken)
+        taken.add(found[index])
+    return [found[index] for index in range(len(wanted))]
 
 
 def command_line(message: Message) -> str | None:

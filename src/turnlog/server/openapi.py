@@ -24,7 +24,7 @@ from turnlog.store.usage_report import (
     UsageRow,
     UsageTotals,
 )
-from turnlog.store.values import StoreValue
+from turnlog.store.values import StoredPart, StoreValue
 
 _TEMPLATE = "#/components/schemas/{name}"
 
@@ -48,6 +48,7 @@ BODIES: tuple[type[Any], ...] = (
     responses.PromptResponse,
     responses.RecordsResponse,
     responses.ReplayPage,
+    responses.RunMessagePage,
     responses.RunPage,
     responses.RunResponse,
     responses.SearchResponse,
@@ -60,6 +61,7 @@ BODIES: tuple[type[Any], ...] = (
     responses.SignInLinkResponse,
     responses.SignInResponse,
     responses.StatusResponse,
+    StoredPart,
     requests.ToolCallBody,
     responses.ToolCallPage,
     responses.ToolsResponse,

@@ -34,6 +34,7 @@ from turnlog.store.usage_report import ModelSummary, ProjectSummary
 from turnlog.store.values import (
     Annotations,
     OutlineEntry,
+    PlacedMessage,
     Run,
     RunOrigin,
     SessionPreview,
@@ -355,6 +356,13 @@ class RunPage(ResponseBody, frozen=True, kw_only=True):
     items: list[RunResponse]
     next_cursor: str | None
     total: int
+
+
+class RunMessagePage(ResponseBody, frozen=True, kw_only=True):
+    """A piece of the messages of a run, in their order."""
+
+    items: list[PlacedMessage]
+    next_cursor: str | None
 
 
 class PermissionRequest(ResponseBody, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Where histories are kept: `open_store()`. SQLite is imported when a store is opened."""
+"""Where histories are kept: `open_store()`, `connect_sql()`. SQLite is imported when a store is opened."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from turnlog.paths import database_path
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
+    from turnlog.store.connection import Connection
 
 _SQLITE = "sqlite:///"
 
@@ -33,6 +34,20 @@ def open_store(store: str | Path | None = None, *, create: bool = False) -> Stor
     if store is not None and not create and not path.exists():
         raise StoreError(f"there is no store at {path}: open_store({str(path)!r}, create=True) makes one")
     return open_sqlite(path)
+
+
+def connect_sql(store: str | Path | None = None) -> Connection:
+    """A connection of the module `sqlite3` for SQL of one's own, which only reads; close it at the end.
+
+    It has the views of docs/reference/sql.md. `store` is that of `open_store`.
+
+    Raises:
+        SchemaTooNewError: A newer turnlog has written it.
+        StoreError: There is none, it is of an older turnlog (`open_store` brings it up), or it is not a store.
+    """
+    from turnlog.store.sqlite.sql import connect_for_sql
+
+    return connect_for_sql(_path(store))
 
 
 def _path(store: object) -> Path:

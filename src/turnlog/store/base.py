@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         SessionPreview,
         SourceInfo,
         StoredDiagnostic,
+        StoredPart,
         StoreStatus,
         ToolCall,
         ToolUsage,
@@ -353,6 +354,14 @@ class Store(Protocol):
         """
         ...
 
+    def part(self, part_id: str, *, session_id: str | None = None) -> StoredPart:
+        """One part by its id in the store (`turnlog.model.part_ids`): whole, and its results with the agent's own JSON.
+
+        A re-sync, a rebuild and further records leave the id as it is; forks share the part with its message.
+        `session_id` is that of `message`. Raises NotFoundError when there is no part of this id.
+        """
+        ...
+
     def memberships(self, message_id: str) -> list[Membership]:
         """The place of a message in each session that holds it, the billed session first."""
         ...
@@ -481,6 +490,16 @@ class Store(Protocol):
 
     def run(self, run_id: str) -> Run:
         """One run, by its id or a beginning that no other run's id has; NotFoundError for none and for several."""
+        ...
+
+    def run_messages(
+        self, run_id: str, *, limit: int = 50, cursor: str | None = None, resolve_blobs: bool = True
+    ) -> Page[PlacedMessage]:
+        """The messages that a run added to its session, in their order; none while its session is not stored.
+
+        They are those from the run's start to its end, or to the session's next run where nobody saw the end; of an
+        imported run all of the session. Messages of subagents are in sessions of their own. `run_id` is that of `run`.
+        """
         ...
 
     def newest_runs(self, session_ids: Iterable[str]) -> Mapping[str, Run]:

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDic
 
 import msgspec
 
-from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Ownership, Provenance, Relationship
+from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Ownership, Part, Provenance, Relationship
 from turnlog.model.usage import Usage
 from turnlog.store.base import RunStatus
 
@@ -99,6 +99,17 @@ class PlacedMessage(StoreValue, frozen=True):
     membership: Membership
     cost: Cost | None = None
     """Priced from its usage, also where another session is billed for it; None when the price is unknown."""
+
+
+class StoredPart(StoreValue, frozen=True):
+    """A part of a message, and its id in the store."""
+
+    id: str
+    """See `turnlog.model.part_ids`."""
+    message_id: str
+    sequence: int
+    """Its index in the message's parts."""
+    part: Part
 
 
 class MessagePlace(StoreValue, frozen=True):

@@ -432,6 +432,13 @@ export interface PermissionRequest {
   reason: string | null;
 }
 
+/** A message, its place in the session, and what it cost there. */
+export interface PlacedMessage {
+  message: Message;
+  membership: Membership;
+  cost: Cost | null;
+}
+
 /** A working directory that sessions belong to. */
 export interface Project {
   path: string;
@@ -591,6 +598,12 @@ export interface RewindShown {
   turn?: number;
   step?: number;
   fate?: Fate;
+}
+
+/** A piece of the messages of a run, in their order. */
+export interface RunMessagePage {
+  items: PlacedMessage[];
+  next_cursor: string | null;
 }
 
 /** Facts about the run that belong to no message: totals, durations, modes, titles, settings. */
@@ -878,6 +891,14 @@ export interface StoredDiagnostic {
   json_path: string | null;
   severity: string;
   reason: string;
+}
+
+/** A part of a message, and its id in the store. */
+export interface StoredPart {
+  id: string;
+  message_id: string;
+  sequence: number;
+  part: TextPart | ReasoningPart | ToolCallPart | FilePart | SourceUrlPart | SourceDocumentPart | DataPart | UnknownPart;
 }
 
 /** A file that the last pass could not read. */

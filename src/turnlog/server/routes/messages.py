@@ -41,6 +41,7 @@ from turnlog.server.routes.parameters import (
     WindowSize,
 )
 from turnlog.store.base import Store
+from turnlog.store.values import StoredPart
 
 
 class EventsQuery(QueryParameters):
@@ -176,6 +177,14 @@ def get_message(
     # The model's own encoder keeps what this version does not know.
     body = {"message": msgspec.Raw(encode(message)), "memberships": memberships}
     return write(request, body)
+
+
+@router.get("/parts/{part_id:path}", tags=["messages"], responses=responds_with(StoredPart))
+def get_part(request: Request, context: ContextOf, part_id: str, query: Annotated[PlacedQuery, Query()]) -> Response:
+    """A part, whole: with large contents and structured results."""
+    found = context.store.part(part_id, session_id=query.session)
+    # The model's own encoder keeps what this version does not know.
+    return write(request, {**msgspec.structs.asdict(found), "part": msgspec.Raw(encode(found.part))})
 
 
 @router.get("/sessions/{session_id}/ui-messages", tags=["sessions"], responses=responds_with(UIMessagePage))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
 from turnlog.errors import ConflictError
 from turnlog.model import Session
+from turnlog.model.codec import encode
 from turnlog.runs.states import session_states
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.items import prompt_command
 from turnlog.server.openapi import responds_with
 from turnlog.server.prompts import Prompts, PromptState, can_ask
-from turnlog.server.responses import PromptResponse, RunPage, RunResponse
+from turnlog.server.responses import PromptResponse, RunMessagePage, RunPage, RunResponse
 from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters
 from turnlog.server.routes.sessions import PromptAnswerBody, PromptBody, takes_json
 from turnlog.store.base import RunFilter, RunStatus
@@ -38,6 +40,13 @@ class RunQuery(QueryParameters):
         return RunFilter(**self.model_dump(exclude={"limit", "cursor"}))
 
 
+class PageQuery(QueryParameters):
+    """Which page."""
+
+    limit: ListPage = 50
+    cursor: str | None = None
+
+
 router = APIRouter(default_response_class=Response)
 
 
@@ -54,6 +63,21 @@ def list_runs(request: Request, context: ContextOf, query: Annotated[RunQuery, Q
 def get_run(request: Request, context: ContextOf, run_id: str) -> Response:
     """One run, by its id or a beginning that no other run's id has."""
     return write(request, RunResponse.of_run(context.store.run(run_id)))
+
+
+@router.get("/runs/{run_id}/messages", tags=["runs"], responses=responds_with(RunMessagePage))
+def list_run_messages(
+    request: Request, context: ContextOf, run_id: str, query: Annotated[PageQuery, Query()]
+) -> Response:
+    """The messages that a run added to its session, in their order; large contents are previews with a blob."""
+    with judging("cursor"):
+        page = context.store.run_messages(run_id, limit=query.limit, cursor=query.cursor, resolve_blobs=False)
+    items = [
+        # The model's own encoder keeps what this version does not know.
+        {"message": msgspec.Raw(encode(placed.message)), "membership": placed.membership, "cost": placed.cost}
+        for placed in page.items
+    ]
+    return write(request, {"items": items, "next_cursor": page.next_cursor})
 
 
 @router.get("/sessions/{session_id}/prompt", tags=["sessions"], responses=responds_with(PromptResponse))

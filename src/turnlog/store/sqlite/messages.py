@@ -12,17 +12,18 @@ import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results, result_positions
-from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult
+from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult, part_ids
 from turnlog.model.codec import encode
 from turnlog.store import bodies
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.external_content import BlobLoader, WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
-from turnlog.store.keys import FIND_MESSAGE, session_key
+from turnlog.store.keys import FIND_MESSAGE, find_key, session_key
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids, unpack_records
 from turnlog.store.rows import dollars
-from turnlog.store.sqlite.reading import Connections, Span, held, select_span
-from turnlog.store.values import MessagePlace, PlacedMessage, RawRecord
+from turnlog.store.sqlite.reading import Connections, Span, decode_cursor, encode_cursor, held, select_span
+from turnlog.store.sqlite.runs import OF_RUN, find_run
+from turnlog.store.values import MessagePlace, Page, PlacedMessage, RawRecord, StoredPart
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent
@@ -117,6 +118,38 @@ class MessageQueries(Connections):
             message = next(_place(connection, owner, [row], resolve_blobs=resolve_blobs)).message
             return _StructuredResults(connection, owner, ToolKind).fill(row, message) if structured else message
 
+    def part(self, part_id: str, *, session_id: str | None = None) -> StoredPart:
+        with self._snapshot() as connection:
+            for message_id in _messages_of_part(connection, part_id):
+                message = self.message(message_id, session_id=session_id, structured=True)
+                ids = part_ids(message)
+                if part_id in ids:
+                    sequence = ids.index(part_id)
+                    return StoredPart(part_id, message_id, sequence, message.parts[sequence])
+        raise NotFoundError(f"there is no part {part_id}")
+
+    def run_messages(
+        self, run_id: str, *, limit: int = 50, cursor: str | None = None, resolve_blobs: bool = True
+    ) -> Page[PlacedMessage]:
+        last = decode_cursor("run-messages", (int, int), cursor)
+        with self._snapshot() as connection:
+            run = find_run(connection, run_id)
+            key = None if run.session_id is None else find_key(connection, run.session_id)
+            if run.session_id is None or key is None:
+                return Page(())
+            condition, values = f"EXISTS (SELECT 1 FROM runs r WHERE r.id = ? AND {OF_RUN})", [run.id]
+            if last is not None:
+                condition, values = f"{condition} AND (s.position, s.message_key) > (?, ?)", [*values, *last]
+            select = _select_placed(held(connection, key))
+            found = select_span(connection, select, key, Span(limit=limit + 1), condition, values)
+            rows = [_PlacedRow.of(row) for row in found[:limit]]
+            placed = tuple(_place(connection, run.session_id, rows, resolve_blobs=resolve_blobs))
+            following = None
+            if len(found) > limit:
+                place = (rows[-1].position, _message_key(connection, run.session_id, rows[-1].message_id))
+                following = encode_cursor("run-messages", *place)
+            return Page(placed, following)
+
     def memberships(self, message_id: str) -> list[Membership]:
         with self._snapshot() as connection:
             return [
@@ -196,6 +229,24 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
         (session_id,),
     )
     return dict(rows.fetchall())
+
+
+def _messages_of_part(connection: sqlite3.Connection, part_id: str) -> list[str]:
+    """The messages that may have a part of this id, those with the longest ids first: both ids may have dots."""
+    dots = [index for index, letter in enumerate(part_id) if letter == "."]
+    rows = connection.execute(
+        "SELECT DISTINCT external_id FROM messages WHERE agent IN (SELECT DISTINCT agent FROM sessions)"
+        " AND external_id IN (SELECT value FROM json_each(?)) ORDER BY length(external_id) DESC",
+        (json.dumps([part_id[:dot] for dot in dots]),),
+    )
+    return [row[0] for row in rows]
+
+
+def _message_key(connection: sqlite3.Connection, session_id: str, message_id: str) -> int:
+    """The key of a message that a session holds."""
+    return connection.execute(
+        "SELECT key FROM messages WHERE agent = ? AND external_id = ?", (session_id.partition(":")[0], message_id)
+    ).fetchone()[0]
 
 
 def result_places(position: int, records: bytes | None) -> dict[str, int]:

@@ -25,6 +25,22 @@ _INSERT: Final = f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join('
 _UPDATE: Final = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "id")
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, key FROM runs"
 
+_ROUNDING: Final = 2
+"""Milliseconds between the end of a run and the time of its last message, both of which are rounded."""
+
+OF_RUN: Final = (
+    "(r.origin = 'import'"
+    " OR (m.created_at >= r.created_at"
+    f" AND (r.exit_code IS NULL OR r.ended_at IS NULL OR m.created_at <= r.ended_at + {_ROUNDING})"
+    # Of a run whose end nobody saw, what the session's next run added is not.
+    " AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.session_id = r.session_id AND n.created_at > r.created_at"
+    " AND n.created_at <= m.created_at))"
+    # What the run printed, where that was read instead of a log.
+    " OR (s.source_key IS NOT NULL AND s.source_key ="
+    " (SELECT f.key FROM sources f WHERE f.path = r.log_path AND f.kind = 'stream')))"
+)
+"""Whether a message `m` with the place `s` in the session of a run `r` is of that run."""
+
 _MOMENTS: Final = frozenset({"created_at", "started_at", "ended_at"})
 
 
@@ -59,7 +75,7 @@ class RunQueries(Connections):
 
     def run(self, run_id: str) -> Run:
         with self._snapshot() as connection:
-            return _find(connection, run_id)
+            return find_run(connection, run_id)
 
     def newest_runs(self, session_ids: Iterable[str]) -> dict[str, Run]:
         with self._snapshot() as connection:
@@ -110,14 +126,14 @@ class RunQueries(Connections):
 
     def forget_run(self, run_id: str) -> Run:
         with self._writing(forgetting=True) as connection:
-            run = _find(connection, run_id)
+            run = find_run(connection, run_id)
             if not run.is_finished:
                 raise ConflictError(f"run {run.id} has not ended")
             connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
         return run
 
 
-def _find(connection: sqlite3.Connection, run_id: str) -> Run:
+def find_run(connection: sqlite3.Connection, run_id: str) -> Run:
     """One run, by its id or the beginning of one; raise NotFoundError for none and for several."""
     rows = connection.execute(f"{_SELECT} WHERE id = ?", (run_id,)).fetchall()
     if not rows and run_id:
