@@ -12,14 +12,26 @@ TESTS = ("*.py", "*/*.py", "*/*/*.py")
 ROWS_OF = {"S": 43, "C": 22, "H": 18, "K": 30, "O": 27}
 
 
+REQUIREMENTS = ROOT / "docs" / "reference" / "requirements.md"
+
+
 def listed() -> list[str]:
-    text = (ROOT / "docs/reference/requirements.md").read_text()
-    return re.findall(r"^\| (R-[SCHKO]\d+) \|", text, re.MULTILINE)
+    return re.findall(r"^\| (R-[SCHKO]\d+) \| (?!`tests/)", REQUIREMENTS.read_text(), re.MULTILINE)
 
 
 def test_every_row_stands_once_and_none_is_missing() -> None:
     expected = {f"R-{letter}{number}": 1 for letter, rows in ROWS_OF.items() for number in range(1, rows + 1)}
     assert Counter(listed()) == expected
+
+
+def test_a_test_that_the_list_names_cites_its_row() -> None:
+    proofs = re.findall(r"^\| (R-[SC]\d+) \| (`tests/.*) \|$", REQUIREMENTS.read_text(), re.MULTILINE)
+    assert proofs
+    for row, tests in proofs:
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", tests):
+            docstring = re.search(rf'^def {name}\(.*?"""(.*?)"""', (ROOT / path).read_text(), re.MULTILINE | re.DOTALL)
+            assert docstring, name
+            assert row in docstring[1], (row, name)
 
 
 def test_every_row_is_cited_by_name_and_every_row_that_is_cited_is_listed() -> None:

@@ -12,8 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from support.server_history import LONG_TEXT, MAIN, PICTURE
-from turnlog.model import FilePart, part_ids
+from turnlog.model import FilePart
 from turnlog.model.codec import decode_message
+from turnlog.model.message import part_ids
 from turnlog.store import connect_sql, open_store
 
 SESSION = "/api/sessions/my-bot:1"

@@ -11,8 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from turnlog.errors import NotFoundError
-from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart, part_ids
+from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
 from turnlog.model.codec import to_json
+from turnlog.model.message import part_ids
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter

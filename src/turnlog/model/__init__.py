@@ -12,17 +12,7 @@ from turnlog.model.events import (
     RunMetadataEvent,
     ToolResultEvent,
 )
-from turnlog.model.message import (
-    Fate,
-    Membership,
-    Message,
-    MessageError,
-    Origin,
-    Provenance,
-    Role,
-    StopReason,
-    part_ids,
-)
+from turnlog.model.message import Fate, Membership, Message, MessageError, Origin, Provenance, Role, StopReason
 from turnlog.model.parts import (
     Approval,
     Citation,
@@ -95,6 +85,5 @@ __all__ = [
     "Value",
     "advance",
     "can_advance",
-    "part_ids",
     "sum_usage",
 ]

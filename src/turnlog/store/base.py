@@ -355,10 +355,11 @@ class Store(Protocol):
         ...
 
     def part(self, part_id: str, *, session_id: str | None = None) -> StoredPart:
-        """One part by its id in the store (`turnlog.model.part_ids`): whole, and its results with the agent's own JSON.
+        """One part, whole, by its id in the store; its results have the agent's own JSON.
 
-        A re-sync, a rebuild and further records leave the id as it is; forks share the part with its message.
-        `session_id` is that of `message`. Raises NotFoundError when there is no part of this id.
+        Ids are those of `turnlog.model.message.part_ids`. A re-sync, a rebuild and further records leave them as they
+        are; forks share a part with its message. `session_id` is that of `message`. Raises NotFoundError when there is
+        no part of this id.
         """
         ...
 

@@ -105,7 +105,7 @@ class StoredPart(StoreValue, frozen=True):
     """A part of a message, and its id in the store."""
 
     id: str
-    """See `turnlog.model.part_ids`."""
+    """See `turnlog.model.message.part_ids`."""
     message_id: str
     sequence: int
     """Its index in the message's parts."""

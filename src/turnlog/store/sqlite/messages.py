@@ -12,8 +12,9 @@ import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results, result_positions
-from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult, part_ids
+from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult
 from turnlog.model.codec import encode
+from turnlog.model.message import part_ids
 from turnlog.store import bodies
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.external_content import BlobLoader, WholeBodies

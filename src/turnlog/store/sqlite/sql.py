@@ -10,8 +10,9 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from turnlog.model import Message, part_ids
+from turnlog.model import Message
 from turnlog.model.codec import encode
+from turnlog.model.message import part_ids
 from turnlog.store import bodies
 from turnlog.store.connection import connect
 from turnlog.store.external_content import BlobLoader, WholeBodies
