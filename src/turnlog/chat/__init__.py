@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from turnlog.aisdk import encode
     from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolUIPart, UIMessage
     from turnlog.chat.endpoint import Chat, FinishedAnswer
-    from turnlog.chat.fastapi import chat_endpoint
+    from turnlog.chat.fastapi import chat_endpoint, ui_messages_endpoint
     from turnlog.chat.http import ChatApp
     from turnlog.chat.keepers import (
         ChatDirectory,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from turnlog.chat.streams import Streams
     from turnlog.chat.tail import Tail, open_tail
+    from turnlog.chat.ui_http import UIMessagesApp
     from turnlog.model import Message, Ownership, TextPart, ToolCallPart, ToolResult, Usage
     from turnlog.model.codec import to_json
     from turnlog.model.stream import (
@@ -140,6 +141,7 @@ __all__ = [
     "TransportOptions",
     "UIMessage",
     "UIMessageStore",
+    "UIMessagesApp",
     "UIPage",
     "Usage",
     "chat_endpoint",
@@ -153,6 +155,7 @@ __all__ = [
     "plan_answer",
     "session_id_of",
     "to_json",
+    "ui_messages_endpoint",
 ]
 
 _HOMES = {
@@ -168,7 +171,7 @@ _HOMES = {
         "Chat",
         "FinishedAnswer",
     ),
-    "turnlog.chat.fastapi": ("chat_endpoint",),
+    "turnlog.chat.fastapi": ("chat_endpoint", "ui_messages_endpoint"),
     "turnlog.chat.http": ("ChatApp",),
     "turnlog.chat.keepers": (
         "ChatDirectory",
@@ -225,6 +228,7 @@ _HOMES = {
         "Tail",
         "open_tail",
     ),
+    "turnlog.chat.ui_http": ("UIMessagesApp",),
     "turnlog.model": (
         "Message",
         "Ownership",

@@ -1,4 +1,7 @@
-"""The endpoint as FastAPI's routes, which only this module imports; a Starlette application mounts `http.ChatApp`."""
+"""The endpoints as FastAPI's routes, which only this module imports.
+
+A Starlette application mounts `http.ChatApp` and `ui_http.UIMessagesApp`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.chat.endpoint import Chat
 from turnlog.chat.http import MAX_BYTES, Caller, ChatHttp, HttpResponse, split_chat_id
+from turnlog.chat.loading import UIMessageStore
+from turnlog.chat.ui_http import UIMessagesHttp
 from turnlog.model import Ownership
 
 RequestKey: TypeAlias = Callable[[Request, str], Awaitable[str]]
@@ -113,6 +118,32 @@ def chat_endpoint(
     async def delete_chat(request: Request, chat_id: str) -> Response:
         """Remove a chat for good."""
         return _response(await http.delete(await find(request, chat_id), await caller(request)))
+
+    return router
+
+
+def ui_messages_endpoint(
+    sessions: UIMessageStore, path: str = "/api/sessions", *, owner: RequestOwner | None = None
+) -> APIRouter:
+    """The route of stored sessions as UI messages, for `app.include_router`; see `turnlog.chat.ui_http`.
+
+    Args:
+        sessions: The store, with the options of every page.
+        path: What comes before the id of a session.
+        owner: Says who sends a request; sessions of others are 404. Without it, everybody who reaches the server reads
+            every session.
+
+    Raises:
+        TypeError: `sessions` is none.
+    """
+    http = UIMessagesHttp(sessions)
+    router = APIRouter(tags=["chat"])
+
+    @router.get(path + "/{session_id}/ui-messages")
+    async def read_ui_messages(request: Request, session_id: str) -> Response:
+        """A page of a session (`offset`, `limit`, `cursor`), or all of it (`all=true`)."""
+        query: bytes = request.scope["query_string"]
+        return _response(await http.messages(session_id, query, None if owner is None else await owner(request)))
 
     return router
 

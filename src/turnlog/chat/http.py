@@ -86,7 +86,7 @@ class Caller(NamedTuple):
 
 NOBODY: Final = Caller()
 
-_LARGEST_PAGE: Final = 200
+LARGEST_PAGE: Final = 200
 
 _LONGEST_TITLE: Final = 1000
 
@@ -121,7 +121,7 @@ class ChatHttp:
             _check_type(content_type)
             request = parse_chat_request(await self._read(body), version=self._version)
         except Exception as error:
-            return _failure(error)
+            return failure(error)
         if key is not None:
             request = replace(request, chat_id=await key(request.chat_id))
         try:
@@ -130,7 +130,7 @@ class ChatHttp:
             )
             return _streaming(stream)
         except Exception as error:
-            return _failure(error)
+            return failure(error)
 
     async def resume(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
         """The running stream; 204 for somebody else's chat too."""
@@ -145,15 +145,15 @@ class ChatHttp:
         try:
             return HttpResponse(200 if await self._chat.stop(chat_id, owner=caller.owner) else 204, {})
         except Exception as error:
-            return _failure(error)
+            return failure(error)
 
     async def messages(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
         """The messages of the chat; none for an unknown one."""
         try:
             messages = await self._chat.messages(chat_id, version=self._version, owner=caller.owner)
         except Exception as error:
-            return _failure(error)
-        return _json(b"[%b]" % b",".join([encode(message) for message in messages]))
+            return failure(error)
+        return json_response(b"[%b]" % b",".join([encode(message) for message in messages]))
 
     async def chats(self, query: bytes, caller: Caller = NOBODY, *, is_mapped: bool = False) -> HttpResponse:
         """The caller's chats, page by page (`limit`, 50 and at most 200, and `cursor`).
@@ -167,20 +167,18 @@ class ChatHttp:
             if is_mapped and caller.owner is None:
                 raise _NoListError("whose chats these are is not known: the server needs owner=")
             given = dict(parse_qsl(query.decode("latin-1")))
-            limit = given.get("limit", "50")
-            if not (limit.isascii() and limit.isdecimal() and int(limit[:9]) > 0):
-                raise ShapeError("expected a number from 1 on", json_path="limit")
+            limit = number_in(given, "limit", 50, least=1)
             try:
                 page = await self._chat.chats(
-                    owner=caller.owner, limit=min(int(limit[:9]), _LARGEST_PAGE), cursor=given.get("cursor")
+                    owner=caller.owner, limit=min(limit, LARGEST_PAGE), cursor=given.get("cursor")
                 )
             except ValueError as error:
                 raise ShapeError(str(error), json_path="cursor") from error
-            return _json(encode(page))
+            return json_response(encode(page))
         except TypeError as error:
-            return _failure(_NoListError(str(error)))
+            return failure(_NoListError(str(error)))
         except Exception as error:
-            return _failure(error)
+            return failure(error)
 
     async def rename(
         self, chat_id: str, body: AsyncIterable[bytes], content_type: str, caller: Caller = NOBODY
@@ -189,20 +187,20 @@ class ChatHttp:
         try:
             _check_type(content_type)
             title = _parse_title(await self._read(body))
-            return _json(encode(await self._chat.rename(chat_id, title, owner=caller.owner)))
+            return json_response(encode(await self._chat.rename(chat_id, title, owner=caller.owner)))
         except TypeError as error:
-            return _failure(_NoListError(str(error)))
+            return failure(_NoListError(str(error)))
         except Exception as error:
-            return _failure(error)
+            return failure(error)
 
     async def delete(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
         """Remove a chat for good."""
         try:
             await self._chat.delete(chat_id, owner=caller.owner)
         except TypeError as error:
-            return _failure(_NoListError(str(error)))
+            return failure(_NoListError(str(error)))
         except Exception as error:
-            return _failure(error)
+            return failure(error)
         return HttpResponse(204, {})
 
     async def _read(self, body: AsyncIterable[bytes]) -> bytes:
@@ -221,11 +219,20 @@ def _check_type(content_type: str) -> None:
         raise WrongTypeError("a request is application/json")
 
 
+def number_in(query: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:
+    """A number of a query string. Raises ShapeError."""
+    given = query.get(name, str(default))
+    if not (given.isascii() and given.isdecimal() and int(given[:9]) >= least):
+        raise ShapeError(f"expected a number from {least} on", json_path=name)
+    return int(given[:9])
+
+
 def _streaming(stream: AsyncGenerator[bytes, None]) -> HttpResponse:
     return HttpResponse(200, HEADERS, stream=stream)
 
 
-def _json(body: bytes) -> HttpResponse:
+def json_response(body: bytes) -> HttpResponse:
+    """A response with this JSON, which nobody keeps."""
     return HttpResponse(200, {"content-type": "application/json", "cache-control": "no-store"}, body)
 
 
@@ -242,7 +249,8 @@ def _parse_title(body: bytes) -> str | None:
     return title
 
 
-def _failure(error: Exception) -> HttpResponse:
+def failure(error: Exception) -> HttpResponse:
+    """The response to a request that failed; what nobody but the server should know is logged."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
         logger.error("a chat's request failed", exc_info=error)
@@ -287,15 +295,9 @@ class ChatApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or the server's lifespan events."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await answer_lifespan(receive, send, self._chat.close)
         elif scope["type"] == "http":
             await send_response(await self._answer(scope, receive), receive, send)
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while (await receive())["type"] != "lifespan.shutdown":
-            await send({"type": "lifespan.startup.complete"})
-        await self._chat.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive) -> HttpResponse:
         # If the application is mounted, `path` is the whole path and `root_path` the part above the mount.
@@ -354,6 +356,15 @@ def split_chat_id(rest: str, scope: Scope) -> tuple[str, str]:
         raw is None or raw.rpartition(b"?")[0].endswith(f"/{name}".encode()) or raw.endswith(f"/{name}".encode())
     )
     return (chat_id, name) if chat_id and name in ("stream", "stop") and is_segment else (rest, "")
+
+
+async def answer_lifespan(receive: Receive, send: Send, close: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Answer the events of a server that starts and ends; `close` is called at the end."""
+    while (await receive())["type"] != "lifespan.shutdown":
+        await send({"type": "lifespan.startup.complete"})
+    if close is not None:
+        await close()
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _body(receive: Receive) -> AsyncGenerator[bytes, None]:

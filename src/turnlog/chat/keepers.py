@@ -221,7 +221,7 @@ def _name_of(chat_id: str) -> str:
 _OWNER_NAMES: Final = ("user", "team", "task", "machine")
 
 
-def _is_of(session: Session, owner: Ownership) -> bool:
+def is_of(session: Session, owner: Ownership) -> bool:
     """Whether the session has every name that the owner has."""
     names = ((getattr(owner, name), getattr(session.ownership, name)) for name in _OWNER_NAMES)
     return all(name is None or name == known for name, known in names)
@@ -297,7 +297,7 @@ class _StoredChats:
 
     def check(self, chat_id: str, owner: Ownership) -> None:
         session = self._find(chat_id)
-        if session is not None and not _is_of(session, owner):
+        if session is not None and not is_of(session, owner):
             raise NotFoundError(f"there is no chat {chat_id}")
 
     def list(self, owner: Ownership, limit: int, cursor: str | None, title: str | None) -> ChatPage:
@@ -319,7 +319,7 @@ class _StoredChats:
 
     def _owned(self, chat_id: str, owner: Ownership) -> Session:
         session = self._find(chat_id)
-        if session is None or not _is_of(session, owner):
+        if session is None or not is_of(session, owner):
             raise NotFoundError(f"there is no chat {chat_id}")
         return session
 

@@ -20,7 +20,7 @@ from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Loss
 from turnlog.aisdk.view import MessageGrouping, UIMessageOptions, View
 from turnlog.errors import NotFoundError
-from turnlog.model import Fate, ToolResultEvent
+from turnlog.model import Fate, Session, ToolResultEvent
 from turnlog.store.base import Store
 from turnlog.store.values import MessagePlace
 
@@ -152,7 +152,10 @@ def load_ui_json(
 
 
 class UIMessageStore:
-    """A store whose sessions are loaded as UI messages with fixed options (R-H16)."""
+    """A store whose sessions are loaded as UI messages with fixed options (R-H16).
+
+    `turnlog.chat.fastapi.ui_messages_endpoint` and `turnlog.chat.ui_http.UIMessagesApp` serve it.
+    """
 
     def __init__(self, store: Store, **options: Unpack[UIMessageOptions]) -> None:
         """Wrap a store."""
@@ -166,6 +169,14 @@ class UIMessageStore:
     def load_all(self, session_id: str) -> list[UIMessage]:
         """All of a session; see `load_all_ui_messages`."""
         return load_all_ui_messages(self._store, session_id, **self._options)
+
+    def load_json(self, session_id: str, offset: int = 0, limit: int = 50, *, cursor: str | None = None) -> UIJsonPage:
+        """A page as JSON, without decoding any message; see `load_ui_json`."""
+        return load_ui_json(self._store, session_id, offset, limit, cursor=cursor, **self._options)
+
+    def session(self, session_id: str) -> Session:
+        """What is known of a session. Raises NotFoundError."""
+        return self._store.session(session_id)
 
 
 # -- which messages make one UI message

@@ -1,0 +1,109 @@
+"""Stored sessions as UI messages over HTTP, for an application of one's own (R-H16).
+
+| request | answer |
+|---|---|
+| `GET {path}/{session id}/ui-messages` | a page: `{"messages": […], "has_more": …, "next_cursor": …, "losses": […]}` |
+| the same with `?all=true` | the whole session in the same form |
+
+`offset` and `limit` (50, at most 200) count UI messages; `cursor` is the `next_cursor` of the page before. FastAPI's
+routes are in `turnlog.chat.fastapi`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+from urllib.parse import parse_qsl
+
+from turnlog.aisdk.streaming import Receive, Scope, Send
+from turnlog.chat.http import (
+    LARGEST_PAGE,
+    HttpResponse,
+    ScopeOwner,
+    answer_lifespan,
+    failure,
+    json_response,
+    number_in,
+    send_response,
+)
+from turnlog.chat.keepers import is_of
+from turnlog.chat.loading import EVERYTHING, UIMessageStore
+from turnlog.errors import NotFoundError, ShapeError
+from turnlog.model import Ownership
+
+_NAME = "/ui-messages"
+
+
+class UIMessagesHttp:
+    """Answers requests for the UI messages of sessions."""
+
+    def __init__(self, sessions: UIMessageStore) -> None:
+        """Serve sessions with the options of `sessions`. Raises TypeError for anything else."""
+        if not isinstance(cast("object", sessions), UIMessageStore):
+            raise TypeError(f"expected a UIMessageStore, not {type(sessions).__name__}: UIMessageStore(open_store())")
+        self._sessions = sessions
+
+    async def messages(self, session_id: str, query: bytes, owner: Ownership | None = None) -> HttpResponse:
+        """A page of a session, or all of it; 404 also for a session that is somebody else's.
+
+        Args:
+            session_id: The session's id, `<agent>:<external id>`.
+            query: The query string.
+            owner: Who asks; None is anybody.
+        """
+        try:
+            # The store reads from the disk: the event loop must not wait for it.
+            return json_response(await asyncio.to_thread(self._load, session_id, query, owner))
+        except Exception as error:
+            return failure(error)
+
+    def _load(self, session_id: str, query: bytes, owner: Ownership | None) -> bytes:
+        if owner is not None and not is_of(self._sessions.session(session_id), owner):
+            raise NotFoundError(f"there is no session {session_id}")
+        given = dict(parse_qsl(query.decode("latin-1")))
+        if given.get("all", "false") == "true":
+            return self._sessions.load_json(session_id, limit=EVERYTHING).to_json()
+        limit = min(number_in(given, "limit", 50), LARGEST_PAGE)
+        try:
+            page = self._sessions.load_json(
+                session_id, number_in(given, "offset", 0), limit, cursor=given.get("cursor")
+            )
+        except ValueError as error:
+            raise ShapeError(str(error), json_path="cursor") from error
+        return page.to_json()
+
+
+class UIMessagesApp:
+    """The same as an ASGI application, on its own or mounted in any framework."""
+
+    def __init__(
+        self, sessions: UIMessageStore, path: str = "/api/sessions", *, owner: ScopeOwner | None = None
+    ) -> None:
+        """Serve sessions.
+
+        Args:
+            sessions: The store, with the options of every page.
+            path: What comes before the id of a session.
+            owner: Says who asks. Without it, everybody who reaches the server reads every session.
+        """
+        self._http = UIMessagesHttp(sessions)
+        self._path = path.rstrip("/") + "/"
+        self._owner = owner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or the server's lifespan events."""
+        if scope["type"] == "lifespan":
+            await answer_lifespan(receive, send)
+        elif scope["type"] == "http":
+            await send_response(await self._answer(scope), receive, send)
+
+    async def _answer(self, scope: Scope) -> HttpResponse:
+        # If the application is mounted, `path` is the whole path and `root_path` the part above the mount.
+        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        session_id = path.removeprefix(self._path).removesuffix(_NAME)
+        if f"{self._path}{session_id}{_NAME}" != path or not session_id:
+            return HttpResponse(404, {})
+        if scope["method"] != "GET":
+            return HttpResponse(405, {"allow": "GET"})
+        owner = None if self._owner is None else await self._owner(scope)
+        return await self._http.messages(session_id, scope["query_string"], owner)

@@ -1,0 +1,104 @@
+"""Stored sessions as UI messages over HTTP, in an application of one's own (R-H13, R-H14, R-H16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from turnlog.aisdk.streaming import Scope
+from turnlog.chat import UIMessagesApp, UIMessageStore, ui_messages_endpoint
+from turnlog.model import Message, Ownership, ReasoningPart, TextPart
+from turnlog.store import open_store
+from turnlog.store.base import Store
+
+Serve = Callable[[UIMessageStore], ASGIApp]
+
+
+async def _scope_owner(scope: Scope) -> Ownership:
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    return Ownership(user=headers.get(b"user", b"nobody").decode())
+
+
+def plain(sessions: UIMessageStore) -> ASGIApp:
+    return UIMessagesApp(sessions, owner=_scope_owner)
+
+
+def mounted(sessions: UIMessageStore) -> ASGIApp:
+    return Starlette(routes=[Mount("/api", UIMessagesApp(sessions, "/sessions", owner=_scope_owner))])
+
+
+def fastapi(sessions: UIMessageStore) -> ASGIApp:
+    async def owner(request: Request) -> Ownership:
+        if request.headers.get("user") == "banned":
+            raise HTTPException(401)
+        return Ownership(user=request.headers.get("user", "nobody"))
+
+    app = FastAPI()
+    app.include_router(ui_messages_endpoint(sessions, owner=owner))
+    return app
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "turnlog.db", create=True) as found:
+        found.save_session("turnlog:talk", ownership=Ownership(user="ann"))
+        for number in range(3):
+            asked = Message(id=f"u{number}", role="user", parts=(TextPart(text=f"Question {number}"),))
+            parts = (ReasoningPart(text="Hm"), TextPart(text=f"Answer {number}"))
+            found.save_messages("turnlog:talk", [asked, Message(id=f"a{number}", role="assistant", parts=parts)])
+        yield found
+
+
+@pytest.fixture(params=[plain, mounted, fastapi])
+def client(request: pytest.FixtureRequest, store: Store) -> Iterator[TestClient]:
+    serve: Serve = request.param
+    sessions = UIMessageStore(store, version=6, include_reasoning=False)
+    with TestClient(serve(sessions), headers={"user": "ann"}) as found:
+        yield found
+
+
+PATH = "/api/sessions/turnlog:talk/ui-messages"
+
+
+def test_a_session_is_read_page_by_page_or_at_once(client: TestClient) -> None:
+    first = client.get(PATH, params={"limit": 4}).json()
+    assert [message["id"] for message in first["messages"]] == ["u0", "a0", "u1", "a1"]
+    assert [part["type"] for part in first["messages"][1]["parts"]] == ["step-start", "text"]
+    assert first["has_more"] is True
+    rest = client.get(PATH, params={"cursor": first["next_cursor"]}).json()
+    assert (rest["has_more"], rest["next_cursor"]) == (False, None)
+    assert client.get(PATH, params={"offset": 4}).json()["messages"] == rest["messages"]
+    whole = client.get(PATH, params={"all": "true", "limit": 1}).json()
+    assert whole["messages"] == first["messages"] + rest["messages"]
+    assert whole["has_more"] is False
+
+
+def test_sessions_of_others_are_as_if_they_did_not_exist(client: TestClient) -> None:
+    unknown = client.get(PATH.replace("talk", "none"))
+    others = client.get(PATH, headers={"user": "bob"})
+    assert (unknown.status_code, others.status_code) == (404, 404)
+    assert unknown.text.replace("none", "talk") == others.text
+
+
+def test_requests_that_cannot_be_answered(client: TestClient) -> None:
+    for query in ("limit=x", "offset=-1", "cursor=x", "cursor=1.2.m&offset=1"):
+        assert client.get(f"{PATH}?{query}").status_code == 400, query
+    assert client.post(PATH).status_code == 405
+    assert client.get("/api/sessions/turnlog:talk").status_code == 404
+
+
+def test_a_user_may_be_refused(store: Store) -> None:
+    with TestClient(fastapi(UIMessageStore(store))) as client:
+        assert client.get(PATH, headers={"user": "banned"}).status_code == 401
+
+
+def test_a_store_is_wrapped_first(store: Store) -> None:
+    with pytest.raises(TypeError, match="expected a UIMessageStore, not SqliteStore"):
+        ui_messages_endpoint(store)  # type: ignore[arg-type]
