@@ -1,11 +1,67 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written as a whole or not at all, and paths where something else than a file may be.
+
+A pipe keeps who opens it waiting, a device may never end, and a symbolic link leads elsewhere. Each is found before
+anything is opened or made.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def refuse_other_than_file(path: Path, *, follow: bool = False) -> None:
+    """Raise OSError, which says what is there, unless it is a file or nothing; with `follow` at the end of links."""
+    with contextlib.suppress(FileNotFoundError):
+        _refuse(path, (path.stat() if follow else path.lstat()).st_mode)
+
+
+def _refuse(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        what = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(errno.EINVAL, f"{what} is there, and no file", os.fspath(path))
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The bytes of a file, also through links. Raises OSError for what is no file, and for more bytes than `limit`."""
+    refuse_other_than_file(path, follow=True)
+    # It may have become something else by now: that must not keep us waiting.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        _refuse(path, os.fstat(descriptor).st_mode)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"has more than {limit} bytes", os.fspath(path))
+    return data
+
+
+def make_folders(folder: Path, top: Path) -> None:
+    """Make a folder below `top`, and what is missing above it, for the user alone.
+
+    Raises OSError for a symbolic link between them, before anything is made, and for what is no folder.
+    """
+    between = [each for each in (folder, *folder.parents) if each != top and each.is_relative_to(top)]
+    for each in between:
+        if each.is_symlink():
+            raise OSError(errno.ELOOP, "a symbolic link is there, which could lead elsewhere", os.fspath(each))
+    for each in reversed([folder, *folder.parents]):
+        if not each.exists():
+            each.mkdir(0o700, exist_ok=True)
+        if not each.is_dir():
+            raise OSError(errno.ENOTDIR, "is no folder", os.fspath(each))
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:

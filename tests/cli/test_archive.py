@@ -1,9 +1,12 @@
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from support.cli_runner import Command, on_terminal
+from support.places import OTHER_KINDS, Kind
 from support.plain_agent import PlainAgent
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from turnlog.sync import rebuild
@@ -33,6 +36,35 @@ def test_restoring_never_overwrites_what_differs(run: Command, tmp_path: Path) -
     assert result.exit_code == 4
     assert str(tmp_path / LOG) in result.stderr
     assert (tmp_path / LOG).read_text() == "mine"
+
+
+def test_only_the_user_can_read_what_is_restored(run: Command, tmp_path: Path) -> None:
+    """C8: as the store that it comes from."""
+    top = tmp_path / "new" / "back"
+    assert run("restore", "3f2a", "--to", str(top)).exit_code == 0
+    modes = {stat.S_IMODE(each.stat().st_mode) for each in top.rglob("*") if each.is_file()}
+    assert modes == {0o600}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (top.parent, top)} == {0o700}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("kind", "reason"), OTHER_KINDS.items())
+def test_what_is_no_file_is_in_the_way(run: Command, tmp_path: Path, kind: Kind, reason: str) -> None:
+    """C8: it is neither waited for nor written through."""
+    top = tmp_path / "back"
+    top.mkdir()
+    with kind(top / LOG):
+        result = run("restore", "3f2a", "--to", str(top))
+        assert (result.exit_code, result.stderr) == (4, f"turnlog: {top / LOG}: {reason} is there, and no file\n")
+        assert list(top.iterdir()) == [top / LOG]
+        assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_is_no_folder(run: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "back")
+    result = run("restore", "3f2a", "--to", str(tmp_path / "back"))
+    assert (result.exit_code, result.stderr) == (1, f"turnlog: {tmp_path / 'back'}: is no folder\n")
 
 
 def test_forgetting_says_first_what_would_go(run: Command) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from support.cli_runner import Command
+from support.places import OTHER_KINDS, Kind
 from support.plain_agent import Log
 from support.plain_history import SESSION, SUBAGENT, prompt
 from support.plain_store import at, read_home
@@ -143,7 +145,30 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     assert (result.exit_code, result.stderr) == (1, f"turnlog: {output}: No space left on device\n")
     assert output.read_text() == "the one of yesterday"
     assert list(output.parent.iterdir()) == [output]
-    assert run("export", SESSION, "--as", "json", "-o", "/dev/null").exit_code == 0
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("kind", "reason"), OTHER_KINDS.items())
+def test_what_is_no_file_is_not_written_to(run: Command, tmp_path: Path, kind: Kind, reason: str) -> None:
+    """C8: nor waited for."""
+    output = tmp_path / "out" / "there"
+    output.parent.mkdir()
+    with kind(output):
+        result = run("export", SESSION, "--as", "json", "-o", str(output))
+        assert (result.exit_code, result.stderr) == (1, f"turnlog: {output}: {reason} is there, and no file\n")
+        assert list(output.parent.iterdir()) == [output]
+        assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.usefixtures("store")
+def test_only_the_user_can_read_what_is_exported(run: Command, tmp_path: Path) -> None:
+    """C8: as the store that it comes from, also where others could read what was there."""
+    output = tmp_path / "out.json"
+    for _ in range(2):
+        assert run("export", SESSION, "--as", "json", "-o", str(output)).exit_code == 0
+        assert stat.S_IMODE(output.stat().st_mode) == 0o600
+        output.chmod(0o644)
 
 
 def test_outputs_in_files_of_their_own_are_there_too(run: Command, leaky: str) -> None:

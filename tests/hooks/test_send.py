@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from support.places import OTHER_KINDS, Kind
 from turnlog.errors import NotFoundError
 from turnlog.hooks import send
 from turnlog.hooks.server_socket import ServerSocket, connect
@@ -173,6 +174,16 @@ def test_a_folder_that_cannot_be_written_breaks_nothing(tmp_path: Path) -> None:
     (tmp_path / "hooks").write_text("a file is in the way")
     run(tmp_path)
     run(tmp_path, agent="nobody")
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_a_spool_that_is_no_file_keeps_nobody(tmp_path: Path, kind: Kind) -> None:
+    """C8: a pipe that nobody reads would keep the agent waiting, and a link lead elsewhere."""
+    spool = tmp_path / "data" / "hooks" / "claude-code" / "s1.jsonl"
+    spool.parent.mkdir(parents=True)
+    with kind(spool):
+        assert run(tmp_path / "data") < 5
+    assert not (spool.parent.parent / "outside").exists()
 
 
 def test_an_agent_that_never_ends_its_input_is_not_kept(tmp_path: Path) -> None:

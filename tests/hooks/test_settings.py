@@ -6,6 +6,8 @@ import json
 import os
 import stat
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.places import OTHER_KINDS, Kind
 from support.profiles import examples
 from support.settings_texts import texts
 from turnlog.agents import agents_with_hooks
@@ -321,6 +324,47 @@ def test_the_mode_stays_and_a_link_is_followed(home: Path, data: Path, tmp_path:
     assert [path.name for path in real.parent.iterdir()] == ["settings.json"]
     remove("claude", data)
     assert real.read_text() == '{"a": 1}\n'
+
+
+@contextmanager
+def device(path: Path) -> Generator[None]:
+    """At the end of a link, which is followed."""
+    path.symlink_to("/dev/zero")
+    yield
+
+
+@contextmanager
+def folder(path: Path) -> Generator[None]:
+    path.mkdir()
+    yield
+
+
+KINDS = {
+    **{kind: reason for kind, reason in OTHER_KINDS.items() if reason != "a symbolic link"},
+    device: "a device",
+    folder: "a folder",
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["settings", "journal"])
+@pytest.mark.parametrize(("kind", "reason"), KINDS.items())
+def test_what_is_no_file_is_refused_at_once(home: Path, data: Path, name: str, kind: Kind, reason: str) -> None:
+    """C8: a pipe would keep the command waiting, and a device never end; nothing is made."""
+    path = place(home, "claude") if name == "settings" else data / "hooks-installed.json"
+    path.parent.mkdir()
+    with kind(path):
+        for plan in (plan_install, plan_remove):
+            with pytest.raises(SourceError, match=f"{reason} is there, and no file"):
+                plan(HOOKED["claude"], data)
+        assert list(path.parent.iterdir()) == [path]
+
+
+def test_settings_are_bounded(home: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnlog.hooks.settings._MOST_BYTES", 10)
+    place(home, "claude", "{         }")
+    with pytest.raises(SourceError, match="more than 10 bytes"):
+        plan_install(HOOKED["claude"], data)
 
 
 def test_a_file_that_changed_after_it_was_shown_is_left(home: Path, data: Path) -> None:

@@ -30,7 +30,9 @@ from turnlog.plain_text import one_line
 @click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
 @click.option("--model", help="The model of the request; by default the last one that answered.")
 @click.option("--strict", is_flag=True, help="Fail if the format would lose something.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, for you alone."
+)
 @fresh_store_option
 def export(
     session_id: str,
@@ -45,6 +47,10 @@ def export(
 
     SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked.
     """
+    from turnlog.atomic_files import refuse_other_than_file
+
+    if output is not None:
+        refuse_other_than_file(output)
     with open_fresh(store_path) as store, _without_collecting():
         session = find_session(store, session_id)
         exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
@@ -56,14 +62,11 @@ def export(
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. A pipe or a device cannot be replaced, so it is written directly."""
+    """Write a file whole or not at all, for the user alone, as the store that it comes from."""
     from turnlog.atomic_files import write_atomically
 
     try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-        else:
-            write_atomically(path.resolve(), data)
+        write_atomically(path, data, mode=0o600)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 

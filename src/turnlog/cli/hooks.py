@@ -178,7 +178,7 @@ def _carry_out(outcome: _Outcome, folder: Path) -> _Outcome:
         return outcome
     try:
         carry_out(outcome.plan, folder)
-    except (TurnlogError, OSError) as error:
+    except TurnlogError as error:
         return outcome._replace(problem=str(error))
     return outcome._replace(is_done=True)
 

@@ -61,9 +61,14 @@ def serve(
     from turnlog.runs.lifecycle import close_abandoned_runs
     from turnlog.server import serve as run
     from turnlog.server.sample import ensure_sample, is_sample_due
+    from turnlog.store.connection import can_be_written
 
     given = _token(token, token_file, no_token=no_token)
-    close_abandoned_runs(store_path)
+    read_only = not can_be_written(store_path)
+    if read_only:
+        click.echo("turnlog: the store cannot be written: it is shown as it is, and no logs are read", err=True)
+    else:
+        close_abandoned_runs(store_path)
     # With --store the user gets that store, even if it is empty.
     is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
     sample = is_own and is_sample_due(store_path)
@@ -84,6 +89,7 @@ def serve(
         sync=sync and not sample,
         sample=sample,
         prompts=prompts and not sample,
+        read_only=read_only,
         open_browser=browser,
         announce=lambda link: _announce(link, is_signing_in=not no_token),
     )

@@ -33,6 +33,9 @@ LIMIT = 32 << 20
 SECONDS_FOR_INPUT = 3
 SECONDS_FOR_SERVER = 0.3
 
+_ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A link is not followed, and a pipe that nobody reads keeps nobody waiting."""
+
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _LONGEST_NAME = 151
 
@@ -79,7 +82,7 @@ def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
     place = os.path.join(folder, SPOOLS, agent)
     os.makedirs(place, mode=0o700, exist_ok=True)
     path = os.path.join(place, name + ".jsonl")
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _ONLY_FILES, 0o600)
     try:
         # One write, so that events of parallel calls do not mix.
         os.write(descriptor, b'{"at":%.3f,"event":%b}\n' % (at, payload))

@@ -28,7 +28,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Agent, HookSettings
-from turnlog.atomic_files import write_atomically
+from turnlog.atomic_files import read_file, write_atomically
 from turnlog.errors import ConflictError, FormatError, SourceError
 from turnlog.hooks import send
 from turnlog.hooks.jsonc import (
@@ -49,6 +49,9 @@ from turnlog.hooks.jsonc import (
 
 _SECONDS = 10
 """Seconds after which a program that prints its version is stopped."""
+
+_MOST_BYTES = 16 << 20
+"""Of settings; the largest that are known have some thousand."""
 
 _VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)\b")
 
@@ -130,24 +133,45 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Sett
 
 
 def carry_out(plan: SettingsPlan, folder: Path) -> None:
-    """Carry out a plan: the file changes as a whole or not at all.
+    """Carry out a plan: the file changes as a whole or not at all, and only once it is written down how to undo that.
 
-    Raises ConflictError if the file has changed since it was planned, OSError if it cannot be written.
+    Raises ConflictError if the file has changed since it was planned, SourceError if a file cannot be written.
     """
     if _read(plan.path) != plan.before:
         raise ConflictError(f"{plan.path} has changed meanwhile: look at it again")
     journal = Journal(folder)
     known = journal.get(plan.path)
     made = known.folders if known is not None else []
+    if plan.entry is not None:
+        plan.entry.folders = made + missing_folders(plan.path.parent)
+    with _as_source_error(journal.path):
+        journal.put(plan.path, plan.entry)
+    try:
+        with _as_source_error(plan.path):
+            _change(plan)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            journal.put(plan.path, known)
+        raise
+    if plan.after is None:
+        remove_folders(made)
+
+
+def _change(plan: SettingsPlan) -> None:
     if plan.after is None:
         plan.path.unlink(missing_ok=True)
-        remove_folders(made)
     else:
-        made = made + make_folders(plan.path.parent)
+        plan.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(plan.path, plan.after)
-    if plan.entry is not None:
-        plan.entry.folders = made
-    journal.put(plan.path, plan.entry)
+
+
+@contextmanager
+def _as_source_error(path: Path) -> Generator[None]:
+    """Say with the path why it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise SourceError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
 def hook_command(agent: str, folder: Path) -> str:
@@ -164,7 +188,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         """The journal next to the store in `folder`, which need not exist."""
-        self._path = folder / JOURNAL
+        self.path = folder / JOURNAL
 
     def get(self, path: Path) -> JournalEntry | None:
         """What was done to a file; None if that is unknown."""
@@ -179,18 +203,20 @@ class Journal:
         if entry is not None:
             entries[os.fspath(path)] = entry
         if not entries:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
             return
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self._path, msgspec.json.encode(entries), mode=0o600)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self.path, msgspec.json.encode(entries), mode=0o600)
 
     def _load(self) -> dict[str, JournalEntry]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, JournalEntry])
+            return msgspec.json.decode(read_file(self.path, _MOST_BYTES), type=dict[str, JournalEntry])
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise SourceError(error.strerror or str(error), path=self.path) from error
         except msgspec.MsgspecError as error:
-            raise FormatError(f"not what turnlog writes: {error}", path=self._path) from error
+            raise FormatError(f"not what turnlog writes: {error}", path=self.path) from error
 
 
 class JournalEntry(msgspec.Struct, kw_only=True):
@@ -225,11 +251,9 @@ def _checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def make_folders(folder: Path) -> list[str]:
-    """Create a folder with its parents; return the new ones, outermost first."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return [os.fspath(each) for each in reversed(missing)]
+def missing_folders(folder: Path) -> list[str]:
+    """The folder and its parents, as far as they do not exist yet, outermost first."""
+    return [os.fspath(each) for each in reversed([folder, *folder.parents]) if not each.exists()]
 
 
 def remove_folders(folders: list[str]) -> None:
@@ -312,7 +336,7 @@ def _path_of(settings: HookSettings, project: Path | None) -> Path:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_file(path, _MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -47,6 +47,7 @@ def serve(
     sync: bool = True,
     sample: bool = False,
     prompts: bool = False,
+    read_only: bool = False,
     open_browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
@@ -62,6 +63,7 @@ def serve(
         sync: Whether logs are read in the background, now and as they are written.
         sample: Whether the store is the bundled sample; said to the page.
         prompts: Whether the page may let an agent go on with a session; on loopback and with a token only.
+        read_only: Whether nothing is written to the store: neither logs are read nor changes and prompts taken.
         open_browser: Whether to open the page, signed in.
         announce: Told a link that signs one browser in, once the server answers.
 
@@ -83,10 +85,18 @@ def serve(
             sockets.append(opened.enter_context(own.listener))
             opened.callback(own.withdraw)
         progress = PassProgress()
-        settings = Settings(host=host, token=token, page=page, folder=folder, sample=sample, prompts=prompts)
+        settings = Settings(
+            host=host,
+            token=token,
+            page=page,
+            folder=folder,
+            sample=sample,
+            prompts=prompts and not read_only,
+            read_only=read_only,
+        )
         app = create_app(store_path, settings, progress)
         context: Context = app.state.context
-        background = Background(store_path, progress, on_saved=context.hub.wake) if sync else None
+        background = Background(store_path, progress, on_saved=context.hub.wake) if sync and not read_only else None
 
         def link(*, opened: bool) -> SignInLink:
             return SignInLink(page) if context.sign_in is None else context.sign_in.link(page, opened=opened)

@@ -273,6 +273,11 @@ def file_uri(path: Path, mode: Literal["ro", "rw", "rwc"]) -> str:
     return f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if lies_still else ''}"
 
 
+def can_be_written(path: Path) -> bool:
+    """Whether a store can be written, or made: its file, and the files that SQLite makes beside it."""
+    return not path.exists() or (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
+
+
 def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
     if not path.name:
         raise StoreError(f"cannot open the store {str(path)!r}: it names no file")

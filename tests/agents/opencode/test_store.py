@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,7 @@ from support.opencode_files import (
     write_storage,
 )
 from support.profiles import examples
+from turnlog.errors import ConflictError
 from turnlog.model import RewindEvent
 from turnlog.store import open_store
 from turnlog.store.archive import Archive
@@ -282,6 +284,27 @@ def test_restored_files_are_those_of_the_original(root: Path, store: Path, tmp_p
         path.relative_to(tmp_path / "back"): path.read_bytes() for path in (tmp_path / "back").rglob("*.json")
     } == wanted
     assert len(restored) == len(wanted)
+
+
+@pytest.mark.parametrize("kind", ["rows", "files"])
+def test_restoring_follows_no_link_and_is_for_the_user_alone(
+    root: Path, store: Path, tmp_path: Path, kind: str
+) -> None:
+    """C8: a database that a link leads to would be written into."""
+    if kind == "rows":
+        write_database(recorded("1.18.33", "subagent"), root / "opencode.db")
+    else:
+        write_storage(recorded("1.18.33", "subagent"), root)
+    read(store, root)
+    with closing(connect(store)) as connection:
+        restored = restore_files(connection, PARENT, tmp_path / "back")
+        assert {stat.S_IMODE(file.path.stat().st_mode) for file in restored} == {0o600}
+        first = restored[0].path.relative_to(tmp_path / "back").parts[0]
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / first).symlink_to(tmp_path / "outside")
+        with pytest.raises((OSError, ConflictError), match="symbolic link"):
+            restore_files(connection, PARENT, tmp_path / "other")
+    assert not (tmp_path / "outside").exists()
 
 
 def test_forgetting_a_session_leaves_the_others(root: Path, store: Path) -> None:

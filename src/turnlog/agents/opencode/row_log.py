@@ -50,6 +50,7 @@ from turnlog.agents.opencode.snapshot import (
     is_session_message,
     list_message,
 )
+from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
 from turnlog.errors import ConflictError, StoreError
 
 Log = dict[tuple[str, str], bytes]
@@ -209,7 +210,12 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     if in_database is None:
         return [_write_file(row, to) for _, row in rows if "file" in row]
     target = to / os.path.relpath(in_database[0], source.root)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent, to)
+    try:
+        refuse_other_than_file(target)
+    except OSError as error:
+        raise ConflictError(f"{target}: {error.strerror}") from error
+    target.touch(0o600)
     _write_tables(rows, target)
     return [target]
 
@@ -285,10 +291,7 @@ def _write_file(row: Row, to: Path) -> Path:
         if target.is_symlink() or not target.is_file() or target.read_bytes() != data:
             raise ConflictError(f"{target} is there already with other content")
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.parent.resolve().is_relative_to(to.resolve()):
-        raise StoreError(f"{target} leads out of {to} through a symbolic link")
-    target.write_bytes(data)
-    target.chmod(row["mode"] & 0o777)
+    make_folders(target.parent, to)
+    write_atomically(target, data, mode=0o600)
     os.utime(target, ns=(row["mtime_ns"], row["mtime_ns"]))
     return target

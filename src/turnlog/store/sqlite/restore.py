@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path, PurePath, PurePosixPath
 
 from turnlog.agents.base import RowAgent, Source
+from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.keys import family, session_key
@@ -19,11 +20,14 @@ from turnlog.store.values import RestoredFile
 def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
     """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
 
+    Only the user can read what is made, as the store that it comes from.
+
     What hooks told is none of the agent's files. Where several homes have a file at one place, each with bytes of its
     own, those of the later homes lie under the whole path of their home.
 
     Raises NotFoundError for a session that is not stored or has no files, ConflictError when a file is there already
-    with other bytes, StoreError for a path that would leave `to`.
+    with other bytes, StoreError for a path that would leave `to`, OSError where nothing can be made: also where a
+    symbolic link, or what is no folder, is on the way.
     """
     sources = _sources(connection, session_id)
     if not sources:
@@ -77,18 +81,17 @@ def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path
         if not _is_equal(archive, key, target):
             raise ConflictError(f"{target} is there already with other content")
         return RestoredFile(target, str(path), last.size)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.parent.resolve().is_relative_to(to.resolve()):
-        raise StoreError(f"{target} leads out of {to} through a symbolic link")
+    make_folders(target.parent, to)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
-    with partial.open("xb") as file:
-        for piece in archive.iter_bytes(key, last.number):
-            file.write(piece)
-    if last.mode is not None:
-        partial.chmod(last.mode & 0o777)
-    if last.mtime_ns is not None:
-        os.utime(partial, ns=(last.mtime_ns, last.mtime_ns))
-    partial.rename(target)
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            for piece in archive.iter_bytes(key, last.number):
+                file.write(piece)
+        if last.mtime_ns is not None:
+            os.utime(partial, ns=(last.mtime_ns, last.mtime_ns))
+        partial.rename(target)
+    finally:
+        partial.unlink(missing_ok=True)
     return RestoredFile(target, str(path), last.size)
 
 
@@ -102,8 +105,10 @@ def _inside(to: Path, path: Path, root: Path) -> Path:
 
 def _is_equal(archive: Archive, key: int, target: Path) -> bool:
     """Whether the file that is there holds the archived bytes."""
-    if target.is_symlink() or not target.is_file():
-        raise ConflictError(f"{target} is there already and is no plain file")
+    try:
+        refuse_other_than_file(target)
+    except OSError as error:
+        raise ConflictError(f"{target}: {error.strerror}") from error
     with target.open("rb") as file:
         pieces = archive.iter_bytes(key, archive.generations(key)[-1].number)
         return all(file.read(len(piece)) == piece for piece in pieces) and not file.read(1)

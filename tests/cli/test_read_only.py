@@ -1,0 +1,90 @@
+"""Commands on a store in a folder that may only be read, as on a medium that cannot be written."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from support.places import heed_modes
+from support.plain_history import SESSION
+from turnlog.hooks import send
+
+pytestmark = pytest.mark.timeout(60)
+
+EVENT = b'{"session_id": "s1", "hook_event_name": "Stop"}'
+
+
+@pytest.fixture
+def read_only(store: Path) -> Generator[Path]:
+    """A store that nobody can write, and the folder around it."""
+    around = [store.parent, *store.parent.iterdir()]
+    modes = [each.stat().st_mode for each in around]
+    for each in around:
+        each.chmod(0o500 if each.is_dir() else 0o400)
+    yield store
+    for each, mode in zip(around, modes, strict=True):
+        each.chmod(mode)
+
+
+def start(*command: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, *command], input=given, capture_output=True, preexec_fn=heed_modes, timeout=50, check=False
+    )
+
+
+def test_what_is_stored_is_shown(read_only: Path) -> None:
+    done = start("-m", "turnlog", "sessions", "--json", "--store", str(read_only))
+    assert done.returncode == 0
+    assert SESSION in {each["id"] for each in json.loads(done.stdout)["items"]}
+
+
+def test_a_hook_says_nothing_and_fails_nobody(read_only: Path) -> None:
+    """C8: no traceback, with or without a folder for spools."""
+    done = start("-I", "-S", send.__file__, "claude-code", str(read_only.parent), given=EVENT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_hooks_are_installed_only_where_it_can_be_written_down(read_only: Path, home: Path) -> None:
+    """C8: how to undo it would be lost."""
+    done = start("-m", "turnlog", "hooks", "install", "claude", "--yes", "--store", str(read_only))
+    assert done.returncode == 1
+    journal = read_only.parent / "hooks-installed.json"
+    assert done.stderr.decode() == f"turnlog: Claude Code: {journal}: cannot be written: Permission denied\n"
+    assert not (home / ".claude" / "settings.json").exists()
+
+
+def test_settings_that_cannot_be_written_leave_no_trace(store: Path, home: Path) -> None:
+    (home / ".claude").mkdir(0o500)
+    done = start("-m", "turnlog", "hooks", "install", "claude", "--yes", "--store", str(store))
+    settings = home / ".claude" / "settings.json"
+    assert done.stderr.decode() == f"turnlog: Claude Code: {settings}: cannot be written: Permission denied\n"
+    assert done.returncode == 1
+    assert not (store.parent / "hooks-installed.json").exists()
+
+
+def test_the_server_says_so_and_refuses_what_writes(read_only: Path) -> None:
+    """C8: 403, and no error of the database; hooks leave their events to the log."""
+    command = [sys.executable, "-m", "turnlog", "serve", "--no-browser", "--no-token", "--port", "0"]
+    server = subprocess.Popen(
+        [*command, "--store", str(read_only)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_modes
+    )
+    assert server.stdout is not None
+    try:
+        found = re.search(rb"http://\S+/", server.stdout.readline())
+        assert found is not None
+        with httpx2.Client(base_url=found[0].decode(), trust_env=False) as client:
+            assert client.get(f"/api/sessions/{SESSION}/window").status_code == 200
+            assert client.patch(f"/api/sessions/{SESSION}", json={"starred": True}).status_code == 403
+            refused = client.post("/api/hooks/claude", content=EVENT)
+            assert (refused.status_code, refused.json()["error"]["type"]) == (500, "store")
+    finally:
+        server.terminate()
+        _, said = server.communicate()
+    assert said == b"turnlog: the store cannot be written: it is shown as it is, and no logs are read\n"
