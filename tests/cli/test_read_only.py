@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -15,6 +17,7 @@ import pytest
 from support.places import heed_modes
 from support.plain_history import SESSION
 from turnlog.hooks import send
+from turnlog.store.connection import schema_version
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -43,6 +46,20 @@ def test_what_is_stored_is_shown(read_only: Path) -> None:
     done = start("-m", "turnlog", "sessions", "--json", "--store", str(read_only))
     assert done.returncode == 0
     assert SESSION in {each["id"] for each in json.loads(done.stdout)["items"]}
+
+
+@pytest.fixture
+def older(store: Path) -> Path:
+    """A store of an older schema."""
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute(f"PRAGMA user_version = {schema_version() - 1}")
+    return store
+
+
+def test_a_store_of_an_older_schema_must_be_written_once(older: Path, read_only: Path) -> None:
+    done = start("-m", "turnlog", "serve", "--no-browser", "--store", str(older))
+    assert done.returncode == 1
+    assert f"turnlog: {older} has the older schema {schema_version() - 1}: " in done.stderr.decode()
 
 
 def test_a_hook_says_nothing_and_fails_nobody(read_only: Path) -> None:

@@ -19,7 +19,7 @@ from types import TracebackType, UnionType
 from typing import Any, NamedTuple, Self, cast
 
 from turnlog.errors import SchemaTooNewError, StoreError
-from turnlog.store.connection import connect, write_transaction
+from turnlog.store.connection import can_be_written, connect, write_transaction
 
 
 class Connections:
@@ -39,6 +39,8 @@ class Connections:
         except SchemaTooNewError:
             raise
         except StoreError:
+            if not can_be_written(path):
+                raise
             # It is not there, or of an older schema: opening it for writing makes it, brings it up, or says why not.
             connect(path).close()
 
