@@ -1,7 +1,7 @@
 """Message bodies: canonical JSON, with large texts and all binary data moved out into blobs.
 
-`externalize` and `resolve` are inverses; `structured` results never enter a body (they stay in the archived record).
-Where bodies lie is told in `frames`.
+`externalize` and `resolve` are inverses. `structured` results are never part of a body; they stay in the archived
+record. `frames` stores bodies.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from turnlog.model import (
 from turnlog.model.codec import decode_message, encode, encode_known, repair_text
 
 TEXT_LIMIT = 65536
-"""Characters (of JSON: bytes) above which a text becomes a blob."""
+"""A text of more characters (JSON: bytes) becomes a blob."""
 
 PREVIEW_LENGTH = 8000
-"""Characters of a large text that stay in the body."""
+"""Characters of a large text that the body keeps."""
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
 
 
 class ExternalContent(NamedTuple):
-    """A large or binary content on its way out of a message, into the blobs table."""
+    """A large or binary content that is moved from a message to the blobs table."""
 
     sha256: bytes
     media_type: str | None
@@ -44,22 +44,22 @@ class ExternalContent(NamedTuple):
 
 
 def pack(message: Message) -> bytes:
-    """The JSON of a body, from a message that is already externalized and may hold what this version does not know."""
+    """The JSON of a body, from an externalized message that may contain fields this version does not know."""
     return encode(message)
 
 
 def pack_fresh(message: Message) -> bytes:
-    """`pack` for a message that an agent's module has just built: it cannot hold anything unknown."""
+    """Like `pack`, for a message that an agent's module has just made, which contains nothing unknown."""
     return encode_known(message)
 
 
 def decode(body: bytes) -> Message:
-    """The message in a body's JSON, still externalized."""
+    """Decode the JSON of a body. Contents stay externalized."""
     return decode_message(body)
 
 
 def externalize(message: Message, blobs: list[ExternalContent]) -> Message:
-    """The message with large contents replaced by previews and references; the contents are added to `blobs`."""
+    """Replace large contents by previews and references; the contents are appended to `blobs`."""
     for part in message.parts:
         if _is_large(part):
             parts = tuple([_externalize_part(part, blobs) for part in message.parts])
@@ -68,12 +68,12 @@ def externalize(message: Message, blobs: list[ExternalContent]) -> Message:
 
 
 def resolve(message: Message, load: Callable[[BlobRef], bytes]) -> Message:
-    """The message as it was before `externalize`; `load` gives the bytes of a reference."""
+    """Undo `externalize`; `load` returns the bytes of a reference."""
     return msgspec.structs.replace(message, parts=tuple([_resolve_part(part, load) for part in message.parts]))
 
 
 def _is_large(part: Part) -> bool:
-    # Asked of every part of an import: plain loops, the common kinds first.
+    # This runs for every part of an import: plain loops, the most common kinds first.
     if isinstance(part, ToolCallPart):
         if _has_large_input(part):
             return True

@@ -1,9 +1,9 @@
-"""Contents outside of message bodies: texts that stand in the archived log, blobs, outputs in files of their own.
+"""Contents outside of message bodies: texts in the archived log, blobs, and spilled outputs.
 
-What only a provider can read (signatures, encrypted reasoning) is base64, which does not compress, and up to a fifth of
-a log. In a stored body a place in the archive stands for it: `{"$archived":[source,generation,offset,length]}`. Who
-reads a body gets the text back (`WholeBodies`); only what is handed on as it is stored, a window, has the place. The
-table `archived_texts` knows which messages name which sources: bodies are made whole before a source goes.
+Signatures and encrypted reasoning are base64, which does not compress, and up to a fifth of a log. A stored body refers
+to their place in the archive instead: `{"$archived":[source,generation,offset,length]}`. `WholeBodies` puts the text
+back; only a window, which passes on stored bytes, contains the places. The table `archived_texts` says which messages
+refer to which sources: before a source is deleted, their bodies are made whole.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_a
 from turnlog.store.values import BlobContent
 
 SHORTEST = 256
-"""Characters from which on a text is left out: a place takes about ten bytes, a frame of the archive a millisecond."""
+"""Texts with fewer characters stay in the body: a place takes about ten bytes, and reading it a millisecond."""
 
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
-"""Letters that stand for themselves in JSON, and that no other token of JSON can be mistaken for."""
+"""Characters that JSON never escapes and that occur in no other token of JSON."""
 
 _BEGINNING = 64
-"""Letters of a text that are looked for."""
+"""Characters of a text that are searched for."""
 
 _MARK = b'"$archived":['
 _PLACE = re.compile(rb'\{( *)"\$archived":\[(\d+),(\d+),(\d+),(\d+)\]\}')
-"""A place. What a log itself says in these words has a blank more than it had."""
+"""A place in stored JSON. If a log contains this form itself, it is stored with one more space."""
 
 
 class WholeBodies:
-    """Reads bodies as messages say them. Neighbours cost little."""
+    """Reads bodies with all their texts. Reading neighbours one after the other is cheap."""
 
     def __init__(self, connection: sqlite3.Connection, archive: Archive | None = None) -> None:
-        """`archive` is that of the transaction, where one is being written."""
+        """`archive` is that of the current transaction when called by a writer."""
         self._read = BodyReader(connection)
         self._archive = RecordReader(archive or Archive(connection))
 
     def __call__(self, frame_key: int, frame_start: int, frame_size: int, body_start: int, body_size: int) -> bytes:
-        """The JSON of a body, by its `BodyPlace`; raise StoreError when it is not there."""
+        """The JSON of a body, by its `BodyPlace`. Raises StoreError if it does not exist."""
         return self.whole(self._read(frame_key, frame_start, frame_size, body_start, body_size))
 
     def whole(self, body: bytes) -> bytes:
-        """A stored body with every text where its place is: the inverse of `leave_out`."""
+        """Replace all places in a stored body by their texts: the inverse of `leave_out`."""
         return _PLACE.sub(self._text, body) if _MARK in body else body
 
     def places(self, body: bytes) -> dict[bytes, bytes]:
-        """Text -> place of what a stored body leaves out."""
+        """Text -> place, for the texts that a stored body leaves out."""
         return {self._text(place)[1:-1]: place[0] for place in _named_in(body)}
 
     def _text(self, place: re.Match[bytes]) -> bytes:
@@ -66,7 +66,7 @@ class WholeBodies:
 
 
 class Feed(NamedTuple):
-    """Bytes of a log that are being read, and where in the archive they are."""
+    """Bytes of a log that are being read, and their place in the archive."""
 
     source_key: int
     generation: int
@@ -74,7 +74,7 @@ class Feed(NamedTuple):
     data: bytes
 
     def places(self, message: Message, records: Collection[RecordRef]) -> dict[bytes, bytes]:
-        """Text -> place of the long texts of a message's providers, as far as they stand in its records here."""
+        """Text -> place, for the long provider texts of a message that its records in this feed contain."""
         found: dict[bytes, bytes] = {}
         for part in message.parts:
             if part.provider is not None:
@@ -85,7 +85,7 @@ class Feed(NamedTuple):
         return found
 
     def _find(self, text: bytes, records: Iterable[RecordRef]) -> int:
-        """Where a text stands in the log; -1 where it does not stand in these records."""
+        """The offset of a text within these records; -1 if they do not contain it."""
         for offset, length, _ in records:
             start = offset - self.offset
             if start >= 0 and (at := self.data.find(text, start, start + length)) >= 0:
@@ -94,14 +94,14 @@ class Feed(NamedTuple):
 
 
 def leave_out(body: bytes, places: Mapping[bytes, bytes]) -> bytes:
-    """The JSON of a body as it is stored: places instead of the texts for which there are any."""
-    # One letter first: this is asked of every body.
+    """The JSON of a body with places instead of the texts that have one."""
+    # Look for one character first: this runs for every body.
     if b"$" in body and _MARK in body:
         body = _PLACE.sub(lambda found: b"{ " + found[0][1:], body)
     for text, place in places.items():
-        # A value of an object, never a key: that would be no JSON.
+        # The match must be the value of an object; a place as a key would be invalid JSON.
         value = b':"%b"' % text
-        # A short text is found in half the time of a long one.
+        # Finding a short text takes half the time of a long one.
         begin = value[:_BEGINNING]
         at = body.find(begin)
         while at >= 0:
@@ -112,19 +112,19 @@ def leave_out(body: bytes, places: Mapping[bytes, bytes]) -> bytes:
 
 
 def note_uses(connection: sqlite3.Connection, message_key: int, body: bytes) -> None:
-    """The stored body of a message is this now."""
+    """Note which places the stored body of a message contains now."""
     connection.execute("DELETE FROM archived_texts WHERE message_key = ?", (message_key,))
     sources = {int(place[2]) for place in _named_in(body)}
     save_uses(connection, [(message_key, source_key) for source_key in sorted(sources)])
 
 
 def save_uses(connection: sqlite3.Connection, uses: Iterable[tuple[int, int]]) -> None:
-    """Write which messages name places in which sources, as keys."""
+    """Write which messages refer to places in which sources, given their keys."""
     connection.executemany("INSERT INTO archived_texts (message_key, source_key) VALUES (?, ?)", uses)
 
 
 def make_whole(connection: sqlite3.Connection, source_keys: Collection[int], gone: Collection[int]) -> None:
-    """Let no body need these sources, but for messages that go with them."""
+    """Rewrite the bodies that refer to these sources, except those of messages that are deleted with them."""
     named = connection.execute(
         f"SELECT DISTINCT u.message_key, {BODY_COLUMNS} FROM archived_texts u JOIN messages m ON m.key = u.message_key"
         f" WHERE u.source_key IN ({','.join(map(str, source_keys))})"
@@ -149,7 +149,7 @@ def _place(source_key: int, generation: int, offset: int, length: int) -> bytes:
 
 
 def _long_texts(fields: dict[str, Any]) -> Iterator[bytes]:
-    """The texts in a JSON object, and in those below it, that are long enough and of letters that are safe."""
+    """The texts in a JSON object, nested ones included, that are long enough and contain only safe characters."""
     for value in fields.values():
         if isinstance(value, str):
             if len(value) >= SHORTEST and value.isascii() and not (text := value.encode()).translate(None, _BASE64):
@@ -161,7 +161,7 @@ def _long_texts(fields: dict[str, Any]) -> Iterator[bytes]:
 
 
 def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:
-    """A blob by the hexadecimal SHA-256 of its bytes; raise NotFoundError when the store does not hold it."""
+    """A blob, given the hexadecimal SHA-256 of its bytes. Raises NotFoundError if it is not stored."""
     try:
         digest = bytes.fromhex(sha256)
     except ValueError as error:
@@ -174,18 +174,18 @@ def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:
 
 
 class BlobLoader:
-    """Loads the blobs of messages: what `bodies.resolve` asks for."""
+    """Loads the blobs of messages for `bodies.resolve`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def __call__(self, reference: BlobRef) -> bytes:
-        """The bytes that a reference stands for."""
+        """The bytes of a reference."""
         return load_blob(self._connection, reference.sha256).data
 
 
 def load_spill(connection: sqlite3.Connection, session_id: str, name: str) -> bytes:
-    """The whole of an output that its result only previews, from the archive; raise NotFoundError without one."""
+    """The whole of a spilled output, from the archive. Raises NotFoundError if it is not there."""
     row = connection.execute(
         "SELECT f.key, f.generation FROM spills p JOIN sources f ON f.key = p.source_key"
         " WHERE p.session_id = ? AND p.name = ?",
@@ -197,7 +197,7 @@ def load_spill(connection: sqlite3.Connection, session_id: str, name: str) -> by
 
 
 def save_blobs(connection: sqlite3.Connection, found: Sequence[tuple[bodies.ExternalContent, int]]) -> None:
-    """Write contents, each with the key of a message that holds it."""
+    """Write contents, each with the key of a message that refers to it."""
     for blob, message_key in found:
         known = connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (blob.sha256,)).fetchone()
         if known is None:
@@ -211,7 +211,7 @@ def save_blobs(connection: sqlite3.Connection, found: Sequence[tuple[bodies.Exte
 
 
 def replace_blobs(connection: sqlite3.Connection, message_key: int, found: Sequence[bodies.ExternalContent]) -> None:
-    """The message's large contents are these now; one that nobody uses any more goes."""
+    """Set the large contents of a message, and delete those that no message refers to any more."""
     uses = connection.execute("SELECT sha256 FROM blob_uses WHERE message_key = ?", (message_key,))
     gone = {row[0] for row in uses} - {blob.sha256 for blob in found}
     connection.executemany(
@@ -225,6 +225,6 @@ def replace_blobs(connection: sqlite3.Connection, message_key: int, found: Seque
 
 
 def _smallest(data: bytes) -> tuple[bool, bytes]:
-    """Compressed when that helps (text), as it is when not (most images)."""
+    """Compressed if that makes it smaller (text), otherwise unchanged (most images)."""
     packed = zstd.compress(data)
     return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)

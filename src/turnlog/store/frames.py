@@ -1,10 +1,11 @@
-"""Where message bodies lie: in zstd frames beside the messages, those of neighbours together.
+"""Message bodies in zstd frames, several neighbours in one frame.
 
-Neighbours compress a sixth better together, and rows without bodies are small: what looks at many messages reads
-little. A frame holds bodies joined by commas; a row holds frames, one behind the other, since rows of the size of a
-frame would leave a quarter of their pages empty. What is in a row is of one session, of messages with consecutive keys,
-lies under the key of the first, and is never changed. A body that is written again stands alone, in a row under the
-negative key of its message. So all that a message ever said lies in two rows, and can be taken away (`drop_bodies`).
+Neighbours compress a sixth better together, and message rows without bodies stay small, so queries over many messages
+read little. A frame contains bodies joined by commas. A row contains several frames, because rows of the size of one
+frame would leave a quarter of their pages empty. The bodies in a row belong to one session and to messages with
+consecutive keys; the row has the key of the first and never changes. A body that is written again gets a row of its
+own, under the negative key of its message. So everything that a message ever contained is in at most two rows and can
+be deleted (`drop_bodies`).
 """
 
 from __future__ import annotations
@@ -18,43 +19,43 @@ from turnlog.errors import StoreError
 from turnlog.store import zstd
 
 FRAME_SIZE = 16 << 10
-"""Bytes of JSON after which a frame is full: larger ones are smaller in sum, and take longer to read one body from."""
+"""Bytes of JSON at which a frame is full: larger frames compress better, but take longer to read one body from."""
 
 ROW_SIZE = 256 << 10
-"""Bytes of JSON in a row, at most: a row of fewer leaves more of its last page empty."""
+"""Maximum bytes of JSON in a row: smaller rows waste more of their last page."""
 
 MOST_TOGETHER = 256
-"""Bodies in a row, at most."""
+"""Maximum number of bodies in a row."""
 
 PLACE_COLUMNS = ("frame_key", "frame_start", "frame_size", "body_start", "body_size")
-"""Of `messages`: a `BodyPlace`."""
+"""The columns of `messages` that make a `BodyPlace`."""
 
 BODY_COLUMNS = ", ".join([f"m.{name}" for name in PLACE_COLUMNS])
-"""`PLACE_COLUMNS` of a message `m`."""
+"""`PLACE_COLUMNS` of the table alias `m`."""
 
 PLACE = slice(-len(PLACE_COLUMNS), None)
-"""Where `BODY_COLUMNS` stand in a row of a query that asks for them last."""
+"""The position of `BODY_COLUMNS` in rows of queries that select them last."""
 
 
 _Place: TypeAlias = tuple[int, int, int, int, int]
-"""A `BodyPlace` as a row has it."""
+"""A `BodyPlace` as a row contains it."""
 
 
 class BodyPlace(NamedTuple):
-    """A frame and what of it a body is."""
+    """The place of a body: a frame, and a range of its content."""
 
     frame_key: int
     """Key of the row."""
     frame_start: int
     frame_size: int
-    """Bytes of the row's data."""
+    """Start and size are bytes in the row's data."""
     body_start: int
     body_size: int
-    """Bytes of what the frame unpacks to."""
+    """Start and size are bytes in the decompressed frame."""
 
 
 class FramePacker:
-    """Puts bodies of new messages together, in the order of their keys."""
+    """Packs bodies of new messages into frames, in the order of their keys."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int]] = []
@@ -65,10 +66,10 @@ class FramePacker:
         self._frame_size = self._row_size = 0
 
     def add(self, session_key: int, key: int, body: bytes) -> None:
-        """Take the body of a message of a session."""
+        """Add the body of a message of a session."""
         size = len(body)
-        # `drop_bodies` finds all that a message ever said by its key alone: a row holds one session's messages, without
-        # a gap between their keys, and no more than `MOST_TOGETHER`.
+        # `drop_bodies` finds all rows of a message by its key alone. So a row belongs to one session, its keys have no
+        # gaps, and it contains at most `MOST_TOGETHER` bodies.
         follows = session_key == self._session_key and key == self._next_key
         if not follows or self._row_size + size > ROW_SIZE or key - self._rows[-1][0] >= MOST_TOGETHER:
             self._rows.append((key, len(self._frames)))
@@ -79,31 +80,32 @@ class FramePacker:
             self._frame_size = 0
         self._bodies.append((self._rows[-1][0], len(self._frames) - 1, self._frame_size, size))
         self._frames[-1].append(body)
-        # One more for the comma: bodies of a frame are a piece of a JSON list.
+        # One more for the comma: the bodies of a frame are part of a JSON array.
         self._frame_size += size + 1
         self._row_size += size + 1
         self._session_key, self._next_key = session_key, key + 1
 
     def take(self) -> PackedFrames:
-        """What was added, complete now: nothing is added to it any more."""
+        """Return the frames packed so far and start new ones."""
         taken = PackedFrames(self._rows, [b",".join(bodies) for bodies in self._frames], self._bodies)
         self._rows, self._frames, self._bodies = [], [], []
+        # The next body must begin a row: these rows are written and never change.
         self._next_key = 0
         return taken
 
 
 class PackedFrames(NamedTuple):
-    """Bodies that were put together, to be compressed."""
+    """Frames that are ready to be compressed."""
 
     rows: list[tuple[int, int]]
-    """Key of each row, and the number of its first frame."""
+    """For each row its key, and the index of its first frame."""
     texts: list[bytes]
     """The JSON of each frame."""
     bodies: list[tuple[int, int, int, int]]
-    """Of each body: key of its row, number of its frame, where it begins in its JSON, its size."""
+    """For each body the key of its row, the index of its frame, its offset in the frame's JSON, and its size."""
 
     def save(self, connection: sqlite3.Connection, frames: zstd.Frames) -> list[BodyPlace]:
-        """Write the rows, of the compressed texts; return where each body lies, in the order in which they came."""
+        """Write rows with the compressed frames; return the places of the bodies, in the order of `add`."""
         ends = [first for _, first in self.rows[1:]] + [len(frames)]
         rows: list[tuple[int, bytes]] = []
         places: list[tuple[int, int]] = []
@@ -117,23 +119,23 @@ class PackedFrames(NamedTuple):
 
 
 class BodyReader:
-    """Reads bodies as they are stored (see `external_content`), from one snapshot or inside one transaction.
+    """Reads stored bodies (see `external_content`) within one snapshot or transaction.
 
-    A body in the frame that the last one came from costs no unpacking: read neighbours one after the other.
+    A body in the same frame as the last one needs no decompression, so read neighbours one after the other.
     """
 
     def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:
-        """`database` is the name that the connection has for the store."""
+        """`database` is the name under which the connection knows the store."""
         self._connection = connection
         self._database = database
         self._frame = (0, 0)
         self._bodies = b""
 
     def __call__(self, frame_key: int, frame_start: int, frame_size: int, body_start: int, body_size: int) -> bytes:
-        """The JSON of a body, by its `BodyPlace`; raise StoreError when it is not there."""
+        """The JSON of a body, by its `BodyPlace`. Raises StoreError if it does not exist."""
         if (frame_key, frame_start) != self._frame:
             self._bodies = zstd.decompress(self._load(frame_key, frame_start, frame_size))
-            # What stands alone may be written again in the same transaction.
+            # A single body may be rewritten in the same transaction, so its frame is not kept.
             self._frame = max(frame_key, 0), frame_start
         return self._bodies[body_start : body_start + body_size]
 
@@ -145,23 +147,23 @@ class BodyReader:
         return self(*row)
 
     def _load(self, key: int, start: int, size: int) -> bytes:
-        """A frame, without the rest of its row."""
-        # A row has up to 256 KB of JSON in it; SQLite reads of a blob only the pages that are asked for.
+        """Read one frame of a row."""
+        # A row contains up to 256 KB of JSON. Incremental blob I/O reads only the pages of the frame.
         try:
             with self._connection.blobopen("frames", "data", key, readonly=True, name=self._database) as row:
                 row.seek(start)
                 return row.read(size)
         except sqlite3.OperationalError:
-            # A row that is not there and a file that cannot be read are the same class of error.
+            # SQLite raises the same error class for a missing row and for an unreadable file.
             if self._connection.execute("SELECT 1 FROM frames WHERE key = ?", (key,)).fetchone() is None:
                 raise _lost(key) from None
             raise
 
 
 def load_frames(connection: sqlite3.Connection, places: Sequence[_Place]) -> list[bytes]:
-    """Bodies in their order, by their `BodyPlace`s, as few zstd frames: one holds one body or more, joined by commas.
+    """Bodies in order, by their `BodyPlace`s, in as few zstd frames as possible; each contains bodies joined by commas.
 
-    A frame whose bodies are all wanted, one after the other, is taken as it is. Raises StoreError when one is missing.
+    A frame of which all bodies are wanted in order is used as it is stored. Raises StoreError if one does not exist.
     """
     keys = {place[0] for place in places}
     stored: dict[int, bytes] = dict(
@@ -172,14 +174,14 @@ def load_frames(connection: sqlite3.Connection, places: Sequence[_Place]) -> lis
     found: list[bytes] = []
     for key, start, size, first, end in _stretches(places):
         frame = stored[key][start : start + size]
-        # Only where a window begins or ends inside of a frame is it unpacked, and the rest packed again.
+        # Only a frame at either end of a window can be needed in part: it is decompressed, cut and compressed again.
         whole = first == 0 and end == zstd.content_size(frame)
         found.append(frame if whole else zstd.compress(zstd.decompress(frame)[first:end]))
     return found
 
 
 def _stretches(places: Sequence[_Place]) -> list[tuple[int, int, int, int, int]]:
-    """What lies together in one frame, a comma apart: its frame (key, start, size), and from where to where in it."""
+    """Ranges of bodies that are adjacent in one frame: the frame (key, start, size), and both ends of the range."""
     found: list[tuple[int, int, int, int, int]] = []
     key = start = size = first = end = -1
     for body in places:
@@ -198,9 +200,9 @@ def _lost(frame_key: int) -> StoreError:
 
 
 def save_alone(connection: sqlite3.Connection, message_key: int, body: bytes, known_in: int) -> BodyPlace:
-    """Store the body that a stored message has now; return where, for its row in `messages`.
+    """Store the new body of a stored message; return its place, for the row in `messages`.
 
-    The row that it was in goes when nobody else's body is in it.
+    The old row is deleted if it contains no body of another message.
     """
     frame = zstd.compress(body)
     connection.execute("INSERT OR REPLACE INTO frames (key, data) VALUES (?, ?)", (-message_key, frame))
@@ -210,13 +212,14 @@ def save_alone(connection: sqlite3.Connection, message_key: int, body: bytes, kn
 
 
 def drop_bodies(connection: sqlite3.Connection, message_keys: Collection[int]) -> None:
-    """Take away all that these messages ever said; the rows of the messages are going or gone."""
+    """Delete everything that these messages ever contained. The caller deletes their rows."""
     gone = set(message_keys)
     connection.executemany("DELETE FROM frames WHERE key = ?", [(-key,) for key in gone])
     shared = {_row_around(connection, key) for key in gone} - {None}
     read = BodyReader(connection)
     for frame_key in shared:
         assert frame_key is not None
+        # Bodies of other messages in the same row get rows of their own before the row is deleted.
         for key, *place in _others_in(connection, frame_key, gone):
             alone = save_alone(connection, key, read(*place), 0)
             connection.execute(f"UPDATE messages SET {' = ?, '.join(PLACE_COLUMNS)} = ? WHERE key = ?", (*alone, key))
@@ -224,7 +227,7 @@ def drop_bodies(connection: sqlite3.Connection, message_keys: Collection[int]) -
 
 
 def _row_around(connection: sqlite3.Connection, message_key: int) -> int | None:
-    """The only row of several bodies that can ever have held this message's."""
+    """The one row with several bodies that may contain a body of this message."""
     row = connection.execute(
         "SELECT key FROM frames WHERE key > max(0, ?1 - ?2) AND key <= ?1 ORDER BY key DESC LIMIT 1",
         (message_key, MOST_TOGETHER),
@@ -233,7 +236,7 @@ def _row_around(connection: sqlite3.Connection, message_key: int) -> int | None:
 
 
 def _others_in(connection: sqlite3.Connection, frame_key: int, message_keys: Collection[int]) -> list[tuple[int, ...]]:
-    """Key and place of the bodies in a row that are of other messages than these."""
+    """Key and place of the bodies in a row that belong to other messages."""
     rows = connection.execute(
         f"SELECT m.key, {BODY_COLUMNS} FROM messages m WHERE m.key >= ?1 AND m.key < ?1 + ?2 AND m.frame_key = ?1",
         (frame_key, MOST_TOGETHER),

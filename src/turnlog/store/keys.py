@@ -1,4 +1,4 @@
-"""Keys, the integers that are private to a store file: of sessions by their id, of names when they are first met."""
+"""Integer keys, which are private to a store file: those of sessions, and of names such as models and projects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FIND_MESSAGE = (
     " SELECT found.key FROM agents CROSS JOIN messages found"
     " ON found.agent = agents.name AND found.external_id = ?"
 )
-"""Ids are unique within an agent: one look-up for each of the few there are, found by hopping along the same index."""
+"""Ids are unique within an agent, so this looks up each of the few agents, found by skipping along the same index."""
 
 
 def session_key(connection: sqlite3.Connection, session_id: str) -> int:
-    """The key of a session; raise NotFoundError when it is not stored."""
+    """The key of a session. Raises NotFoundError if it is not stored."""
     key = find_key(connection, session_id)
     if key is None:
         raise NotFoundError(f"there is no session {session_id}")
@@ -34,7 +34,7 @@ def family(connection: sqlite3.Connection, key: int) -> list[int]:
 
 
 def find_key(connection: sqlite3.Connection, session_id: str) -> int | None:
-    """The key of a session; None when it is not stored."""
+    """The key of a session; None if it is not stored."""
     row = connection.execute(
         "SELECT key FROM sessions WHERE agent = ? AND external_id = ?", session_id.partition(":")[::2]
     ).fetchone()
@@ -47,7 +47,7 @@ def session_id_of(connection: sqlite3.Connection, key: int) -> str:
 
 
 class Names:
-    """Keys of models, projects and price lists, made on first use and looked up once a transaction."""
+    """Keys of models, projects and price lists, created on first use and cached for one transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -89,5 +89,5 @@ class Names:
 
 
 def project_name(path: str) -> str:
-    """What people call the project at a path: its last folder."""
+    """The display name of a project: the last folder of its path."""
     return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path

@@ -1,10 +1,10 @@
-"""What columns of memberships and events keep packed: places of records, ids of records, JSON of events.
+"""Packed columns of memberships and events: places of records, record ids, JSON of events.
 
-A membership keeps byte ranges as MessagePack, and record ids as 16 bytes each when they are UUIDs. Most messages hang
-under the one that was stored before them, and have one record id, their own: neither is repeated.
+A membership keeps byte ranges as MessagePack, and record ids as 16 bytes each if they are UUIDs. The parent of most
+messages is the message stored before them, and their only record id is their own; both are then left out.
 
-Most events are small records, of which the columns of the row say all but the record's own JSON: only that is kept
-then, as `data`, in a zstd frame where it is smaller so. Of any other event all JSON is kept, as a frame in `body`.
+Most events are small records. The columns of the row have everything but the record's own JSON, so only that is kept,
+as `data`, in a zstd frame if that is smaller. For any other event, `body` keeps all JSON, as a frame.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _decoder = msgspec.msgpack.Decoder(tuple[RecordRef, ...])
 _decoder_of_many = msgspec.msgpack.Decoder(list[tuple[RecordRef, ...]])
 _ARRAY = b"\xdd"
 _NOTHING = b"\x90"
-"""MessagePack: an array whose length follows in four bytes, and an empty one."""
+"""MessagePack: the prefix of an array with a four-byte length, and an empty array."""
 
 _BEFORE = ""
-"""The parent is the message whose key is one less: keys are never used twice."""
+"""The parent is the message with the previous key; keys are never reused."""
 
 PARENT_ID = (
     "CASE s.parent_id WHEN '' THEN (SELECT external_id FROM messages WHERE key = s.message_key - 1)"
     " ELSE s.parent_id END"
 )
-"""Id of the parent, of a membership `s`."""
+"""SQL for the parent's id of a membership `s`."""
 
 _OWN = b""
-"""One record id, that of the message itself."""
+"""There is one record id: that of the message itself."""
 
 _UUIDS = b"U"
 _WORDS = b"W"
@@ -49,31 +49,31 @@ _ALL_UUIDS = re.compile("(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 
 
 def pack_records(records: Iterable[RecordRef]) -> bytes:
-    """Records of a message in one session, as `memberships.records` holds them."""
+    """The value of `memberships.records` for the records of a message in one session."""
     return _encoder.encode(records)
 
 
 def unpack_records(packed: bytes | None) -> tuple[RecordRef, ...]:
-    """The inverse of `pack_records`; nothing for NULL."""
+    """The inverse of `pack_records`; empty for NULL."""
     return _decoder.decode(packed) if packed else ()
 
 
 def unpack_many(packed: Sequence[bytes | None]) -> list[tuple[RecordRef, ...]]:
-    """`unpack_records` of each, in one call."""
+    """`unpack_records` for many values, in one call."""
     return _decoder_of_many.decode(
         _ARRAY + len(packed).to_bytes(4, "big") + b"".join([records or _NOTHING for records in packed])
     )
 
 
 def pack_parent(parent_id: str | None, before: str | None) -> str | None:
-    """A parent's id as `memberships.parent_id` holds it, given the id of the message whose key is one less."""
+    """The value of `memberships.parent_id`, given the id of the message with the previous key."""
     if not parent_id:
         return None
     return _BEFORE if parent_id == before else parent_id
 
 
 def pack_ids(ids: Sequence[str], message_id: str) -> bytes | None:
-    """Record ids of a message as `memberships.record_ids` holds them."""
+    """The value of `memberships.record_ids`."""
     if not ids:
         return None
     if len(ids) == 1 and ids[0] == message_id:
@@ -85,7 +85,7 @@ def pack_ids(ids: Sequence[str], message_id: str) -> bytes | None:
 
 
 def unpack_ids(packed: bytes | None, message_id: str) -> tuple[str, ...]:
-    """The inverse of `pack_ids`; nothing for NULL."""
+    """The inverse of `pack_ids`; empty for NULL."""
     if packed is None:
         return ()
     if packed == _OWN:
@@ -104,19 +104,19 @@ def unpack_ids(packed: bytes | None, message_id: str) -> tuple[str, ...]:
 
 
 class PackedEvent(NamedTuple):
-    """Columns of a row of `events`; with neither, the other columns say it all."""
+    """The packed columns of a row of `events`. If both are empty, the other columns have everything."""
 
     body: bytes | None = None
     data: bytes | None = None
 
 
 def pack_event(event: HistoryEvent) -> PackedEvent:
-    """What is kept of an event beside what is told in columns."""
+    """What to keep of an event in addition to its columns."""
     if not isinstance(event, RecordEvent | RunMetadataEvent):
         return PackedEvent(body=zstd.compress(encode(event)))
     if event.data is UNSET:
         return PackedEvent()
-    # Columns have no place for unknown fields, nor for a time finer than a millisecond.
+    # Columns have no place for unknown fields, or for a time with more than milliseconds.
     if not event.id or event.extra or moment(milliseconds(event.created_at)) != event.created_at:
         return PackedEvent(body=zstd.compress(encode(event)))
     data = bytes(event.data)
@@ -124,14 +124,14 @@ def pack_event(event: HistoryEvent) -> PackedEvent:
 
 
 def unpack_data(data: bytes | None) -> RawJson:
-    """The JSON that a row keeps as `data`; UNSET where there is none."""
+    """The JSON that a row keeps as `data`; UNSET if it has none."""
     if data is None:
         return UNSET
     return msgspec.Raw(zstd.decompress(data) if zstd.is_frame(data) else data)
 
 
 def event_json(said: str | None, body: bytes | None, data: bytes | None) -> bytes:
-    """The JSON of an event, of which its columns say `said` where it has no body."""
+    """The JSON of an event, made from `said`, the values of its columns, if it has no body."""
     if body is not None:
         return zstd.decompress(body)
     columns = (said or "").encode()

@@ -39,18 +39,18 @@ PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""
 
 MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_calls", "reasoning_parts", "files")
-"""What a membership adds to its session, whichever session is billed."""
+"""What a membership adds to its session, billed or not."""
 
 USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost")
-"""What a message adds to the session that is billed for it, and to its day."""
+"""What a message adds to the billed session and to its day."""
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 
 _TYPED = frozenset({Origin.COMMAND, Origin.SHELL})
-"""What the user typed and the agent wrapped in tags: a preview shows it as it was typed."""
+"""Origins of text that the user typed and the agent wrapped in tags; previews show it as typed."""
 
 _MOST = 1 << 46
-"""The largest number that is believed, so that sums of a hundred thousand fit a column: 7e13 tokens, 70,000 dollars."""
+"""Larger counts are ignored, so that sums of a hundred thousand fit a column: 7e13 tokens, 70,000 dollars."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -79,10 +79,10 @@ MESSAGE_COLUMNS = (
     "price_key",
     "billed_key",
 )
-"""All but where the body lies: `frames.PLACE_COLUMNS`."""
+"""All columns of `messages` except the place of the body, `frames.PLACE_COLUMNS`."""
 
 PLAIN_COLUMNS = ("message_key", "sequence", "type", "media_type", "text_size")
-"""Of `parts`, for a part that is no call: binding a NULL takes SQLite's module longer than a number."""
+"""The columns of `parts` for a part that is not a call: sqlite3 binds NULL more slowly than a number."""
 
 CALL_COLUMNS = (
     "message_key",
@@ -101,56 +101,56 @@ CALL_COLUMNS = (
     "completed_at",
     "duration_ms",
 )
-"""Of `parts`, for a call."""
+"""The columns of `parts` for a call."""
 
 
 class MessageFacts(NamedTuple):
-    """What the parts of a message say about the whole."""
+    """What the parts of a message say about it as a whole."""
 
     plain: list[tuple[Any, ...]]
-    """Of each part that is no call, `PLAIN_COLUMNS`."""
+    """`PLAIN_COLUMNS` of each part that is not a call."""
     calls: list[tuple[Any, ...]]
-    """Of each call, `CALL_COLUMNS`."""
+    """`CALL_COLUMNS` of each call."""
     more_paths: list[tuple[str, int, int]]
-    """Files that calls touched besides the first of each: path, key of the message, number of the part."""
+    """Files that calls touched in addition to the first file of each: path, message key, part index."""
     counts: tuple[int, ...]
     preview: str
     has_tool_calls: bool
     has_reasoning: bool
     has_files: bool
     has_structured: bool
-    """Some result carries the agent's own JSON, which is no part of a stored body."""
+    """A result has the agent's own JSON, which stored bodies do not contain."""
 
 
 def milliseconds(moment: datetime | None) -> int | None:
-    """A time as the store keeps it."""
+    """A time as the store keeps it: Unix milliseconds."""
     return None if moment is None else (moment - _EPOCH) // _MILLISECOND
 
 
 def moment(value: int | None) -> datetime | None:
-    """A stored time as an aware UTC datetime."""
+    """A stored time as a datetime in UTC."""
     return None if value is None else _EPOCH + value * _MILLISECOND
 
 
 def nanos(amount: Decimal | float | None) -> int | None:
-    """US dollars as nano-dollars; None for what is no amount of money."""
+    """US dollars as nano-dollars; None if it is not an amount of money."""
     if amount is None or not math.isfinite(amount) or abs(amount) * NANO > _MOST:
         return None
     return round(amount * NANO)
 
 
 def believable(count: int | None) -> int | None:
-    """The count, or None when it cannot be one."""
+    """The count; None if it is not plausible."""
     return count if count is not None and abs(count) <= _MOST else None
 
 
 def day_of(created_at: int | None) -> int:
-    """Days since 1970-01-01 UTC of a stored time; 0 stands for a time that is not known."""
+    """The day of a stored time, in days since 1970-01-01 UTC; 0 for an unknown time."""
     return 0 if created_at is None else created_at // 86_400_000
 
 
 def message_facts(message: Message, key: int) -> MessageFacts:
-    """Part rows, counts and flags of one message; of one whose contents are in blobs, only counts and flags."""
+    """Part rows, counts and flags of a message. If its contents are in blobs, only counts and flags."""
     plain: list[tuple[Any, ...]] = []
     calls: list[tuple[Any, ...]] = []
     more: list[tuple[str, int, int]] = []
@@ -179,14 +179,14 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             files += 1
         plain.append(_plain_row(key, sequence, part))
     counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
-    # What the agent put beside a typed prompt is shown only where nothing else is.
+    # Context that the agent adds to a prompt appears in previews only if there is nothing else.
     shown = [command_line(message) or ""] if message.origin in _TYPED else said
     preview = _preview(shown) or _preview(texts)
     return MessageFacts(plain, calls, more, counts, preview, bool(calls), reasoning > 0, files > 0, has_structured)
 
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
-    """What the message adds to usage totals, in the order of `USAGE_COUNTS`; None for what is no model call."""
+    """What the message adds to usage totals, in the order of `USAGE_COUNTS`; None if it is not a model call."""
     if not _is_step(message):
         return None
     *buckets, exactness = message_buckets(message)
@@ -199,7 +199,7 @@ _ZERO_BUCKETS = (0,) * len(BUCKETS)
 
 
 def message_buckets(message: Message) -> tuple[Any, ...]:
-    """The usage columns of a message row: the buckets and how exact they are."""
+    """The usage columns of a message row: the buckets, and how exact they are."""
     usage = message.usage
     if usage is None:
         return (*(None,) * len(BUCKETS), None)
@@ -212,7 +212,7 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _is_step(message: Message) -> bool:
-    """A model call that answered: neither one that failed nor what no call of this session said."""
+    """Whether it is a model call with an answer: it did not fail, and a call of this session made it."""
     return message.role == "assistant" and message.error is None and message.origin not in UNCALLED_ORIGINS
 
 
@@ -275,7 +275,7 @@ def _input_size(part: ToolCallPart) -> int:
 
 
 _OFTEN_UNTOLD = frozenset({"cache_write", "reasoning", "tool_prompt"})
-"""Buckets that many logs do not tell apart from others: a sum of zero says nothing there."""
+"""Buckets that many logs include in others: a sum of zero means nothing there."""
 
 
 def dollars(nanos: int, *, reported: bool = False, price_version: str | None = None) -> Cost:
@@ -284,12 +284,12 @@ def dollars(nanos: int, *, reported: bool = False, price_version: str | None = N
 
 
 def priced(nanos: int, calls: int, unknown_calls: int, unpriced_calls: int) -> Cost | None:
-    """The cost of some calls; None when not one of them could be priced."""
+    """The cost of several calls; None if none of them could be priced."""
     return dollars(nanos) if calls > unknown_calls + unpriced_calls else None
 
 
 def usage_total(counts: Sequence[int], calls: int, unknown_calls: int, lower_bound_calls: int) -> UsageTotal:
-    """The tokens of some calls, from their sums in the order of `BUCKETS`."""
+    """The usage of several calls, given the sums of their buckets in the order of `BUCKETS`."""
     if calls == unknown_calls:
         return UsageTotal(calls=calls, unknown_calls=unknown_calls)
     known: dict[str, Any] = {
@@ -303,20 +303,20 @@ def usage_total(counts: Sequence[int], calls: int, unknown_calls: int, lower_bou
 _FILE_KINDS = frozenset({"read", "edit", "delete", "move"})
 
 CHANGING_KINDS = ("edit", "delete", "move")
-"""Kinds of calls after which a file is another."""
+"""Kinds of calls that change a file."""
 
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
-"""The lines of a patch of the form that OpenAI's models write which name a file."""
+"""The lines with file names in a patch of the format that OpenAI's models write."""
 
 _ABSOLUTE = re.compile(r"~|[A-Za-z]:[\\/]|\\\\")
-"""How a path of another system, or of a home, begins that does not depend on a folder."""
+"""The beginning of a path that is absolute on another system or in a home folder, so no folder changes its meaning."""
 
 _DETOUR = re.compile(r"/\.|//|/$")
-"""What a path may hold that leads nowhere else."""
+"""Parts of a path that do not change where it leads."""
 
 
 class _Named(msgspec.Struct):
-    """The fields of a tool's input that may name files; everything else is skipped."""
+    """The fields of a tool's input that may contain file names; all others are skipped."""
 
     file_path: Any = None
     path: Any = None
@@ -335,7 +335,7 @@ _decoder = msgspec.json.Decoder(_Named)
 
 
 def touched_paths(part: ToolCallPart) -> tuple[str, ...]:
-    """The files that a call names, as it writes them, none twice; none for a call that is about no file."""
+    """The distinct files in a call's input, as written there; empty if the tool is not about files."""
     if part.kind not in _FILE_KINDS:
         return ()
     if part.input is msgspec.UNSET:
@@ -370,7 +370,7 @@ def _several(value: Any) -> list[Any]:
 
 
 def resolve_path(path: str, folder: str | None) -> str:
-    """A path as it is from anywhere: one that depends on a folder, from the folder of its session."""
+    """The absolute path: a relative one is resolved with the session's folder."""
     if path.startswith("/"):
         return posixpath.normpath(path) if _DETOUR.search(path) else path
     if _ABSOLUTE.match(path):
@@ -379,7 +379,7 @@ def resolve_path(path: str, folder: str | None) -> str:
 
 
 def spellings(path: str) -> list[str]:
-    """How sessions may write this absolute path: as it is, or from any of the folders above it."""
+    """The forms in which sessions may write this absolute path: itself, or relative to each folder above it."""
     pieces = [piece for piece in path.split("/") if piece]
     endings = ["/".join(pieces[start:]) for start in range(len(pieces))]
     return [path, *endings, *(f"./{ending}" for ending in endings)]

@@ -1,7 +1,7 @@
 """What a session is doing, and the evidence for it: a pure function of its last records.
 
-docs/reference/session-state.md has the rules. Logs do not say that an agent has died or waits at a prompt: where only
-silence is known, the state is `quiet`.
+docs/reference/session-state.md has the rules. Logs do not record that an agent has died or waits at a prompt: if
+nothing else is known, the state after a long silence is `quiet`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from turnlog.model import StopReason
 from turnlog.store.values import StoreValue
 
 QUIET_AFTER: Final = timedelta(minutes=2)
-"""Silence in the middle of a turn after which nobody can say that the agent still runs."""
+"""Silence within a turn after which nobody can tell whether the agent still runs."""
 
 StateName: TypeAlias = Literal["running", "waiting", "done", "killed", "quiet"]
 
@@ -37,13 +37,13 @@ MarkerKind: TypeAlias = Literal["prompt", "start", "answer", "end", "interrupt",
 
 
 class PlacedMarker(NamedTuple):
-    """A message or event by which a turn is seen to begin, go on, wait or end."""
+    """A message or event that shows a turn beginning, continuing, waiting or ending."""
 
     kind: MarkerKind
     position: int
     at: datetime | None = None
     detail: str | None = None
-    """Of an event its kind, of an assistant message why the model stopped."""
+    """The kind of an event, or the stop reason of an assistant message."""
     has_calls: bool = False
 
 
@@ -56,29 +56,29 @@ class UnfinishedCall(StoreValue, frozen=True):
     state: str
     started_at: datetime | None
     summary: str | None
-    """What it is about in a line: the first 200 characters of a command, a path, a question."""
+    """A summary on one line: the first 200 characters of a command, a path or a question."""
 
 
 class PlacedCall(NamedTuple):
-    """An unfinished call, and the position of its message."""
+    """An unfinished call and the position of its message."""
 
     position: int
     call: UnfinishedCall
 
 
 class TurnFacts(NamedTuple):
-    """The end of a session, as far as it matters for what the session is doing."""
+    """The facts about the end of a session that decide its state."""
 
     markers: Sequence[PlacedMarker] = ()
-    """In the order of their positions."""
+    """Ordered by position."""
     unfinished_calls: Sequence[PlacedCall] = ()
-    """In the order of their positions."""
+    """Ordered by position."""
     last_at: datetime | None = None
     """Time of the newest record."""
 
 
 class RunEvidence(NamedTuple):
-    """What is known of the newest run of the session that turnlog itself started."""
+    """What is known of the newest run of the session that turnlog started."""
 
     is_alive: bool
     ended_at: datetime | None = None
@@ -86,15 +86,15 @@ class RunEvidence(NamedTuple):
 
 
 class SessionState(StoreValue, frozen=True):
-    """What a session was doing when the store was read, and how that is known."""
+    """The state of a session when the store was read, and the evidence for it."""
 
     state: StateName
     evidence: Evidence
     detail: str | None = None
-    """The kind of the event, the model's reason, the exit code."""
+    """The kind of the event, the model's stop reason, or the exit code."""
     since: datetime | None = None
     quiet_at: datetime | None = None
-    """Of `running` by records alone: when it counts as quiet unless something comes."""
+    """For `running` that follows from records alone: when it becomes `quiet` if nothing else arrives."""
     doing: UnfinishedCall | None = None
     """The newest unfinished call."""
 
@@ -102,17 +102,17 @@ class SessionState(StoreValue, frozen=True):
 _ENDINGS: Final[dict[MarkerKind, Evidence]] = {"end": "turn-ended", "interrupt": "interrupt", "closed": "closed"}
 
 _CONTINUING: Final[frozenset[StopReason]] = frozenset({"tool_use", "pause"})
-"""Why a model stopped that will go on: the agent runs its tools or sends the message back."""
+"""Stop reasons after which the model continues: the agent runs its tools or sends the message back."""
 
 _WAITS_FOR_USER: Final = frozenset({"ask", "switch_mode"})
 """Kinds of tools whose result comes from the user."""
 
 
 def session_state(facts: TurnFacts, run: RunEvidence | None, now: datetime) -> SessionState:
-    """What the session is doing at `now` (aware), by the end of its records and the newest run of it.
+    """The state of a session at `now` (with a time zone), given the end of its records and its newest run.
 
-    An ending of the last turn counts most, then that somebody is asked. What is left is a turn that nothing has ended:
-    there the process decides, where turnlog has started it, and else how long nothing has come.
+    The end of the last turn counts most, then a question to the user. If nothing has ended the turn, the process
+    decides if turnlog started it, otherwise the time since the last record.
     """
     turn = _Turn(facts)
     if turn.position is None:
@@ -121,7 +121,7 @@ def session_state(facts: TurnFacts, run: RunEvidence | None, now: datetime) -> S
 
 
 class _Turn:
-    """The last turn of a session: from what began it to the end of the records."""
+    """The last turn of a session, from its beginning to the end of the records."""
 
     def __init__(self, facts: TurnFacts) -> None:
         self.last_at = facts.last_at
@@ -138,39 +138,39 @@ class _Turn:
         ]
 
     def ending(self) -> SessionState | None:
-        """What ended the turn; None while it goes on."""
+        """What ended the turn; None if nothing did."""
         last = next((marker for marker in reversed(self.markers) if marker.kind in (*_ENDINGS, "answer")), None)
         if last is None or self.calls:
             return None
         if last.kind != "answer":
             return SessionState("done", _ENDINGS[last.kind], last.detail, last.at)
-        # Where the log says that a turn starts it also says when it ends: its last message is then no end.
+        # A log that records starts of turns also records their ends, so its last message is not an end.
         if last.has_calls or last.detail in _CONTINUING or self.has_start:
             return None
         return SessionState("done", "answer", last.detail, last.at)
 
     def waiting(self) -> SessionState | None:
-        """Who is asked, and by what; None when nobody is."""
+        """Who is asked, and by what; None if nobody is."""
         for call in reversed(self.calls):
             if call.state == "approval-requested":
                 return SessionState("waiting", "approval", since=call.started_at, doing=call)
             if call.kind in _WAITS_FOR_USER:
                 return SessionState("waiting", "question", call.tool_name, call.started_at, doing=call)
         last = self.markers[-1] if self.markers else None
-        # No record says that somebody has answered, but any newer record means it.
+        # No record says that the user has answered, but any newer record implies it.
         if last is not None and last.kind == "asks" and last.at == self.last_at:
             return SessionState("waiting", "approval", last.detail, last.at, doing=_newest(self.calls))
         return None
 
 
 def _after_last_end(markers: Sequence[PlacedMarker]) -> Sequence[PlacedMarker]:
-    """Markers behind the last end: a start among them promises another end."""
+    """Markers after the last end: a start among them will be followed by another end."""
     ends = [index for index, marker in enumerate(markers) if marker.kind in _ENDINGS]
     return markers[ends[-1] + 1 :] if ends else markers
 
 
 def _unended(turn: _Turn, facts: TurnFacts, run: RunEvidence | None, now: datetime) -> SessionState:
-    """A turn that nothing has ended."""
+    """The state in a turn without an end."""
     doing = _newest(turn.calls)
     since = (doing.started_at if doing else None) or (turn.began.at if turn.began else None)
     if run is not None and run.is_alive:

@@ -1,7 +1,7 @@
-"""Usage reports and what a store holds in figures: totals, what they contain in words, and a table for spreadsheets.
+"""Usage reports and summaries of agents, models and projects: totals, explanatory sentences, and CSV.
 
-Dataclasses and not msgspec's structs, and nothing of the model: a report must start fast, and loading either takes
-longer than making one.
+These are dataclasses, without msgspec and the model: a report must start fast, and importing either takes longer than
+making a report.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _COST: Final = (
 )
 
 NANO: Final = 1_000_000_000
-"""Nano-dollars in a dollar. Columns of money hold nano-dollars: integers, so that sums are exact."""
+"""Nano-dollars in a dollar. Columns with money are integers of nano-dollars, so sums are exact."""
 
 
 class Dollars(Decimal):
-    """An exact amount of US dollars. In JSON it is a number (`to_json_number`), as a float shows it."""
+    """An exact amount of US dollars. In JSON it is a number (`to_json_number`), exact as far as a float is."""
 
 
 def to_json_number(value: object) -> float:
-    """`Dollars` as JSON has them; the hook of encoders. Raises NotImplementedError for anything else.
+    """`Dollars` as a JSON number; a hook of encoders. Raises NotImplementedError for other types.
 
-    Nano-dollars of less than a million dollars are exact to the last digit in a float.
+    A float represents nano-dollars exactly for amounts below a million dollars.
     """
     if isinstance(value, Dollars):
         return float(value)
@@ -50,17 +50,17 @@ def to_json_number(value: object) -> float:
 
 @dataclass(frozen=True)
 class UsageTotals:
-    """Tokens and US dollars of many model calls, and what these sums do not contain."""
+    """Tokens and US dollars of many model calls, and how many calls these sums do not contain."""
 
     calls: int = 0
     unknown_calls: int = 0
-    """Calls without any token count; they are in no sum."""
+    """Calls without any token count; no sum contains them."""
     unpriced_calls: int = 0
-    """Calls with tokens for which no price is known; they are not in `cost`."""
+    """Calls with tokens but without a known price; `cost` does not contain them."""
     lower_bound_calls: int = 0
-    """Calls whose output the log states only as "at least"."""
+    """Calls whose output tokens are a lower bound in the log."""
     tokens: int = 0
-    """All tokens that are known: the sum of the eight buckets below."""
+    """All known tokens: the sum of the eight buckets below."""
     input: int = 0
     cache_read: int = 0
     cache_write_5m: int = 0
@@ -70,9 +70,9 @@ class UsageTotals:
     reasoning: int = 0
     tool_prompt: int = 0
     cost: Dollars | None = None
-    """Priced; None when no call could be priced."""
+    """Computed from prices; None if no call could be priced."""
     reported_cost: Dollars | None = None
-    """As the agents wrote them at single calls, never added to `cost`; None when they wrote none."""
+    """As agents reported it for single calls, not part of `cost`; None if they reported none."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class UsageRow:
     """The usage of one day, model, project, session, agent or subagent."""
 
     name: str | None
-    """The day (`2026-11-20`), the model, the path of the project, or the session's id. None where the log does not
-    tell, and for what no subagent did."""
+    """The day (`2026-11-20`), the model, the path of the project, or the session's id. None if the log does not say,
+    and for usage outside of subagents."""
     label: str | None
-    """What people call it, where that is not the name: a project's or session's title."""
+    """The display name if it differs: the title of a session, the name of a project."""
     totals: UsageTotals
 
 
@@ -95,14 +95,14 @@ class UsageReport:
     rows: tuple[UsageRow, ...]
     totals: UsageTotals
     contains: tuple[str, ...]
-    """Sentences on what the sums are made of."""
+    """Sentences that explain the sums."""
     missing: tuple[str, ...]
-    """Sentences on what they do not contain; none where nothing is missing."""
+    """Sentences about what the sums lack; empty if nothing is missing."""
 
 
 @dataclass(frozen=True)
 class ProjectSummary:
-    """A project and how much of it there is; subagents are not counted."""
+    """A project with its counts, subagents not included."""
 
     path: str
     name: str
@@ -112,7 +112,7 @@ class ProjectSummary:
 
 @dataclass(frozen=True)
 class AgentSummary:
-    """An agent and how much of it there is."""
+    """An agent with its counts, subagents not included."""
 
     agent: str
     sessions: int
@@ -123,7 +123,7 @@ class AgentSummary:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A model and how often it was called."""
+    """A model with the number of its calls."""
 
     name: str
     calls: int
@@ -131,7 +131,7 @@ class ModelSummary:
 
 
 def usage_report(by: UsageBy, rows: Sequence[UsageRow], totals: UsageTotals) -> UsageReport:
-    """The report of these rows, with the sentences that belong to it."""
+    """A report of these rows, with the sentences that apply."""
     return UsageReport(by, tuple(rows), totals, _contents(by), _omissions(totals))
 
 
@@ -149,9 +149,9 @@ def _omissions(totals: UsageTotals) -> tuple[str, ...]:
 
 
 def to_csv(report: UsageReport) -> str:
-    """The rows of a report as CSV (RFC 4180). What is unknown is empty; money is US dollars."""
+    """The rows of a report as CSV (RFC 4180). Unknown values are empty; money is US dollars."""
     text = io.StringIO()
-    # Quoted as a whole, a name stays one cell also where a spreadsheet takes a semicolon for the end of one.
+    # All names are quoted, so that a name stays one cell even in a spreadsheet that splits at semicolons.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     columns = tuple(UsageTotals.__dataclass_fields__)
     writer.writerow((report.by, "label", *columns))

@@ -1,7 +1,7 @@
-"""A window of a session as one JSON document made of stored frames: sent to a browser without decoding a message.
+"""A window of a session as one JSON document made of stored frames, sent to a browser without decoding messages.
 
-A zstd body may be many frames, one behind the other. Those of messages stand in it as they are in the store, between
-constant frames that hold the punctuation; only the small rest (places and events) is compressed for each response.
+A zstd body may consist of many frames. The frames of messages are copied as they are stored, between constant frames
+with the punctuation; only the small rest (places and events) is compressed for each response.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMMA_FRAME = zstd.compress(_COMMA)
 
 
 class MessageRow(msgspec.Struct, frozen=True, gc=False):
-    """What a session adds to a message."""
+    """The facts about a message that depend on the session."""
 
     position: int
     message_id: str
@@ -29,18 +29,18 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     fate: Fate
     fate_cause: str | None
     cost: float | None
-    """US dollars; 0 when another session is billed."""
+    """US dollars; 0 if another session is billed."""
     children: dict[str, str]
-    """Tool call id -> id of the session it started."""
+    """Tool call id -> id of the session that the call started."""
     results: list[tuple[str, int]]
-    """Result id and the position at which it arrived."""
+    """Result id and the position at which the result arrived."""
 
 
 class Window(NamedTuple):
-    """Messages as stored frames, and as JSON what the session adds to them."""
+    """Messages as stored frames, with their places and the events as JSON."""
 
     frames: list[bytes]
-    """zstd frames of canonical JSON, large contents as previews: of a message each, or of several, joined by commas."""
+    """zstd frames of canonical JSON, large contents as previews: one message each, or several joined by commas."""
     rows: bytes
     """JSON: a `MessageRow` for each message."""
     events: bytes
@@ -49,7 +49,7 @@ class Window(NamedTuple):
     has_after: bool
 
     def to_zstd(self) -> bytes:
-        """The body for a client that takes `Content-Encoding: zstd`."""
+        """The response body for a client that accepts `Content-Encoding: zstd`."""
         return _document(_OPEN_FRAME, _COMMA_FRAME, self.frames, zstd.compress(self._rest()))
 
     def to_json(self) -> bytes:
@@ -62,7 +62,7 @@ class Window(NamedTuple):
 
 
 def _document(opening: bytes, comma: bytes, messages: list[bytes], rest: bytes) -> bytes:
-    # One join: a second copy of a large window costs as much as everything else.
+    # One join: another copy of a large window costs as much as everything else.
     parts = [comma] * (2 * len(messages) + 1)
     parts[0], parts[-1] = opening, rest
     parts[1::2] = messages

@@ -1,6 +1,6 @@
 """Taking the write lock of a database, and reporting when another process holds it.
 
-Imports no database: every command asks for the report, also those that open no store.
+This module imports no database, because every command installs the report, even if it opens no store.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 OnWait: TypeAlias = Callable[[str], None]
-"""Called with the path of the database whose lock is awaited."""
+"""Called with the path of the database whose lock a write waits for."""
 
 SILENT_SECONDS = 1.0
-"""How long a write waits before it reports that it waits."""
+"""Seconds after which a waiting write is reported."""
 
 _RETRY_SECONDS = 0.01
 
 _PRIMARY_CODE = 0xFF
-"""The bits of an extended result code of SQLite that name the kind of error."""
+"""The bits of SQLite's extended result codes that identify the kind of error."""
 
 _on_wait: ContextVar[OnWait | None] = ContextVar("on_wait", default=None)
 
 
 @contextmanager
 def reporting_waits(on_wait: OnWait | None) -> Generator[None]:
-    """During the `with`, call `on_wait` once when a write of this thread has waited for a second; None: never."""
+    """Within the `with`, call `on_wait` once when a write of this thread has waited for a second; None: never."""
     token = _on_wait.set(on_wait)
     try:
         yield
@@ -41,7 +41,7 @@ def reporting_waits(on_wait: OnWait | None) -> Generator[None]:
 
 
 def begin(connection: sqlite3.Connection, seconds: float) -> None:
-    """Begin a writing transaction. Raises sqlite3.OperationalError when the lock is not free within `seconds`."""
+    """Begin a write transaction. Raises sqlite3.OperationalError if the lock is not free within `seconds`."""
     on_wait = _on_wait.get()
     if on_wait is not None and seconds > SILENT_SECONDS:
         if _try_begin(connection, SILENT_SECONDS):
@@ -73,17 +73,17 @@ def use_write_ahead_log(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:
-    """Whether the error says that another process holds the lock."""
+    """Whether the error means that another process holds the lock."""
     import sqlite3
 
     return error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
 
 
 def is_database_error(error: Exception) -> bool:
-    """Whether a database could not read or write its file. Its other errors are bugs and keep their traceback."""
-    # Whoever opened a store has imported sqlite3; others must not pay for the import.
+    """Whether a database file could not be read or written. Other errors are bugs and keep their traceback."""
+    # Whoever has opened a store has imported sqlite3; nobody else should pay for the import.
     sqlite = sys.modules.get("sqlite3")
-    # "Malformed" is the class above the others, and only that.
+    # "Malformed" raises the base class itself; the other errors are subclasses.
     return sqlite is not None and (isinstance(error, sqlite.OperationalError) or type(error) is sqlite.DatabaseError)
 
 

@@ -1,4 +1,4 @@
-"""zstd for any number of threads: each has contexts of its own, since two in one would corrupt its memory."""
+"""zstd for any number of threads. Each has contexts of its own, because two threads in one would corrupt its memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TypeAlias
 import zstandard
 
 LEVEL = 1
-"""For what is read and sent often: the fastest that is worth having."""
+"""For data that is read and sent often: the fastest level that is worth having."""
 
 ARCHIVE_LEVEL = 3
-"""For what is kept and seldom read: a sixteenth smaller; a large import compresses it beside its other work."""
+"""For data that is kept and rarely read: a sixteenth smaller. A large import compresses it in parallel to its other
+work."""
 
 
 _batch_compressor = zstandard.ZstdCompressor(level=ARCHIVE_LEVEL)
-"""Of the thread that compresses many at once; a compressor is not to be used by two threads."""
+"""Per thread, for many pieces at once, because two threads must not use one compressor."""
 
 Frames: TypeAlias = zstandard.BufferWithSegmentsCollection
 """Frames of many pieces, in order: each item is a buffer."""
@@ -33,30 +34,30 @@ _own = _Contexts()
 
 
 def compress(data: bytes | memoryview) -> bytes:
-    """One frame of the data."""
+    """Compress data into one frame."""
     return _own.compressor.compress(data)
 
 
 def compress_all(pieces: Sequence[bytes]) -> Frames:
-    """`compress` for many pieces in one call, which leaves the interpreter to others while it runs."""
+    """Like `compress` for many pieces in one call, which releases the GIL meanwhile."""
     return _batch_compressor.multi_compress_to_buffer([*pieces])
 
 
 def compress_for_archive(data: bytes | memoryview) -> bytes:
-    """One frame of the data, smaller and slower."""
+    """Compress data into one frame, smaller and slower."""
     return _own.archiver.compress(data)
 
 
 def is_frame(data: bytes) -> bool:
-    """Whether it begins as a frame does, and as no JSON."""
+    """Whether data begins like a frame, which no JSON does."""
     return data.startswith(zstandard.FRAME_HEADER)
 
 
 def content_size(frame: bytes) -> int:
-    """Bytes of the data of one frame."""
+    """Size in bytes of a frame's decompressed data."""
     return zstandard.frame_content_size(frame)
 
 
 def decompress(frame: bytes) -> bytes:
-    """The data of one frame."""
+    """Decompress one frame."""
     return _own.decompressor.decompress(frame)

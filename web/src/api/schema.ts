@@ -365,7 +365,7 @@ export interface MessageResponse {
   memberships: Membership[];
 }
 
-/** What a session adds to a message. */
+/** The facts about a message that depend on the session. */
 export interface MessageRow {
   position: number;
   message_id: string;
@@ -384,7 +384,7 @@ export interface MessagesBody {
   retracted?: string[];
 }
 
-/** A model and how often it was called. */
+/** A model with the number of its calls. */
 export interface ModelSummary {
   name: string;
   calls: number;
@@ -445,7 +445,7 @@ export interface Project {
   name: string;
 }
 
-/** A project and how much of it there is; subagents are not counted. */
+/** A project with its counts, subagents not included. */
 export interface ProjectSummary {
   path: string;
   name: string;
@@ -784,7 +784,7 @@ export interface SessionResponse {
   change_sequence: number;
 }
 
-/** What a session was doing when the store was read, and how that is known. */
+/** The state of a session when the store was read, and the evidence for it. */
 export interface SessionState {
   state: "done" | "killed" | "quiet" | "running" | "waiting";
   evidence: "answer" | "approval" | "closed" | "interrupt" | "nothing" | "open-call" | "open-turn" | "process" | "process-ended" | "question" | "silence" | "turn-ended";
@@ -1180,7 +1180,7 @@ export interface UsageTotal {
   unknown_calls?: number;
 }
 
-/** Tokens and US dollars of many model calls, and what these sums do not contain. */
+/** Tokens and US dollars of many model calls, and how many calls these sums do not contain. */
 export interface UsageTotals {
   calls: number;
   unknown_calls: number;

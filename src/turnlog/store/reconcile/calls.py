@@ -1,14 +1,14 @@
-"""Calls: which one started a subagent, and which ones no result will come for.
+"""Tool calls: which call started a subagent, and which calls will never get a result.
 
-What an agent's records say of a child and its call comes first: only children without a call, and calls without a
-child, are matched here (`link_spawn_calls`), for a parent when it, a child of it or a link between them was touched.
+What an agent's records say about a child and its call wins. Only children without a call and calls without a child are
+matched here (`link_spawn_calls`), for each parent that was touched itself or through a child or a link.
 
-Claude Code 1.0 resumes a session that was killed into a file of its own, without the call that was running. Where a
-session that shares the call's message begins another turn behind it, the call is aborted. A subagent's call is aborted
-when the call that started the subagent has ended since, or its process. A result that comes all the same counts.
+Claude Code 1.0 resumes a killed session into a new file, without the call that was running. If a session that shares
+the call's message continues after it with another turn, the call is aborted. A subagent's unfinished call is aborted
+once the call that started the subagent has ended, or its process. A result that arrives later still counts.
 
-The functions over messages serve `turnlog.logs` too. Those over the store are pure functions of the stored rows, so
-the order in which sources are read makes no difference.
+`turnlog.logs` also uses the functions over messages. Those over the store are pure functions of the stored rows, so the
+order in which sources are read does not matter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.rows import milliseconds
 
 _PROMPT_FIELDS = ("prompt", "objective", "request", "question", "query", "task")
-"""Names of the prompt in the inputs of subagent tools."""
+"""Names of the field with the prompt in the inputs of subagent tools."""
 
 _LOOKUP_SIZE = 500
 
@@ -41,33 +41,33 @@ _OPEN = tuple(sorted(str(state) for state in OPEN_STATES))
 
 
 class SpawnCall(NamedTuple):
-    """A call of a subagent tool that no child is known of."""
+    """A call of a subagent tool without a known child."""
 
     tool_call_id: str
     message_id: str
     started_at: int | None
     """Unix milliseconds."""
     completed_at: int | None
-    """When its last result came, in Unix milliseconds; None while it has none, or none with a time."""
+    """Unix milliseconds of its last result; None if it has none, or none with a time."""
     prompts: tuple[str, ...]
-    """Texts of its input that may be the prompt."""
+    """Texts in its input that may be the prompt."""
     runs: tuple[str, ...] = ()
-    """Runs of several subagents that it began, as its results name them (`agents.changes.RUN`)."""
+    """Runs of several subagents that it started, named in its results (`agents.changes.RUN`)."""
 
 
 class SpawnedSession(NamedTuple):
-    """A subagent's session that no call is known of."""
+    """A subagent session without a known call."""
 
     session_id: str
     started_at: int | None
     """Unix milliseconds."""
     prompt: str
     run: str | None = None
-    """The run that it was started in, with others."""
+    """The run in which it was started together with others."""
 
 
 def spawn_calls(message: Message) -> list[SpawnCall]:
-    """The calls of a message that start subagents."""
+    """The calls in a message that start subagents."""
     return [
         SpawnCall(
             part.tool_call_id,
@@ -83,13 +83,13 @@ def spawn_calls(message: Message) -> list[SpawnCall]:
 
 
 def run_of(metadata: Mapping[str, Any]) -> str | None:
-    """The run that the metadata of a link or a result names, under its agent's name."""
+    """The run named in the metadata of a link or a result, under the agent's name."""
     named = (cast("dict[str, Any]", facts).get(RUN) for facts in metadata.values() if isinstance(facts, dict))
     return next((run for run in named if isinstance(run, str)), None)
 
 
 def spawned_session(session_id: str, first: Message, run: str | None = None) -> SpawnedSession | None:
-    """A subagent's session by its first message; None when that is no prompt of a subagent, and no run is known."""
+    """A subagent session, given its first message; None if that is not a subagent's prompt and no run is known."""
     if run is not None:
         return SpawnedSession(session_id, milliseconds(first.created_at), "", run)
     if first.origin is not Origin.SUBAGENT_PROMPT:
@@ -99,18 +99,18 @@ def spawned_session(session_id: str, first: Message, run: str | None = None) -> 
 
 
 def match_spawn_calls(calls: Iterable[SpawnCall], children: Iterable[SpawnedSession]) -> dict[str, SpawnCall]:
-    """Session id -> the call that started it.
+    """Match children with the calls that started them; returns session id -> call.
 
     Args:
         calls: In the order of the parent.
         children: In any order.
 
-    A call with exactly the child's prompt is taken before one whose prompt is some whole lines of it: some agents wrap
-    the prompt in text of their own. Of several calls with the same prompt the newest before the child began is taken:
-    the last child gets the last call, and so on backwards, since a call may have been killed before its child wrote
-    anything. A call may have a later time than its child (Gemini CLI 0.30 logs a call once it has its result), but a
-    call that had its result before the child began did not start it. A run has any number of children; of several
-    calls that began it (and began it again) the newest before the child is taken.
+    A call with exactly the child's prompt is preferred to one whose prompt consists of some whole lines of it: some
+    agents add text of their own around the prompt. If several calls have the same prompt, the newest call before the
+    child is taken. The last child is matched first, and so on backwards, because a call may have been killed before its
+    child wrote anything. A call may have a later time than its child (Gemini CLI 0.30 logs a call once it has its
+    result), but a call that had its result before the child began did not start it. A run has any number of children;
+    if several calls started it again and again, the newest before the child is taken.
     """
     known = list(calls)
     free = [call for call in known if not call.runs]
@@ -132,7 +132,7 @@ def match_spawn_calls(calls: Iterable[SpawnCall], children: Iterable[SpawnedSess
 
 
 def with_call(link: Link, call: SpawnCall) -> Link:
-    """The link with the call that was found for it, which makes it inferred."""
+    """The link with the call that was found for it, marked as inferred."""
     return msgspec.structs.replace(link, tool_call_id=call.tool_call_id, message_id=call.message_id, inferred=True)
 
 
@@ -142,7 +142,7 @@ def _newest_before(calls: list[SpawnCall], child: SpawnedSession) -> SpawnCall:
 
 
 def _is_before(one: int | None, other: int | None) -> bool:
-    """Whether both times are known, and the first comes first."""
+    """Whether both times are known and the first is earlier."""
     return one is not None and other is not None and one < other
 
 
@@ -159,11 +159,11 @@ def _prompts(part: ToolCallPart) -> tuple[str, ...]:
 
 
 def link_spawn_calls(connection: sqlite3.Connection, session_ids: set[str]) -> None:
-    """Find the calls of all subagents without one that these sessions are or have (`links.found_call_id`)."""
+    """Find calls for the subagents without one among these sessions and their children (`links.found_call_id`)."""
     for parent_id, children in _without_call(connection, sorted(session_ids)).items():
         spawned = [found for child in children if (found := _spawned(connection, *child)) is not None]
         calls = match_spawn_calls(_free_calls(connection, parent_id), spawned) if spawned else {}
-        # A call that was found before may be another child's, now that more of them are known.
+        # Matching is repeated for all children: a call that was found earlier may fit a new child better.
         connection.execute(
             "UPDATE links SET found_call_id = NULL, found_message_id = NULL WHERE parent_id = ? AND kind = 'subagent'",
             (parent_id,),
@@ -178,7 +178,7 @@ def link_spawn_calls(connection: sqlite3.Connection, session_ids: set[str]) -> N
 def _without_call(
     connection: sqlite3.Connection, session_ids: Sequence[str]
 ) -> dict[str, list[tuple[str, str | None]]]:
-    """Parent -> all of its children without a call, each with its run, for these sessions and the parents of these."""
+    """Parent -> its children without a call and their runs, for these sessions and their parents."""
     parents: set[str] = set()
     for start in range(0, len(session_ids), _LOOKUP_SIZE):
         piece = session_ids[start : start + _LOOKUP_SIZE]
@@ -213,7 +213,7 @@ def _spawned(connection: sqlite3.Connection, session_id: str, run: str | None) -
 
 
 def _free_calls(connection: sqlite3.Connection, session_id: str) -> Iterable[SpawnCall]:
-    """The session's calls of subagents that no record names a child of, in order."""
+    """The session's subagent calls for which no record names a child, in order."""
     taken = {
         row[0]
         for row in connection.execute(
@@ -237,26 +237,26 @@ def _messages_at(connection: sqlite3.Connection, places: Iterable[tuple[int, int
 
 
 class CallEnd(NamedTuple):
-    """That a call has ended, and when."""
+    """The end of a call, and its time."""
 
     at: int | None
-    """Unix milliseconds of its last result; None when it has none: it was aborted."""
+    """Unix milliseconds of its last result; None if it has none, because it was aborted."""
 
     def ends(self, started_at: int | None) -> bool:
-        """Whether a call of its subagent that began at that time has ended too.
+        """Whether a call of the subagent that began at this time has ended with it.
 
-        A subagent in the background goes on after the result that says it was started: only calls that began before
-        that result have ended.
+        A background subagent continues after the result that reports its start: only calls that began before that
+        result have ended.
         """
         return self.at is None or (started_at is not None and started_at <= self.at)
 
 
 ABANDONED = CallEnd(None)
-"""The end of a call without a result: everything below it has ended, whenever it began."""
+"""The end of a call without a result: all calls below it have ended, whenever they began."""
 
 
 def end_of_subagent(call: CallEnd | None, metadata: Mapping[str, Any]) -> CallEnd | None:
-    """The end of a subagent: of the call that started it, or of its process where the link has that (`ENDED_AT`)."""
+    """The end of a subagent: that of the call that started it, or of its process if the link has it (`ENDED_AT`)."""
     process_end: int | None = metadata.get(ENDED_AT)
     if process_end is None or call == ABANDONED:
         return call
@@ -264,7 +264,7 @@ def end_of_subagent(call: CallEnd | None, metadata: Mapping[str, Any]) -> CallEn
 
 
 def _end_in_state(state: str, completed_at: int | None) -> CallEnd | None:
-    """The end of a call in this state; None for one that is open."""
+    """The end of a call in this state; None if it is still open."""
     return None if state in OPEN_STATES else CallEnd(completed_at)
 
 
@@ -274,13 +274,13 @@ def calls_in(message: Message) -> Iterator[ToolCallPart]:
 
 
 def end_of_call(call: ToolCallPart) -> CallEnd | None:
-    """The end of a call; None for one that is open."""
+    """The end of a call; None if it is still open."""
     times = [moment for result in call.results if (moment := milliseconds(result.completed_at)) is not None]
     return _end_in_state(call.state, times[-1] if times else None)
 
 
 def abort_open_calls(message: Message, end: CallEnd) -> Message:
-    """The message with its unanswered calls that began before this end aborted."""
+    """The message, with those calls aborted that have no result and began before this end."""
     parts = tuple(
         msgspec.structs.replace(part, state=ToolState.ABORTED)
         if isinstance(part, ToolCallPart) and part.state in OPEN_STATES and end.ends(milliseconds(part.started_at))
@@ -291,7 +291,7 @@ def abort_open_calls(message: Message, end: CallEnd) -> Message:
 
 
 def find_abandoned_calls(connection: sqlite3.Connection, session_keys: Iterable[int]) -> Iterator[tuple[str, int]]:
-    """Session's id and key of each message in these sessions with an open call that a copy of it went on without."""
+    """Session id and message key of messages with an open call, if a session that copied them continued without it."""
     for session_key in sorted(session_keys):
         rows = connection.execute(
             "SELECT f.agent || ':' || f.external_id, s.message_key FROM sessions f"
@@ -308,12 +308,13 @@ def find_abandoned_calls(connection: sqlite3.Connection, session_keys: Iterable[
 def abort_in_subagents(
     connection: sqlite3.Connection, session_ids: set[str], abort: Callable[[str, int, CallEnd], None]
 ) -> None:
-    """Abort the open calls of ended subagents, of these sessions and below them.
+    """Abort the open calls of subagents that have ended, in these sessions and below them.
 
     Args:
         connection: The store.
         session_ids: Sessions that were touched, as a subagent or as the parent of one.
-        abort: Aborts the calls of one message: id of its session, its key, the end that they began before.
+        abort: Aborts the calls of one message, given the id of its session, its key, and the end before which they
+            began.
     """
     waiting = sorted(session_ids)
     while waiting:
@@ -324,7 +325,7 @@ def abort_in_subagents(
         ).fetchall()
         for child_id, parent_id, call_id, metadata in links:
             if _abort_in(connection, child_id, parent_id, call_id, metadata, abort) and child_id != session_id:
-                # An aborted call may itself have started a subagent, which has ended with it.
+                # An aborted call may itself have started a subagent, which ended with it.
                 waiting.append(child_id)
 
 
@@ -336,7 +337,7 @@ def _abort_in(
     metadata: str | None,
     abort: Callable[[str, int, CallEnd], None],
 ) -> bool:
-    """Abort the open calls of one subagent that its end has ended; whether there were any."""
+    """Abort the open calls of a subagent that has ended; return whether there were any."""
     open_calls = _open_calls(connection, child_id)
     if not open_calls:
         return False
@@ -351,7 +352,7 @@ def _abort_in(
 
 
 def _open_calls(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, int | None]]:
-    """Key of the message and start of each call of a session that has no result."""
+    """Message key and start time of each call of a session without a result."""
     return connection.execute(
         "SELECT p.message_key, p.started_at FROM sessions f JOIN memberships s ON s.session_key = f.key"
         " JOIN parts p ON p.message_key = s.message_key"
@@ -361,7 +362,7 @@ def _open_calls(connection: sqlite3.Connection, session_id: str) -> list[tuple[i
 
 
 def _stored_end(connection: sqlite3.Connection, session_id: str, call_id: str) -> CallEnd | None:
-    """The end of a call of a session; None where it is open or not stored."""
+    """The end of a call of a session; None if the call is open or not stored."""
     row = connection.execute(
         "SELECT p.tool_state, p.completed_at FROM sessions f JOIN memberships s ON s.session_key = f.key"
         " JOIN parts p ON p.message_key = s.message_key"

@@ -1,12 +1,11 @@
-"""What became of each message of a session: what the tree of its records makes of branches, rewinds and compactions.
+"""The fates of a session's messages, computed from the tree of its records: branches, rewinds and compactions.
 
-The fates are a function of all placements and events of a session (`merge.place_messages`). `BranchTracker` knows which
-sessions need that worked out anew: only one with branches that went on in another way than from each message to the
-next. For any other what was worked out before still holds, and a line more in a long session costs no more than in a
-short one.
+Fates are a function of all placements and events of a session (`merge.place_messages`). `BranchTracker` knows which
+sessions must be recomputed: only those with branches that did not simply continue after their newest message. For all
+others the stored fates still hold, so a new line costs the same in a long session as in a short one.
 
-What only an older generation of a file holds is replaced: the file was written anew without it. It stays in the
-history, and takes no part in the tree, which is that of the file as it is now.
+A message that only an older generation of a file contains is replaced: the file was rewritten without it. It stays in
+the history, but is not part of the tree, which is that of the current file.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from turnlog.store.writing.transaction import Transaction
 
 
 class BranchTracker:
-    """What one transaction adds to sessions that have branches."""
+    """What one transaction adds to sessions with branches."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -46,35 +45,35 @@ class BranchTracker:
         """Session -> record id -> position of its message; None for an event's."""
 
     def note_place(self, session_key: int, placement: Placement) -> None:
-        """A message is at this place of a session."""
+        """Note a message's place in a session."""
         draft = self._transaction.sessions.draft(session_key)
         draft.note_turn(placement.turn)
         if draft.facts.has_branches:
             self._records[session_key].update(dict.fromkeys(placement.record_ids, placement.position))
-        # The fold no longer knew the message of the parent's record: the store looks for it.
+        # The fold has forgotten the message of the parent's record, so the store must look it up.
         if placement.parent_id is None and placement.parent_record is not None:
             draft.needs_fates = True
 
     def note_new(self, session_key: int, message_id: str, placement: Placement) -> None:
-        """A message is new in a session."""
-        # What hooks bring and what agents log beside the conversation is not part of the tree.
+        """Note a message that is new in a session."""
+        # Messages from hooks and from sidecars are not part of the tree.
         is_logged = placement.position < HOOKED_FROM and placement.fate is not Fate.SIDECAR
         if is_logged and self._transaction.sessions.draft(session_key).facts.has_branches:
             self._chains[session_key].append((placement.position, message_id, placement.parent_id))
 
     def note_records(self, session_key: int, record_ids: Iterable[str], position: int | None) -> None:
-        """These records are of the message at this position, or of none: one of them may end the active branch."""
+        """Note records of the message at this position (None: of an event). One of them may end the active branch."""
         if self._transaction.sessions.draft(session_key).facts.has_branches:
             self._records[session_key].update(dict.fromkeys(record_ids, position))
 
     def changed(self) -> set[int]:
-        """Sessions with branches that went on in any other way than from each message to the next behind it."""
-        # A line more in a long session nearly always goes straight on: the fates of the other lines stay, unread.
+        """The sessions with branches that did not simply continue after their newest message."""
+        # A new line nearly always continues the active branch: the fates of all other messages stay, and are not read.
         touched = {*self._chains, *self._records} - self._transaction.sessions.without_fates
         return {key for key in touched if not self._goes_straight_on(key) or self._ends_elsewhere(key)}
 
     def _goes_straight_on(self, session_key: int) -> bool:
-        """Whether the new messages hang under each other, and the first of them under the newest active one."""
+        """Whether the new messages form a chain after the newest active message."""
         chain = sorted(self._chains[session_key])
         if not chain:
             return True
@@ -88,7 +87,7 @@ class BranchTracker:
         return fate == "active" and parents == [newest, *(message_id for _, message_id, _ in chain[:-1])]
 
     def _ends_elsewhere(self, session_key: int) -> bool:
-        """Whether the record at the end of the active branch came with anything but its newest message."""
+        """Whether the end of the active branch is a record of anything but its newest message."""
         records = self._records[session_key]
         leaf = self._transaction.sessions.draft(session_key).facts.active_leaf
         if leaf not in records:
@@ -102,7 +101,7 @@ class BranchTracker:
 
 
 class _Member(NamedTuple):
-    """A membership as far as fates depend on it."""
+    """The columns of a membership on which fates depend."""
 
     message_key: int
     external_id: str
@@ -128,9 +127,9 @@ class _Member(NamedTuple):
 
 
 def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int) -> None:
-    """Find the parents that a fold no longer knew, and work out the fate of every message of a session.
+    """Look up parents that a fold had forgotten, and recompute the fates of all messages of a session.
 
-    Messages with another fate than before have changed with this number of the change sequence.
+    Messages with a new fate get this number of the change sequence.
     """
     session_id = session_id_of(connection, session_key)
     members = _members(connection, session_key)
@@ -140,7 +139,8 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
         "SELECT active_leaf, has_branches FROM sessions WHERE key = ?", (session_key,)
     ).fetchone()
     message_of = messages_of_records(placements, events)
-    # Only a fork without copies has negative positions: what its parent compacted before the fork is gone for it too.
+    # Only forks without copies have negative positions. Messages that the parent compacted before the fork are
+    # compacted in the fork too.
     shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []
     placed = place_messages(placements, [*shared, *events], message_of, active_leaf) if has_branches or shared else {}
     parents = parents_of(placements, message_of)
@@ -150,7 +150,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
         parent = parents.get(member.external_id, member.parent_id)
         at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
         if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
-            # A window shows fates and no parents: for a parent alone nobody who follows the session is told.
+            # A window shows fates but no parents, so a new parent alone is no change for its viewers.
             has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
             changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
     connection.executemany(
@@ -210,7 +210,7 @@ def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
 
 
 def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
-    """The events that the tree depends on: links in the chain of records, and compactions. None of an older file."""
+    """The events on which the tree depends: links in the chain of records, and compactions, of the current file."""
     rows = connection.execute(
         "SELECT e.position, e.record_id, e.parent_id, CASE e.type WHEN 'compaction' THEN e.body END"
         " FROM events e LEFT JOIN sources f ON f.key = e.source_key"

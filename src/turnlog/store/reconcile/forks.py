@@ -1,10 +1,10 @@
-"""Forks whose logs hold none of their parent's history: they share its messages, and are billed for none of them.
+"""Forks whose logs copy none of their parent's history: they share its messages and are not billed for them.
 
-Since 0.14x the log of a Codex fork begins where it leaves its parent, and names the parent's record
-(`agents.changes.SHARES_BEFORE`). Its own messages have the offsets of its own file as positions. What it shares comes
-before them, at negative positions (`history.order.SHARED_SPAN`) in the order of the parent, however late the parent is
-read. This is a pure function of the parent's places, run again when either side was touched. A compaction of the parent
-before the fork holds in the fork too.
+Since 0.14x the log of a Codex fork begins at the fork and names a record of its parent
+(`agents.changes.SHARES_BEFORE`). Its own messages have offsets in its own file as positions. The shared ones get
+negative positions (`history.order.SHARED_SPAN`) in the order of the parent, whenever the parent is read. This is a pure
+function of the parent's places, repeated when either session was touched. A compaction of the parent before the fork
+applies to the fork too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _COLUMNS = "message_key, position, source_key, generation, parent_id, parent_rec
 
 
 class _Fork(NamedTuple):
-    """A fork and how much of its parent it shares."""
+    """A fork, and how much of its parent it shares."""
 
     child_id: str
     parent_id: str
     before: int
-    """Number of the first record of the parent that is not shared."""
+    """Number of the parent's first record that is not shared."""
 
 
 class _Place(NamedTuple):
@@ -54,7 +54,7 @@ class _Place(NamedTuple):
 
 
 def place_shared_messages(transaction: Transaction) -> set[int]:
-    """Give every fork that was touched, or whose parent was, its shared places; the keys of those that changed."""
+    """Update the shared places of forks that were touched or whose parent was; return the keys of changed forks."""
     touched = transaction.sessions.ids
     changed: set[int] = set()
     compacted = transaction.sessions.without_fates
@@ -76,28 +76,29 @@ def _forks(connection: sqlite3.Connection) -> list[_Fork]:
 
 
 def _parents_first(forks: Iterable[_Fork]) -> Iterator[_Fork]:
-    """A fork of a fork needs its parent's places first."""
+    """Sort forks so that a fork of a fork comes after its parent."""
     waiting = {fork.child_id: fork for fork in forks}
     while waiting:
         ready = [fork for fork in waiting.values() if fork.parent_id not in waiting]
-        # Forks of each other make no sense, but a damaged log may say so.
+        # Forks of each other make no sense, but a damaged log may contain them.
         for fork in ready or list(waiting.values()):
             del waiting[fork.child_id]
             yield fork
 
 
 def _place_shared(transaction: Transaction, fork: _Fork, parents_with_new_fates: set[int]) -> int | None:
-    """Bring the fork's shared places up to date; its key when anything changed, or fates in its parent did."""
+    """Update a fork's shared places; return its key if anything changed, or if fates in its parent did."""
     connection, sessions = transaction.connection, transaction.sessions
     child, parent = find_key(connection, fork.child_id), find_key(connection, fork.parent_id)
+    # The parent may not have been read yet: this pass runs again when it is.
     if child is None or parent is None or child == parent:
         return None
     wanted = {place.message_key: place for place in _shared(connection, parent, fork.before)}
     own, known = _held(connection, child)
     gone = [key for key, place in known.items() if wanted.get(key) != place]
-    # A message that the fork's own log has as well stands where that log has it.
+    # A message that the fork's own log also contains keeps the place it has there.
     new = [place for key, place in wanted.items() if known.get(key) != place and key not in own]
-    # No source of this transaction may have spoken of the fork: the passes that follow must see it too.
+    # Sources of this transaction may not mention the fork, but later passes must process it.
     sessions.key(fork.child_id)
     sequence = sessions.sequence(child) if gone or new else 0
     sessions.note_gone(child, [(known[key].position, _id(connection, key)) for key in gone])
@@ -123,7 +124,7 @@ def _place_shared(transaction: Transaction, fork: _Fork, parents_with_new_fates:
 
 
 def shared_compactions(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
-    """The compactions of its parent that a fork shares, at its places: those before the first message not shared."""
+    """The parent's compactions that a fork shares, at its positions: those before the first message not shared."""
     return [
         EventChange(session_id=session_id, event=msgspec.structs.replace(event, position=event.position - SHARED_SPAN))
         for event in _compactions_shared(connection, session_key, session_id, frozenset())
@@ -133,7 +134,7 @@ def shared_compactions(connection: sqlite3.Connection, session_key: int, session
 def _compactions_shared(
     connection: sqlite3.Connection, session_key: int, session_id: str, passed: frozenset[int]
 ) -> Iterator[CompactionEvent]:
-    """The same at the parent's places. Sessions on the way are not passed twice."""
+    """The same at the parent's positions. A session is visited once, so cycles end."""
     last, parent_id = connection.execute(
         "SELECT (SELECT max(position) FROM memberships WHERE session_key = ?1 AND position < 0),"
         " (SELECT parent_id FROM links WHERE child_id = ?2 AND kind = 'fork' AND metadata LIKE ?3)",
@@ -162,9 +163,9 @@ def _compactions_shared(
 
 
 def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterator[_Place]:
-    """The places of a parent's messages up to the fork, as the fork has them.
+    """The places of a parent's messages up to the fork, with the positions in the fork.
 
-    What only a stream or hooks told of the parent has no number of a record: whether it is shared is not known.
+    A message known only from a stream or hooks has no record number, so it is not known whether it is shared.
     """
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ?1 AND position < ?2 AND (source_key IS NULL OR"
@@ -173,7 +174,7 @@ def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterato
     )
     for row in rows.fetchall():
         place = _Place(*row)
-        # Codex numbers the records of a thread, and a fork names the first that it does not share.
+        # Codex numbers the records of a thread, and a fork names the first one that it does not share.
         number = _record_number(place.record_ids)
         if number is not None and number >= before:
             break
@@ -187,7 +188,7 @@ def _record_number(record_ids: bytes | None) -> int | None:
 
 
 def _held(connection: sqlite3.Connection, child: int) -> tuple[set[int], dict[int, _Place]]:
-    """The messages that are the fork's own, and the places of those that it shares."""
+    """The fork's own messages, and the places of the shared ones."""
     rows = [
         _Place(*row)
         for row in connection.execute(f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ?", (child,))
@@ -197,7 +198,7 @@ def _held(connection: sqlite3.Connection, child: int) -> tuple[set[int], dict[in
 
 
 def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place], shared: set[int]) -> bool:
-    """Hang the fork's first own message under the last that it shares: another one as long as the parent grows."""
+    """Make the last shared message the parent of the fork's first own one. It changes while the parent grows."""
     if not wanted:
         return False
     last = max(wanted.values(), key=lambda place: place.position).message_key

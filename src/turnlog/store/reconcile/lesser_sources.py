@@ -1,22 +1,22 @@
-"""What streams, hooks and chats say of a session is superseded by the session's own log, whichever was read first.
+"""A session's own log supersedes what streams, hooks and chats say about it, whichever was read first.
 
-A stream is what an agent printed while it ran. Its ids need not be those of the log, so its messages count, cost and
-are found only in a session that has no log. As soon as there is one, all of them that the log does not have are
-superseded, and the events of the stream go. The same holds for a subagent that a stream names after its call, where
+A stream is what an agent printed while it ran. Its ids need not be those of the log, so its messages are counted,
+billed and found only in a session without a log. Once there is a log, the stream's messages that it lacks are
+superseded, and the stream's events are deleted. The same holds for a subagent that a stream names after its call, if
 that call's subagent has a log under its own id.
 
-A hook runs before the log has the line. Its message so comes after all messages of the log, at a position from
-`HOOKED_FROM` on, until the log has it: a call with the same id (or with the same tool and input, where the hook had no
-id), a message with the same text from the same side, or anything later. Events go when the log has anything later, or
-when the agent has stopped after them and no message before that is left. The stop itself stays where the log does not
-say that turns end.
+A hook runs before the log has the line. Its message comes after all messages of the log, at a position from
+`HOOKED_FROM` on, until the log has it: a call with the same id (or with the same tool and input if the hook had no id),
+a message with the same text and role, or anything later. Events are deleted when the log has anything later, or when
+the agent has stopped after them and no earlier hook message is left. The stop itself stays if the log does not record
+ends of turns.
 
-A chat, a native session, may say of its messages which agent's session has them too. A turn of it is superseded when
-the run that answered has ended and the log has the end of the answer: the same calls, the same text, or anything later.
-From then on it counts, is found and is listed in the log's session alone. By its own id the chat still shows all of it,
-with the fates that it had: a page gets back the messages that it knows.
+A chat, which is a native session, may name the agent's session that also logs a message. A turn of the chat is
+superseded when the run that answered has ended and the log has the end of the answer: the same calls, the same text, or
+anything later. From then on it is counted, found and listed in the log's session only. Under its own id the chat still
+shows everything with the fates that it had, so that a page gets the messages that it knows.
 
-All is a function of the stored rows, so the order of reading makes no difference.
+All of this is a function of the stored rows, so the order of reading does not matter.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from turnlog.store.writing.transaction import Transaction
 
 
 def note_stream(connection: sqlite3.Connection, source_key: int, session_keys: Iterable[int]) -> None:
-    """Keep that a stream describes these sessions."""
+    """Record that a stream describes these sessions."""
     rows = [(session_key, source_key) for session_key in session_keys]
     connection.executemany("INSERT OR IGNORE INTO streams (session_key, source_key) VALUES (?, ?)", rows)
 
 
 def supersede_streams(transaction: Transaction) -> set[int]:
-    """Supersede what only streams say of those of the transaction's sessions that have a log; the keys of these."""
+    """Supersede stream messages in sessions of this transaction that have a log; return the keys of these sessions."""
     connection, sessions = transaction.connection, transaction.sessions
     streamed = {row[0] for row in connection.execute("SELECT DISTINCT session_key FROM streams")}
     logs = {key: log for key in streamed & sessions.keys if (log := log_path(connection, key)) is not None}
@@ -67,7 +67,7 @@ def supersede_streams(transaction: Transaction) -> set[int]:
         for (message_key,) in rows.fetchall():
             supersede(transaction, session_key, message_key, log)
         drop_held_again(connection, session_key)
-        # A stream may count turns otherwise than the log.
+        # A stream may number turns differently from the log.
         connection.execute(
             "UPDATE sessions SET turns = (SELECT coalesce(max(turn), 0) FROM memberships WHERE session_key = ?1)"
             " WHERE key = ?1",
@@ -77,9 +77,9 @@ def supersede_streams(transaction: Transaction) -> set[int]:
 
 
 def _named_after_calls(connection: sqlite3.Connection, sessions: SessionRows) -> list[tuple[int, str, str]]:
-    """Subagents' sessions that a stream named after the call, where the call's subagent has a log: key, id, the log.
+    """Subagent sessions that a stream named after a call whose subagent has a log: key, id, path of the log.
 
-    Older streams of Claude Code (2.1.33 and before) do not have the ids of subagents.
+    Streams of Claude Code up to 2.1.33 lack the ids of subagents.
     """
     rows = connection.execute(
         "SELECT DISTINCT s.key, own.child_id, own.parent_id, log.key, log.agent || ':' || log.external_id"
@@ -117,7 +117,7 @@ of an earlier turn would match, or a short answer ("Done.").
 """
 
 _NEWEST = 64
-"""Messages, and events, at the end of the log that are compared."""
+"""Number of messages, and of events, at the end of the log that are compared."""
 
 _NEVER = 1 << 62
 
@@ -125,18 +125,18 @@ _ENDINGS = "('hook:Stop', 'hook:SessionEnd', 'hook:AfterAgent', 'hook:StopFailur
 
 
 class _HookMessage(NamedTuple):
-    """A message that hooks brought."""
+    """A message that was read from hooks."""
 
     key: int
     role: str
     at: int
-    """When it was complete, in Unix milliseconds; 0 when that is not known."""
+    """Unix milliseconds when it was complete; 0 if unknown."""
     text: str
     """Its beginning (`messages.text_preview`)."""
 
 
 class _LogMessage(NamedTuple):
-    """A message of the log."""
+    """A message that was read from the log."""
 
     key: int
     role: str
@@ -148,7 +148,7 @@ class _LogMessage(NamedTuple):
 
 
 def supersede_hook_events(transaction: Transaction) -> None:
-    """Supersede what the logs of the transaction's sessions have by now."""
+    """Supersede the hook messages and events that the logs of this transaction's sessions now have."""
     for session_key in sorted(transaction.sessions.keys):
         if _has_hook_events(transaction.connection, session_key):
             _HookedSession(transaction, session_key).supersede()
@@ -165,7 +165,7 @@ def _has_hook_events(connection: sqlite3.Connection, session_key: int) -> bool:
 
 
 class _HookedSession:
-    """A session with something from hooks that is not superseded yet."""
+    """A session with hook messages or events that are not superseded."""
 
     def __init__(self, transaction: Transaction, key: int) -> None:
         self._transaction = transaction
@@ -195,7 +195,7 @@ class _HookedSession:
         return found.fetchone()[0] or 0
 
     def supersede(self) -> None:
-        """Supersede what the log has."""
+        """Supersede those that the log has."""
         if not self._logged:
             return
         log = self._log()
@@ -207,7 +207,7 @@ class _HookedSession:
         self._drop_events(min((message.at for message in messages if message not in gone), default=_NEVER))
 
     def _log(self) -> str:
-        """Path of the log that holds the newest message."""
+        """Path of the log that contains the newest message."""
         found = self._connection.execute(
             "SELECT f.path FROM memberships s JOIN sources f ON f.key = s.source_key"
             " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position DESC LIMIT 1",
@@ -226,7 +226,7 @@ class _HookedSession:
 
     def _has(self, hooked: _HookMessage) -> bool:
         """Whether the log has a message."""
-        # A log is written in order: with anything later in it, the message's own line is there, or never will be.
+        # A log is written in order: once it contains anything later, the message's own line is there or never will be.
         if hooked.at <= self._newest:
             return True
         message = bodies.decode(BodyReader(self._connection).of(hooked.key))
@@ -254,7 +254,7 @@ class _HookedSession:
         return found.fetchone() is not None
 
     def _is_called_in(self, logged: _LogMessage, call: ToolCallPart) -> bool:
-        """Whether a message of the log has a call of the same tool with the same input."""
+        """Whether a log message contains a call of the same tool with the same input."""
         message = bodies.decode(BodyReader(self._connection).of(logged.key))
         return any(
             isinstance(part, ToolCallPart) and part.tool_name == call.tool_name and _input(part) == _input(call)
@@ -262,9 +262,9 @@ class _HookedSession:
         )
 
     def _drop_events(self, first_left: int) -> None:
-        """Drop the events up to the log's newest record, or to the agent's last stop before the first message left."""
+        """Delete events up to the log's newest record, or to the agent's last stop before the first message left."""
         stop = self._last_stop(first_left)
-        # A log that does not record the end of a turn never has the stop: it is all that says the agent waits.
+        # If the log does not record ends of turns, the stop is the only sign that the agent waits.
         kept = stop if stop > self._newest and not self._logs_ends() else _NEVER
         gone = self._connection.execute(
             "DELETE FROM events WHERE session_key = ? AND position >= ? AND created_at <= ?"
@@ -276,7 +276,7 @@ class _HookedSession:
         sessions.note_gone(self._key, gone, events=True)
 
     def _logs_ends(self) -> bool:
-        """Whether the log says that a turn has ended: by events of its agent, or by why the model stopped."""
+        """Whether the log records ends of turns, by events or by the model's stop reasons."""
         found = self._connection.execute("SELECT agent FROM sessions WHERE key = ?", (self._key,)).fetchone()
         answers = [message for message in self._logged if message.role == "assistant"]
         return log_marks_turns(found[0]) or (bool(answers) and answers[0].stop_reason is not None)
@@ -291,7 +291,7 @@ class _HookedSession:
 
 
 def _has_text(logged: _LogMessage, hooked: _HookMessage) -> bool:
-    """Whether a message of the log has the text, as far as previews show."""
+    """Whether a log message has the text, as far as previews show."""
     text = hooked.text.strip()
     if not text:
         return False
@@ -315,11 +315,11 @@ class _ChatMessage(NamedTuple):
     ended_at: int
     log_id: str | None
     is_running: bool
-    """The run that answers is not over."""
+    """The run that answers has not ended."""
 
 
 def save_answers(connection: sqlite3.Connection, session_id: str, answers: Mapping[str, AgentAnswer]) -> None:
-    """Keep who else has messages of a chat, by their ids."""
+    """Record which agents' sessions also log messages of a chat, by message id."""
     connection.executemany(
         "INSERT OR REPLACE INTO answers (message_id, session_id, log_id, run_id) VALUES (?, ?, ?, ?)",
         [(message_id, session_id, *answer) for message_id, answer in answers.items()],
@@ -327,7 +327,7 @@ def save_answers(connection: sqlite3.Connection, session_id: str, answers: Mappi
 
 
 def supersede_chat_answers(transaction: Transaction) -> None:
-    """Supersede what logs have by now of the chats that this transaction is about."""
+    """Supersede the chat turns that logs now have, for the chats that this transaction concerns."""
     connection, sessions = transaction.connection, transaction.sessions
     for session_id in _chats(connection, sessions.ids):
         chat = find_key(connection, session_id)
@@ -343,7 +343,7 @@ def supersede_chat_answers(transaction: Transaction) -> None:
 
 
 def _chats(connection: sqlite3.Connection, touched: Iterable[str]) -> list[str]:
-    """Chats that the transaction speaks of, or whose logs it speaks of."""
+    """Chats touched by this transaction, directly or through their logs."""
     if connection.execute("SELECT 1 FROM answers LIMIT 1").fetchone() is None:
         return []
     query = (
@@ -366,7 +366,7 @@ def _turns(connection: sqlite3.Connection, session_id: str, key: int) -> Iterato
 
 
 def _log_of_turn(connection: sqlite3.Connection, turn: list[_ChatMessage]) -> str | None:
-    """Path of the log that has a turn, where logs have all of it and no run goes on."""
+    """Path of the log of a turn, if logs contain all of it and its run has ended."""
     answered = [message for message in turn if message.role == "assistant"]
     found: str | None = None
     for log_id in dict.fromkeys(message.log_id for message in answered):
@@ -380,7 +380,7 @@ def _log_of_turn(connection: sqlite3.Connection, turn: list[_ChatMessage]) -> st
 
 
 def _log_with(connection: sqlite3.Connection, log_id: str, answer: list[_ChatMessage]) -> str | None:
-    """Path of the log of a session, where that has the end of an answer."""
+    """Path of a session's log, if it contains the end of an answer."""
     key = find_key(connection, log_id)
     path = None if key is None else log_path(connection, key)
     if key is None or path is None:
@@ -390,8 +390,8 @@ def _log_with(connection: sqlite3.Connection, log_id: str, answer: list[_ChatMes
     read = BodyReader(connection)
     decoded = ((held, bodies.decode(read.of(held.key))) for held in reversed(answer))
     last = next(((held, message) for held, message in decoded if _text(message) or _calls(message)), None)
-    # A log is written in order: with anything later in it, it has the answer. An answer without text and calls can
-    # only be matched by its time.
+    # A log is written in order: once it contains anything later, it has the answer. An answer without text and calls
+    # can only be matched by its time.
     if newest > answer[-1].ended_at or (last is None and newest >= answer[0].created_at):
         return path
     if last is None:
@@ -401,7 +401,7 @@ def _log_with(connection: sqlite3.Connection, log_id: str, answer: list[_ChatMes
 
 
 def _logged(connection: sqlite3.Connection, key: int) -> list[tuple[int, Message]]:
-    """The newest answers of a log, with when each ended."""
+    """The newest answers in a log, with their end times."""
     rows = connection.execute(
         f"SELECT coalesce(m.completed_at, m.created_at, 0), {BODY_COLUMNS}"
         " FROM memberships s JOIN messages m ON m.key = s.message_key"
@@ -413,7 +413,7 @@ def _logged(connection: sqlite3.Connection, key: int) -> list[tuple[int, Message
 
 
 def _is_same(message: Message, logged: Message, later: int) -> bool:
-    """Whether the log's message has all text and calls of the chat's; it is `later` by so many milliseconds."""
+    """Whether the log's message, `later` by so many milliseconds, contains all text and calls of the chat's message."""
     calls = _calls(message)
     if _text(message) not in _text(logged) or not calls <= _calls(logged):
         return False

@@ -1,8 +1,8 @@
-"""Sessions that hold the same messages: which one is billed for them, and which session came out of which.
+"""Sessions that contain the same messages: which of them is billed, and which one is the parent.
 
 A resumed or forked session often copies its parent's records into a log of its own. The message is stored once, each
-session has a membership, and one session is billed. Every function here is a pure function of the stored rows, run
-again whenever its inputs may have changed, so the order in which sources are read makes no difference.
+session has a membership, and one session is billed. Every function here is a pure function of the stored rows and is
+repeated whenever its input may have changed, so the order in which sources are read does not matter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from turnlog.store.keys import find_key, session_id_of
 _LOOKUP_SIZE = 500
 
 _BY_STORE = 2
-"""`links.inferred` of a link that the store inferred: 0 is in a record, 1 inferred by an agent's module."""
+"""`links.inferred` of a link that the store inferred. 0: a record states it. 1: an agent's module inferred it."""
 
 
 NEAREST = (
@@ -35,7 +35,7 @@ left out where a record names its parent."""
 
 
 class BillingChange(NamedTuple):
-    """A message whose cost moves from one session's totals to another's."""
+    """A message whose cost moves from the totals of one session to those of another."""
 
     message_key: int
     old: int | None
@@ -43,33 +43,33 @@ class BillingChange(NamedTuple):
 
 
 class SharedMessages(NamedTuple):
-    """What `settle_shared` found."""
+    """The result of `settle_shared`."""
 
     billing: list[BillingChange]
     session_ids: set[str]
-    """The sessions whose relationships may have changed."""
+    """Sessions whose relationships may have changed."""
 
 
 def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> SharedMessages:
-    """Work out who is billed for the messages that these sessions share, and which session came out of which.
+    """Decide which session is billed for messages that these sessions share, and how the sessions are related.
 
-    A session that holds nothing of its own, or whose own messages begin earliest, is the origin. A session whose
-    records say they are copies is never billed while another holder's do not say so. Links between the sessions are
-    written here; the bills are the caller's to move.
+    The origin is a session without messages of its own, or the one whose own messages begin earliest. A session whose
+    records are marked as copies is not billed if another one's are not. This writes the links between the sessions; the
+    caller moves the bills.
     """
     group = _relatives(connection, session_keys)
     rank = {key: _rank(connection, key) for key in group}
     billing: list[BillingChange] = []
     latest: dict[int, tuple[int, int]] = {}
     for message_key, old, members in _shared_messages(connection, group):
-        # Records that mark copies (`forkedFrom` in Claude Code's log) count first. Up to 1.0.24 it copied a resumed
-        # history without a mark: then the session counts whose own messages begin earliest.
+        # Records that are marked as copies (`forkedFrom` in Claude Code's log) decide first. Claude Code up to 1.0.24
+        # copied a resumed history without a mark; then the session wins whose own messages begin earliest.
         new = min(members, key=lambda member: (member[1], rank[member[0]]))[0]
         if new != old:
             billing.append(BillingChange(message_key, old, new))
         for key, _, position in members:
-            # A copy of a copy shares messages with every session before it. It came out of the one that is billed for
-            # the last message they share.
+            # A copy of a copy shares messages with all sessions before it. Its parent is the one that is billed for the
+            # last message they share.
             if key != new and position >= latest.get(key, (-1, 0))[0]:
                 latest[key] = (position, new)
     _infer_links(connection, group, {child: parent for child, (_, parent) in latest.items()}, rank)
@@ -93,7 +93,7 @@ def _relatives(connection: sqlite3.Connection, session_keys: set[int]) -> set[in
 
 
 def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
-    """When the session's own messages begin (-1: it has none, so others copied all of it), then its id."""
+    """The time at which the session's own messages begin (-1: it has none, so others copied all of it), then its id."""
     own = connection.execute(
         "SELECT min(coalesce(m.created_at, 0)) FROM memberships s JOIN messages m ON m.key = s.message_key"
         " WHERE s.session_key = ? AND s.position < ? AND NOT EXISTS (SELECT 1 FROM memberships o"
@@ -107,7 +107,7 @@ def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
 def _shared_messages(
     connection: sqlite3.Connection, group: set[int]
 ) -> list[tuple[int, int | None, list[tuple[int, int, int]]]]:
-    """(message, billed session, [(session, copied, position)]) of every message that two sessions of the group hold."""
+    """(message, billed session, [(session, copied, position)]) for each message in at least two of these sessions."""
     members: dict[tuple[int, int | None], list[tuple[int, int, int]]] = defaultdict(list)
     for session_key in sorted(group):
         rows = connection.execute(
@@ -123,21 +123,22 @@ def _shared_messages(
 def _infer_links(
     connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, str]]
 ) -> None:
-    """Save which session came out of which, where no agent says it.
+    """Save how sessions are related, where no agent says it.
 
-    It continues its parent when the parent holds nothing of its own behind the shared part, else it is a fork.
-    No session comes out of one that came out of it.
+    A child whose parent has no own messages after the shared ones is a continuation, otherwise a fork. The result has
+    no cycles.
     """
     ids = {key: session_id_of(connection, key) for key in group}
     for child in group:
         drop_inferred(connection, ids[child])
+    # Origins first, so that the check for cycles does not depend on the order of keys.
     for child in sorted(group, key=rank.__getitem__):
         parent = parents.get(child)
         stated = connection.execute("SELECT 1 FROM links WHERE child_id = ?", (ids[child],)).fetchone()
         if parent is None or stated or _comes_out_of(connection, ids[parent], ids[child]):
             continue
         agent = ids[child].partition(":")[0]
-        # -1: the parent holds nothing of its own, so the child goes on where it ended.
+        # -1: the parent has nothing after the shared messages, so the child continues where it ended.
         kind = "continuation" if rank[parent][0] == -1 else "fork"
         connection.execute(
             "INSERT INTO links (agent, parent_id, child_id, kind, inferred) VALUES (?, ?, ?, ?, ?)",
@@ -157,12 +158,12 @@ def _comes_out_of(connection: sqlite3.Connection, session_id: str, ancestor: str
 
 
 def drop_inferred(connection: sqlite3.Connection, child_id: str) -> None:
-    """Delete the links that the store itself inferred about a session; what an agent's module inferred stays."""
+    """Delete the links of a session that the store inferred; those that an agent's module inferred stay."""
     connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = ?", (child_id, _BY_STORE))
 
 
 def sharing(connection: sqlite3.Connection, ids: set[str]) -> set[int]:
-    """Keys of those of these sessions that share messages with others."""
+    """Those of these session keys that share messages with other sessions."""
     rows = (
         connection.execute(
             "SELECT key FROM sessions WHERE agent = ? AND external_id = ? AND shares = 1",
@@ -183,8 +184,8 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
 
     Args:
         connection: The store.
-        linked: Sessions that are new or have new links: their children get their parents too.
-        relinked: Sessions whose links may have gone.
+        linked: Sessions that are new or have new links; their children are updated too.
+        relinked: Sessions whose links may have been deleted.
     """
     children = set(relinked)
     ids = sorted(linked | relinked)
@@ -208,7 +209,7 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
 
 
 def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None, str | None]:
-    """Key and kind of the nearest parent that is stored: from records before inferred, the closest kind first."""
+    """Key and kind of the nearest stored parent: recorded links before inferred ones, then by kind."""
     links = connection.execute(
         f"SELECT parent_id, kind FROM links l WHERE child_id = ? AND parent_id <> child_id ORDER BY {NEAREST} DESC,"
         " inferred, CASE kind WHEN 'subagent' THEN 0 WHEN 'fork' THEN 1 ELSE 2 END, parent_id",

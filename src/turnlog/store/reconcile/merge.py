@@ -1,9 +1,9 @@
-"""Two readings of one thing become one: places of messages, facts of sessions, links; and the fates that follow.
+"""Merging two readings of one thing (places of messages, facts of sessions, links), and computing fates.
 
-Pure functions over what folds return, without a database. The store's writers run them over rows and `turnlog.logs`
-over memory, so a log read alone and the same log in a store have one history. Each merge is associative and
-commutative: neither the split of the bytes nor the order of the sources changes what comes out. Readings of a message
-itself are merged by `turnlog.model.merge`.
+These are pure functions over what folds return, without a database. The store's writers apply them to rows and
+`turnlog.logs` to values in memory, so a log has the same history in both. Each merge is associative and commutative:
+neither the split of the bytes nor the order of the sources changes the result. `turnlog.model.merge` merges messages
+themselves.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from turnlog.model.session import TitleSource
 from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
 
 _FATES_OF_RECORDS = (Fate.ACTIVE, Fate.SUPERSEDED, Fate.RETRACTED, Fate.SIDECAR)
-"""Fates that a record alone can give, the weakest first; the others follow from the tree (`place_messages`)."""
+"""Fates that a record can state, weakest first; all others follow from the tree (`place_messages`)."""
 
 Pick = Callable[[Any, Any], Any]
 """Chooses between two values of one fact."""
 
 
 def merge_placements(one: Placement, other: Placement) -> Placement:
-    """The place of a message, from two readings of it: the first record decides parent, turn and step.
+    """Merge two readings of a message's place: the first record decides parent, turn and step.
 
-    Of two fates the stronger one holds, since a message is retracted by a later record than its own.
+    The stronger of two fates wins, because the record that retracts a message comes after the message's own.
     """
     first, second = sorted((one, other), key=_place_in_file)
     fated = max(one, other, key=lambda placement: (_strength(placement.fate), placement.fate_cause or ""))
-    # Two readings at one position are of one record; of these one may not have known the parent.
+    # Two readings at one position come from one record, and one fold may not have known the parent.
     has_parent = first if first.parent_id or first.parent_record or first.position < second.position else second
     return Placement(
         session_id=first.session_id,
@@ -59,12 +59,12 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
 
 
 def merge_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple[RecordRef, ...]:
-    """The records of both, none twice, in file order."""
+    """The distinct records of both, in file order."""
     return tuple(sorted({*one, *other}, key=_record_order))
 
 
 def add_late_result(message: Message, change: ResultChange) -> Message:
-    """The message with a result that came after its call, and with what the result's record says of the call."""
+    """The message with a result that came after its call, and with what the result's record says about the call."""
     parts = tuple(
         _with_result(part, change)
         if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id
@@ -75,10 +75,10 @@ def add_late_result(message: Message, change: ResultChange) -> Message:
 
 
 def merge_session_changes(one: SessionChange, other: SessionChange) -> SessionChange:
-    """What is known about a session: the latest value, the earliest project and the outermost times.
+    """Merge two changes of a session: the latest value, the earliest project and the outermost times win.
 
-    `position` decides which is later; the JSON of a change decides between two at one position, so that the result is
-    the same in any order.
+    `position` decides which one is later. If the positions are equal, the JSON of the changes decides, so that the
+    order of merging does not matter.
     """
     earlier, later = sorted((one, other), key=lambda change: (change.position, msgspec.json.encode(change)))
     latest: dict[str, Any] = {
@@ -102,9 +102,9 @@ def merge_session_changes(one: SessionChange, other: SessionChange) -> SessionCh
 
 
 def _project(earlier: SessionChange, later: SessionChange) -> SessionChange:
-    """The change whose project counts: the one with the earlier time, a time before none, else the earlier change.
+    """The change that decides the project: the earlier time, a time before none, otherwise the earlier change.
 
-    Claude Code 2.1.330 may be given one session id in two folders, and writes a file in each.
+    Claude Code 2.1.330 can be given one session id in two folders and then writes a file in each.
     """
     if earlier.project_path is None or later.project_path is None:
         return later if earlier.project_path is None else earlier
@@ -114,8 +114,8 @@ def _project(earlier: SessionChange, later: SessionChange) -> SessionChange:
 
 
 def _merge_titles(earlier: SessionChange, later: SessionChange) -> tuple[dict[TitleSource, str], datetime | None]:
-    """The later titles, but of two prompts whose times are known the earlier, and when that was."""
-    # A session in several files has a first prompt in each, and their offsets do not compare: the time decides.
+    """The later titles, but the earlier of two prompts with known times, and the time of the prompt."""
+    # Each file of a session has its own first prompt, and offsets of two files do not compare: the time decides.
     titles: dict[TitleSource, str] = {**earlier.titles, **later.titles}
     timed = [(at, change.titles["prompt"]) for change in (earlier, later) if (at := change.titled_at) is not None]
     if not timed:
@@ -128,7 +128,7 @@ _LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_co
 
 
 def merge_links(one: Link, other: Link) -> Link:
-    """What both sides of a relationship say. It is inferred only when no side's record says it."""
+    """Merge what both sides say about a relationship. It is inferred only if neither side has a record of it."""
     return msgspec.structs.replace(
         one,
         tool_call_id=_smaller(one.tool_call_id, other.tool_call_id),
@@ -139,7 +139,7 @@ def merge_links(one: Link, other: Link) -> Link:
 
 
 def merge_json(one: dict[str, Any], other: dict[str, Any], pick: Pick) -> dict[str, Any]:
-    """Two JSON objects in one, objects inside them too; `pick` chooses where they disagree."""
+    """Merge two JSON objects, nested ones included; `pick` chooses between different values."""
     merged = {**one, **other}
     for name in one.keys() & other.keys():
         mine, theirs = one[name], other[name]
@@ -151,7 +151,7 @@ def merge_json(one: dict[str, Any], other: dict[str, Any], pick: Pick) -> dict[s
 
 
 def relationship_of(link: Link) -> Relationship:
-    """The link as the child's session shows it."""
+    """The relationship that a link gives the child session."""
     return Relationship(
         kind=link.kind,
         parent_session_id=link.parent_session_id,
@@ -162,7 +162,7 @@ def relationship_of(link: Link) -> Relationship:
 
 
 def messages_of_records(placements: Mapping[str, Placement], events: Iterable[EventChange]) -> dict[str, str]:
-    """Record id -> id of the message that it is part of, or that it hangs under when it is an event."""
+    """Record id -> id of the message that the record belongs to, or that its event follows."""
     found = {change.record_id: change.parent_id for change in events if change.record_id and change.parent_id}
     for message_id, placement in placements.items():
         found.update(dict.fromkeys(placement.record_ids, message_id))
@@ -175,13 +175,14 @@ def place_messages(
     message_of: Mapping[str, str],
     active_leaf: str | None,
 ) -> dict[str, Placed]:
-    """The fate of every message of one session, by message id, from all of its placements and events.
+    """The fate of each message of a session, by message id, computed from all its placements and events.
 
     Args:
         placements: Merged placement of each message, by message id.
-        events: The session's events; compactions matter.
-        message_of: What `messages_of_records` returns for them.
-        active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
+        events: The session's events, of which compactions matter.
+        message_of: The result of `messages_of_records` for both.
+        active_leaf: `SessionChange.active_leaf`: a record id, "" for the beginning of the session, None if no record
+            names one.
     """
     parents = parents_of(placements, message_of)
     nodes = [
@@ -204,7 +205,7 @@ def place_messages(
         if isinstance(event, CompactionEvent)
     ]
     leaf = default_leaf(nodes) if active_leaf is None else message_of.get(active_leaf)
-    # The record at the end of the active branch may be lost with a damaged line.
+    # The record at the end of the active branch may have been on a damaged line.
     if active_leaf and leaf is None:
         leaf = default_leaf(nodes)
     from_records = {
@@ -216,27 +217,28 @@ def place_messages(
 
 
 def parents_of(placements: Mapping[str, Placement], message_of: Mapping[str, str]) -> dict[str, str | None]:
-    """Message id -> id of its parent, found through its record where the fold no longer knew the message.
+    """Message id -> id of its parent, looked up by record if the fold no longer knew the message.
 
-    A record that is nowhere was lost with a damaged line: then the parent is the message before it in the session.
+    An unknown record was on a damaged line: then the parent is the message before it in the session.
     """
     parents: dict[str, str | None] = {}
     before = None
     for message_id, placement in sorted(placements.items(), key=lambda item: (item[1].position, item[0])):
         record = placement.parent_record
         parents[message_id] = placement.parent_id if record is None else message_of.get(record, before)
+        # Sidecar messages are not part of the conversation, so none follows them.
         if placement.fate is not Fate.SIDECAR:
             before = message_id
     return parents
 
 
 def fate_of_records(fate: Fate) -> Fate:
-    """What records alone say of a message whose fate is known: of fates that follow from the tree, `ACTIVE`."""
+    """The fate that records alone state, given the final one: `ACTIVE` if that followed from the tree."""
     return fate if fate in _FATES_OF_RECORDS else Fate.ACTIVE
 
 
 def cause_of_records(fate: Fate, cause: str | None) -> str | None:
-    """The cause of a fate that is known, if a record gave that fate; None for one that follows from the tree."""
+    """The cause of a fate that a record states; None for a fate that followed from the tree."""
     return cause if fate is not Fate.ACTIVE and fate in _FATES_OF_RECORDS else None
 
 

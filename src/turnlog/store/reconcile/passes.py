@@ -1,8 +1,8 @@
-"""What a transaction works out once all its feeds are written: a table of passes, run in order by `Batch.close`.
+"""The reconciliation passes: what a transaction computes after all its feeds were written. `Batch.close` runs them.
 
-A pass is a function of the stored rows and of what earlier passes found, so that neither the order in which sources
-were read nor the split into transactions makes a difference. `PASSES` says what each one reads and writes, which ones
-it must follow, and why it is where it is. A test records what the passes really touch and compares.
+A pass is a function of the stored rows and of the results of earlier passes, so neither the order of sources nor the
+split into transactions matters. `PASSES` lists what each pass reads and writes, which passes it must follow, and why. A
+test records what the passes really touch and compares.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from turnlog.store.writing.transaction import SourceRow, Transaction
 
 
 class Reconciliation(msgspec.Struct, kw_only=True):
-    """What the passes of one transaction work on."""
+    """The shared data of one transaction's passes."""
 
     transaction: Transaction
     inserts: MessageInserts
@@ -34,13 +34,13 @@ class Reconciliation(msgspec.Struct, kw_only=True):
     linked: set[str]
     """Ids of the sessions that a feed linked to a parent."""
     rewritten: Sequence[SourceRow]
-    """Files that were written anew, and folded from their start."""
+    """Files that were rewritten and folded from their beginning."""
     streamed: set[int] = msgspec.field(default_factory=set[int])
-    """Keys of sessions of which a stream was superseded."""
+    """Keys of sessions in which stream messages were superseded."""
     forked: set[int] = msgspec.field(default_factory=set[int])
     """Keys of forks whose shared places changed."""
     shared: set[int] = msgspec.field(default_factory=set[int])
-    """Keys of sessions that share messages with others, and were touched."""
+    """Keys of touched sessions that share messages with others."""
     relinked: set[str] = msgspec.field(default_factory=set[str])
     """Ids of sessions whose links to a parent may have changed."""
 
@@ -55,10 +55,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     writes: frozenset[str]
     """Names in `AREAS`."""
     follows: tuple[str, ...] = ()
-    """Passes that must have run before, besides those that these follow: they write what it reads, or read what it
-    writes."""
+    """Passes that must run earlier, not counting those that these follow. They write what this one reads, or read what
+    it writes."""
     why: str
-    """Why it is where it is."""
+    """The reason for its place in the order."""
 
 
 AREAS: dict[str, tuple[str, ...]] = {
@@ -143,7 +143,7 @@ def _bill_shared_messages(work: Reconciliation) -> None:
     found = settle_shared(connection, shared)
     for change in found.billing:
         work.transaction.usage.bill(change.message_key, change.old, change.new)
-        # What the message costs in each of the two sessions has changed.
+        # The cost of the message in each of the two sessions has changed.
         for session_key in (change.old, change.new):
             if session_key is not None:
                 connection.execute(

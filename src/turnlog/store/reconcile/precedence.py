@@ -1,9 +1,9 @@
-"""Which source holds when several describe one session: the table of kinds of sources, and what is left of the lesser.
+"""Which source wins if several describe one session: the table of source kinds, and what becomes of the others.
 
-A lesser source shows a session while no better one is there. Once a better one describes the same thing, the lesser
-source's messages move from `memberships` to `superseded` (`store.writing.messages.supersede`), and its events go. They
-move whichever source was read first: each rule is a function of the stored rows. The bytes of every source stay in the
-archive.
+A lesser source shows a session as long as there is no better one. Once a better one describes the same thing, the
+lesser source's messages move from `memberships` to `superseded` (`store.writing.messages.supersede`), and its events
+are deleted. The order of reading does not matter, because each rule is a function of the stored rows. The archive keeps
+the bytes of every source.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from turnlog.agents.base import HOOKED_FROM, SourceKind
 
 
 class SourceRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a kind of source beside a better one."""
+    """What happens to a kind of source next to a better one."""
 
     name: str
     kinds: frozenset[SourceKind] = frozenset()
-    """Kinds of sources that are this; none where programs write it into the store (chats)."""
+    """The source kinds that the rule is about; empty for chats, which programs write into the store."""
     superseded: str = ""
-    """How much of it is superseded at once, and by what; empty for the source that always holds."""
+    """How much of it is superseded at a time, and by what; empty for the best source."""
     why: str = ""
-    """What makes the better source better."""
+    """Why the better source is better."""
 
 
 LOG = SourceRule(
@@ -60,18 +60,18 @@ _RANKS = {kind: rank for rank, rule in enumerate(PRECEDENCE) for kind in rule.ki
 
 
 def rank_of(kind: SourceKind) -> int:
-    """The place of a kind of source in `PRECEDENCE`; what adds to a log (sidecars, outputs) has that of the log."""
+    """The index of a source kind in `PRECEDENCE`; sidecars and spilled outputs have that of the log."""
     return _RANKS.get(kind, _RANKS[SourceKind.SESSION])
 
 
 STREAMED = "source_key IN (SELECT source_key FROM streams WHERE session_key = ?1)"
-"""Of a row with a `source_key`: it was read from a stream that describes session ?1."""
+"""SQL: a row with a `source_key` was read from a stream that describes session ?1."""
 
 
 def log_path(connection: sqlite3.Connection, session_key: int) -> str | None:
-    """Path of a log that holds messages of the session, of several the one that sorts first; None without a log.
+    """Path of a log with messages of the session, the first by name of several; None if there is no log.
 
-    Messages at `HOOKED_FROM` and behind were read from hooks.
+    Messages from `HOOKED_FROM` on were read from hooks.
     """
     return connection.execute(
         "SELECT min(path) FROM sources WHERE key IN"
@@ -81,7 +81,7 @@ def log_path(connection: sqlite3.Connection, session_key: int) -> str | None:
 
 
 def drop_held_again(connection: sqlite3.Connection, session_key: int) -> None:
-    """Delete the superseded places of messages that the session holds again: a source was read once more."""
+    """Delete superseded places of messages that the session contains again, because a source was read once more."""
     connection.execute(
         "DELETE FROM superseded WHERE session_key = ?1 AND message_key IN"
         " (SELECT message_key FROM memberships WHERE session_key = ?1)",

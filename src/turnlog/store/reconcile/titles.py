@@ -1,9 +1,9 @@
-"""The title of a session, of all that sources call it.
+"""The title of a session, chosen from all titles that sources give it.
 
-Some agents write titles into other files, which name the session by its newest record (`summary` lines of Claude Code)
-or by its id (`session_index.jsonl` of Codex). A title by the newest record holds as long as the session ends with that
-record, and only where its own log has no summary. A title by the id is the user's, and comes before what the log has.
-It holds for sessions too that say they are named after that one (`turnlog.agents.changes.NAMED_AFTER`).
+Some agents write titles into other files, which identify the session by its newest record (`summary` lines of Claude
+Code) or by its id (`session_index.jsonl` of Codex). A title by record applies as long as the session ends with that
+record and its own log has no summary. A title by id was set by the user and wins over those in the log. It also applies
+to sessions that are named after that one (`turnlog.agents.changes.NAMED_AFTER`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAMED_AFTER = f"metadata ->> '$.{NAMED_AFTER}'"
 
 
 class LeafTitles:
-    """What the files of a transaction call other sessions, and which sessions that may change."""
+    """The titles that files of one transaction give to other sessions, and the sessions that these may change."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Begin with nothing."""
@@ -31,7 +31,7 @@ class LeafTitles:
         self._leaves: set[tuple[str, str]] = set()
 
     def save(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
-        """Keep what a file calls the sessions that end with these records, or have these ids."""
+        """Save the titles that a file gives to sessions with these newest records or ids."""
         for found in titles:
             self._connection.execute(
                 "INSERT OR REPLACE INTO leaf_titles (agent, record_id, source_key, title) VALUES (?, ?, ?, ?)",
@@ -40,7 +40,7 @@ class LeafTitles:
             self._leaves.add((agent, found.record_id))
 
     def drop(self, source_key: int) -> None:
-        """A file was written anew: what it calls other sessions is read again."""
+        """Delete the titles of a file that was rewritten: it is read again."""
         self._leaves.update(leaves_of(self._connection, [source_key]))
         self._connection.execute("DELETE FROM leaf_titles WHERE source_key = ?", (source_key,))
 
@@ -48,7 +48,7 @@ class LeafTitles:
         """Ids of the sessions, stored or not, whose title may have changed since the last call."""
         leaves, self._leaves = sorted(self._leaves), set()
         found = [record_id for _, record_id in leaves if ":" in record_id]
-        # One scan of all sessions for many records: a file has several, and no index has them.
+        # A file names several records and no index contains them, so this scans the sessions once for all of them.
         for start in range(0, len(leaves), _LOOKUP_SIZE):
             piece = leaves[start : start + _LOOKUP_SIZE]
             records = [record_id for _, record_id in piece]
@@ -73,7 +73,7 @@ def title_of(
     leaf: str | None,
     named_after: str | None,
 ) -> tuple[str | None, TitleSource | None]:
-    """The title of a session and where it is from; None and None without one.
+    """The title of a session and its source; None and None if it has none.
 
     Args:
         connection: The store.
@@ -98,13 +98,13 @@ def title_of(
 
 
 def leaves_of(connection: sqlite3.Connection, source_keys: Iterable[int]) -> list[tuple[str, str]]:
-    """Agent and newest record (or session id) of every session that these files give a title."""
+    """Agent and newest record (or session id) of each session to which these files give a title."""
     marks = ",".join(str(key) for key in source_keys)
     return connection.execute(f"SELECT agent, record_id FROM leaf_titles WHERE source_key IN ({marks})").fetchall()
 
 
 def retitle(connection: sqlite3.Connection, leaves: Iterable[tuple[str, str]]) -> None:
-    """Work out the titles of the sessions with these newest records, or these ids."""
+    """Update the titles of sessions with these newest records or ids."""
     for agent, leaf in leaves:
         rows = connection.execute(
             f"SELECT key, external_id, titles, active_leaf, {_NAMED_AFTER} FROM sessions"
@@ -124,9 +124,9 @@ def _marks(values: Sequence[str]) -> str:
 
 
 def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
-    """The title to show and where it is from: the user's own before the agent's, the first prompt last (R-C6).
+    """The title to show and its source: the user's first, then the agent's, the first prompt last (R-C6).
 
-    It is shown in one line, as `title_from` makes it; `titles` are kept as they were.
+    The title becomes one line, as by `title_from`; `titles` are not changed.
     """
     for source in get_args(TitleSource):
         if (found := titles.get(source)) and (title := title_from(found)):

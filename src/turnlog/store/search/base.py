@@ -1,4 +1,4 @@
-"""The values of search: what is asked, and what a hit is. Imports nothing of the model and no database."""
+"""The values of search: filters, hits and pages. Imports no model and no database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 SearchField: TypeAlias = Literal["text", "reasoning", "input", "output", "file"]
-"""Where a word stands: what was said, what was thought, what a tool was given, what it gave back, a file's name."""
+"""The field of a part: what was said, reasoning, a tool's input, a tool's output, or the name of a file."""
 
 SearchSort: TypeAlias = Literal["newest", "relevance"]
 
@@ -20,28 +20,29 @@ ROLES = ("system", "developer", "user", "assistant")
 
 
 class SearchFilter(NamedTuple):
-    """Which parts; what is None does not matter."""
+    """A filter of parts; None matches everything."""
 
     agent: str | None = None
     project: str | None = None
-    """Path of the project, or its name."""
+    """Path or name of the project."""
     session: str | None = None
-    """Id of a session that holds the message; a copy in a fork is found in both."""
+    """Id of a session that contains the message; a message copied into a fork is found in both."""
     role: str | None = None
     field: SearchField | None = None
     tool: str | None = None
-    """Name of the tool, in any case."""
+    """Name of the tool; case is ignored."""
     failed: bool | None = None
-    """True: tool calls that ended in an error (`output-error`). False: tool calls that did not."""
+    """True: only tool calls that ended with an error (`output-error`). False: only tool calls that did not."""
     has_image: bool | None = None
-    """Whether an image stands in the tool call, or among the parts beside a text."""
+    """Whether an image is in the tool call, or among the other parts of the message of a text."""
     since: datetime | None = None
     until: datetime | None = None
-    """Times of messages, aware; `since` is in, `until` is out. Messages without a time are outside both."""
+    """Time of the message, with a time zone; `since` is inclusive, `until` exclusive. Messages without a time never
+    match."""
 
 
 class HitPlace(NamedTuple):
-    """A session that holds the message of a hit, and where."""
+    """A session that contains the message of a hit, and its place there."""
 
     session_id: str
     position: int
@@ -51,7 +52,7 @@ class HitPlace(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A part of a message in which the query was found."""
+    """A part of a message that matches the query."""
 
     message_id: str
     agent: str
@@ -62,11 +63,11 @@ class Hit(NamedTuple):
     tool_name: str | None
     created_at: datetime | None
     snippet: str
-    """About 160 characters on one line, control characters left out."""
+    """About 160 characters on one line, without control characters."""
     marks: tuple[tuple[int, int], ...]
-    """Start and end of what was found, in characters of the snippet."""
+    """Start and end of each match, in characters of the snippet."""
     places: tuple[HitPlace, ...]
-    """The sessions that hold the message, the one that pays for it first."""
+    """The sessions that contain the message, the billed one first."""
 
 
 class SearchPage(NamedTuple):
@@ -76,17 +77,17 @@ class SearchPage(NamedTuple):
     next_cursor: str | None = None
     """Opaque; None on the last page."""
     total: int | None = None
-    """How many hits were counted; only the first page counts."""
+    """The number of hits counted; None except on the first page."""
     total_is_exact: bool = False
     """False: there may be more than `total`."""
     unindexed: int = 0
-    """Messages that changed and are not searchable yet."""
+    """Messages that changed and are not yet indexed."""
 
 
 EVERYTHING = SearchFilter()
 
 
 def search_path(store_path: Path) -> Path:
-    """Where the search database of a store lies: `search.db` beside `turnlog.db`."""
+    """The path of a store's search database: `search.db` next to `turnlog.db`."""
     name = "search.db" if store_path.name == "turnlog.db" else f"{store_path.stem}.search.db"
     return store_path.with_name(name)

@@ -1,9 +1,9 @@
-"""One transaction of the index: new documents, changed ones, deleted ones.
+"""One transaction of the index: new, changed and deleted documents.
 
-`words` is the index. `fresh` takes small commits: each leaves a segment in its table, and merging segments of a small
-table costs nothing, while in `words` they would wait behind its large ones. When `fresh` is full, it is emptied and
-its documents are written into `words` at once. `sample` has the words of
-one document of `words` in 64 and `sparse_sample` of one in 1024, so that how common a word is can be estimated quickly.
+`words` is the index. `fresh` takes small commits. Each commit leaves a segment in its table. Merging segments is cheap
+in a small table, while in `words` they would wait for the merge of its large ones. When `fresh` is full, it is emptied
+and its documents are written into `words` at once. `sample` has the words of one in 64 documents of `words`,
+`sparse_sample` those of one in 1024, so that the frequency of a word can be estimated quickly.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from turnlog.store.search.index_file import (
 from turnlog.store.search.words import to_index_text
 
 _Change: TypeAlias = tuple[int, str | None, bytes]
-"""Document id, FTS5's command (None writes), words."""
+"""Document id, command for FTS5 (None: insert), words."""
 
 
 class Postings:
-    """Collects what is to be written; `write` sorts and writes it."""
+    """Collects insertions and deletions; `write` sorts and writes them."""
 
     def __init__(self, search: sqlite3.Connection) -> None:
         self._search = search
@@ -59,7 +59,7 @@ class Postings:
         self._changes: dict[Table, list[_Change]] = {"words": [], "fresh": [], "sample": [], "sparse_sample": []}
 
     def insert_new(self, *, is_fresh: bool) -> None:
-        """Write the new documents into one of the tables."""
+        """Insert new documents into one of the tables."""
         words = self._changes["fresh" if is_fresh else "words"]
         words += [(number, None, prefix + text) for number, _, prefix, text in self.new]
         for table, share in () if is_fresh else SAMPLES.items():
@@ -67,33 +67,33 @@ class Postings:
         self.new.clear()
 
     def delete(self, number: int, checksum: int, prefix: bytes, text: bytes, *, is_fresh: bool) -> None:
-        """Take a document out, by all its words."""
-        # The tables are contentless: FTS5 finds the postings of a document only by the text that made them.
+        """Delete a document with all its words."""
+        # The tables are contentless: FTS5 finds the postings of a document only through the text that made them.
         self._changes["fresh" if is_fresh else "words"].append((number, "delete", prefix + text))
         for table, share in () if is_fresh else SAMPLES.items():
             if not checksum % share:
                 self._changes[table].append((number, "delete", text))
 
     def replace_markers(self, number: int, old: list[str], new: list[str], *, is_fresh: bool) -> None:
-        """Take markers from a document and give it others; its other words are not touched."""
+        """Replace markers of a document; its other words stay."""
         changes = self._changes["fresh" if is_fresh else "words"]
         if old:
             changes.append((number, "delete", " ".join(old).encode()))
         if old or new:
-            # Also without words: FTS5 counts documents, and the deletion above took one off.
+            # Also without words: FTS5 counts documents, and the deletion above subtracted one.
             changes.append((number, None, " ".join(new).encode()))
 
     def write(self) -> None:
-        """Write all that has its table."""
+        """Write what was collected for each table."""
         for table, changes in self._changes.items():
-            # FTS5 writes a segment whenever an id is smaller than the one before. What is deleted from a document
-            # comes before what is written to it, as it was said.
+            # FTS5 writes a segment whenever an id is smaller than the one before, so ids are sorted. Within a document
+            # the order of calls is kept: deletions come before insertions.
             changes.sort(key=itemgetter(0))
             self._search.executemany(f"INSERT INTO {table} (rowid, {table}, text) VALUES (?, ?, ?)", changes)
             changes.clear()
 
     def empty_fresh(self) -> None:
-        """Take everything out of `fresh`."""
+        """Delete everything in `fresh`."""
         self._search.execute("INSERT INTO fresh (fresh) VALUES ('delete-all')")
 
 
@@ -101,14 +101,14 @@ BATCH_SIZE = 16 << 20
 """Bytes of text that are collected and sorted before FTS5 gets them, so that few segments are written."""
 
 FRESH_SIZE = 1 << 20
-"""Bytes of text that `fresh` takes before it is emptied."""
+"""Bytes of text in `fresh` at which it is emptied."""
 
 _Text: TypeAlias = tuple[Document, bytes, DocumentEntry]
-"""A document of a message as it is now, its text, and its entry in a layout."""
+"""A current document of a message, its text, and its entry in a layout."""
 
 
 class IndexBatch:
-    """Collects what `add` and the others bring; `write` puts it all into the index. The caller owns the transaction."""
+    """Collects documents with `add` and the other methods; `write` writes them. The caller owns the transaction."""
 
     def __init__(self, search: sqlite3.Connection, store_reader: StoreReader) -> None:
         self._search = search
@@ -137,16 +137,16 @@ class IndexBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to write."""
+        """Whether to call `write` now."""
         return self.size + self._pending >= BATCH_SIZE
 
     def add(self, row: MessageToIndex) -> None:
-        """Bring a message's documents up to its body."""
+        """Update the documents of a message to its current body."""
         if row.key in self._seen:
-            # It changed while the batch was open: what the batch wrote of it must be there to be compared.
+            # The message changed while the batch was open: write what the batch has of it, to compare with that.
             self._flush()
-        # Keys of messages are never used twice, so one above the newest in the index has no documents. In an import
-        # that is every message, and each is spared a look-up.
+        # Message keys are never reused, so one above the newest key in the index has no documents yet. In an import
+        # this saves a lookup for every message.
         known = self._blocks.of_message(row.key) if row.key <= self._newest_key or row.key in self._seen else []
         self._seen.add(row.key)
         if known:
@@ -156,14 +156,14 @@ class IndexBatch:
             self._insert(row, self._texts(row))
 
     def set_project(self, session_key: int, project_key: int | None) -> None:
-        """Mark what is already indexed of a session with the project that it turned out to belong to."""
+        """Replace the project marker of a session's indexed documents."""
         old_and_new = self._homes.set_project(session_key, project_key)
         if old_and_new is not None:
             for slot in slots_of(self._blocks.of_home(session_key)):
                 self._postings.replace_markers(slot.id, *old_and_new, is_fresh=slot.block.is_fresh)
 
     def remove(self, row: MessageToIndex) -> bool:
-        """Take a message out; False when some of its words could not be recovered and stay in the index."""
+        """Delete a message's documents; False if some of its words could not be recovered and stay in the index."""
         known = self._blocks.of_message(row.key)
         if not known:
             return True
@@ -173,7 +173,7 @@ class IndexBatch:
         return len(deleted) == len(slots)
 
     def home_of(self, message_key: int) -> int | None:
-        """The session that a message's documents are marked with; None when there are none."""
+        """The session with which a message's documents are marked; None if it has no documents."""
         known = self._blocks.of_message(message_key)
         return known[0].home if known else None
 
@@ -188,11 +188,11 @@ class IndexBatch:
         self._changed_blocks += [block._replace(home=home) for block in known]
 
     def drop_home(self, session_key: int) -> None:
-        """Forget that documents were marked with this session."""
+        """Forget a home, because no document is marked with it any more."""
         self._homes.drop(session_key)
 
     def write(self) -> None:
-        """Write everything collected, and how far the index is."""
+        """Write everything collected, and the progress of the index."""
         self._flush()
         write_progress(
             self._search,
@@ -216,7 +216,7 @@ class IndexBatch:
                 yield document, data, entry
 
     def _insert(self, row: MessageToIndex, texts: Iterable[_Text]) -> None:
-        """Write new documents. Runs for every document there is: little is called, and nothing is made twice."""
+        """Insert new documents. This runs for every document: it makes few calls and computes nothing twice."""
         block, role = None, ROLES.index(row.role)
         prefixes = self._prefixes[row.home, row.agent, row.role]
         for document, data, entry in texts:
@@ -232,12 +232,12 @@ class IndexBatch:
             block.entries.append(entry)
             self._pending += len(words)
             if self._pending > BATCH_SIZE:
-                # One message of many megabytes: memory must not grow with it.
+                # A single message may have many megabytes: write early to limit memory.
                 self._flush()
                 block = None
 
     def _prefix(self, row: MessageToIndex, document: Document, flags: int) -> bytes:
-        """The markers that filters look for, as they stand before a document's words."""
+        """The markers for filters, which precede a document's words."""
         kind = kind_marker(self._kinds.ensure(row.agent, row.role, document.field))
         tool = [tool_marker(document.tool)] if document.tool else []
         found = [kind, *self._homes.markers(row.home), *tool, *flag_markers(flags), ""]
@@ -248,14 +248,14 @@ class IndexBatch:
     # -- documents that are already there
 
     def _as_marked(self, row: MessageToIndex, block: DocumentBlock) -> MessageToIndex:
-        """The row with the home and role that its documents are marked with."""
+        """The row with the home and role with which its documents are marked."""
         self._homes.settle(block.home, row.project)
         return msgspec.structs.replace(row, home=block.home, role=ROLES[block.role])
 
     def _update(self, row: MessageToIndex, known: list[DocumentBlock]) -> None:
         marked = self._as_marked(row, shown_block(known))
         wanted = block_of(row.created_at)
-        # Its time is known only now, or is later than it was thought, or its role is another: all of it is made anew.
+        # The time or role of the message has changed, and document ids depend on the time: index the message again.
         moves = wanted > known[0].number or row.role != marked.role
         stayed, gone = (set[int](), slots_of(known)) if moves else self._compare(row, known)
         deleted = {slot.id for slot in self._delete_documents(marked, gone)}
@@ -266,18 +266,19 @@ class IndexBatch:
                 slot.entry.flags |= SUPERSEDED
         self._changed_blocks += known
         self._blocks.note_displacement(known[-1].number, wanted)
-        # Texts are read once more for this: they may be too large to be kept.
+        # The texts are read a second time, because they may be too large to keep.
         fresh = (text for number, text in enumerate(self._texts(row)) if number not in stayed)
         self._insert(msgspec.structs.replace(row, home=marked.home), fresh)
 
     def _compare(self, row: MessageToIndex, known: list[DocumentBlock]) -> tuple[set[int], list[Slot]]:
-        """Which of the texts stayed, by their number, and what is gone; what stayed gets its new place and flags."""
+        """The texts that stayed, by number, with their new place and flags, and the entries whose text is gone."""
         waiting: dict[tuple[int, int, int], list[Slot]] = defaultdict(list)
         for slot in slots_of(known):
             if not slot.entry.flags & SUPERSEDED:
                 waiting[slot.entry.text_identity].append(slot)
         stayed: set[int] = set()
         for number, (_, _, entry) in enumerate(self._texts(row)):
+            # Equal text stays indexed even if its part has moved: only the entry is updated.
             same = waiting.get(entry.text_identity)
             if not same:
                 continue
@@ -290,7 +291,7 @@ class IndexBatch:
         return stayed, [slot for slots in waiting.values() for slot in slots]
 
     def _delete_documents(self, row: MessageToIndex, slots: Iterable[Slot]) -> list[Slot]:
-        """Take documents out of the index; return those whose text could be recovered and deleted."""
+        """Delete documents; return those whose text could be recovered."""
         deleted: list[Slot] = []
         for slot, document, data in self._recover_texts(row, slots):
             prefix, words = self._prefix(row, document, slot.entry.flags), to_index_text(data)
@@ -299,7 +300,7 @@ class IndexBatch:
         return deleted
 
     def _recover_texts(self, row: MessageToIndex, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
-        """The texts that documents were made of, as far as they are those of the message now, or beginnings of them."""
+        """Find the texts from which documents were made among the message's current texts and their beginnings."""
         waiting = [slot for slot in slots if not slot.entry.flags & SUPERSEDED]
         for document, data, now in self._texts(row) if waiting else ():
             for slot in waiting[:]:
@@ -313,6 +314,7 @@ class IndexBatch:
         # Every write leaves a segment in its table. A few lines go where merging segments costs nothing; what has come
         # together there, and every batch of an import, goes into `words` as one large segment.
         is_fresh = self._fresh_size + self._pending <= FRESH_SIZE
+        # `words` gets one segment for both, instead of one for each.
         if not is_fresh and self._fresh_size:
             self._empty_fresh()
         self._postings.insert_new(is_fresh=is_fresh)
@@ -330,12 +332,13 @@ class IndexBatch:
         self._pending = 0
 
     def _empty_fresh(self) -> None:
-        """Write the documents of `fresh` into `words`; their texts are still in the store, or they are outdated."""
+        """Move the documents of `fresh` into `words`. Their texts are still in the store, or they are outdated."""
         self._postings.write()
         self._blocks.update(self._changed_blocks)
         self._changed_blocks.clear()
         for key in self._blocks.fresh_keys():
             row = self._store_reader.message(key)
+            # The message was deleted. Its words go with the whole table, which is emptied below.
             if row is None:
                 self._blocks.delete(key)
             else:
@@ -357,7 +360,7 @@ class IndexBatch:
 
 
 def _begins_with(entry: DocumentEntry, data: bytes, now: DocumentEntry) -> bool:
-    """Whether a document was made of a text, or of its beginning."""
+    """Whether a document was made from a text, or from its beginning."""
     if entry.field != now.field or entry.length > now.length:
         return False
     if entry.length == now.length:

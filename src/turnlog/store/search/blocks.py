@@ -1,8 +1,9 @@
-"""What the index keeps of documents besides their words: the blocks they lie in, and the markers before their text.
+"""What the index stores about documents besides their words: blocks, and the markers that precede a document's words.
 
-A block is packed into `documents.layout`, an entry for each slot in use. Markers are words that no text can hold, so
-that a filter is one more word of the query: each begins with a private-use character, which `words` removes from texts
-and queries. A document has the marker of one session that holds its message, its home, and of that session's project.
+A block is packed into `documents.layout`, with one entry for each used slot. Markers are words that no text contains,
+so that a filter is just another word of the query. Each begins with a private-use character, which `words` removes from
+texts and queries. A document has the marker of its home, one of the sessions that contain its message, and of that
+session's project.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from turnlog.store.search.documents import FAILED, HAS_IMAGE
 from turnlog.store.search.index_file import SLOT_BITS
 
 SUPERSEDED = 4
-"""Flag of an entry whose words are still in the index though its text is no longer known. It is never shown."""
+"""Flag of an entry whose words are still indexed although its text is no longer known. It is never shown."""
 
 
 class DocumentEntry(msgspec.Struct, array_like=True, gc=False):
-    """One document. `length` and `checksum` are those of its UTF-8 text, to know it again."""
+    """One document. `length` and `checksum` of its UTF-8 text identify the text."""
 
     part: int
     field: int
@@ -31,39 +32,39 @@ class DocumentEntry(msgspec.Struct, array_like=True, gc=False):
 
     @property
     def text_identity(self) -> tuple[int, int, int]:
-        """What is equal for two documents of equal text."""
+        """A value that is equal for equal texts."""
         return (self.field, self.length, self.checksum)
 
 
 Entries: TypeAlias = list[DocumentEntry | None]
-"""By slot; None stands for a document whose words were taken out of the index."""
+"""Entries by slot; None for a document whose words were deleted from the index."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Entries] = msgspec.msgpack.Decoder(Entries)
 
 
 def pack(entries: Entries) -> bytes:
-    """The bytes of a layout."""
+    """Encode a layout."""
     return _encoder.encode(entries)
 
 
 def unpack(layout: bytes) -> Entries:
-    """The entries of a layout."""
+    """Decode a layout."""
     return _decoder.decode(layout)
 
 
 def entry_at(layout: bytes, slot: int) -> DocumentEntry | None:
-    """The document in one slot; None when there is none, or none any more."""
+    """The document in a slot; None if the slot is empty."""
     entries = unpack(layout)
     return entries[slot] if slot < len(entries) else None
 
 
 _END = 1 << 60
-"""Behind every block."""
+"""A block number after all blocks."""
 
 
 class DocumentBlock(NamedTuple):
-    """Documents of one message with neighbouring ids."""
+    """Documents of one message with consecutive ids."""
 
     number: int
     message_key: int
@@ -71,12 +72,12 @@ class DocumentBlock(NamedTuple):
     role: int
     """Index in `ROLES`."""
     is_fresh: bool
-    """Whether their words are in `fresh`, not in `words`."""
+    """Whether their words are in `fresh` instead of `words`."""
     entries: Entries
 
 
 class Slot(NamedTuple):
-    """Where one document stands."""
+    """The place of one document."""
 
     block: DocumentBlock
     slot: int
@@ -89,7 +90,7 @@ class Slot(NamedTuple):
 
 
 class Blocks:
-    """Reads and writes blocks, and hands out free ones. Lives for one transaction."""
+    """Reads, writes and allocates blocks. Used for one transaction."""
 
     def __init__(self, search: sqlite3.Connection, displacement: int) -> None:
         self._search = search
@@ -107,34 +108,34 @@ class Blocks:
         return self._load("home = ?", session_key)
 
     def fresh_keys(self) -> list[int]:
-        """Messages that have fresh blocks."""
+        """Keys of messages with blocks in `fresh`."""
         return [key for (key,) in self._search.execute("SELECT DISTINCT message_key FROM documents WHERE is_fresh")]
 
     def newest_key(self) -> int:
-        """The largest message key that has a block: what is larger has none."""
+        """The largest message key that has a block."""
         return self._search.execute("SELECT coalesce(max(message_key), 0) FROM documents").fetchone()[0]
 
     def insert(self, blocks: Iterable[DocumentBlock], *, is_fresh: bool) -> None:
-        """Write new blocks."""
+        """Insert new blocks."""
         self._search.executemany(
             "INSERT INTO documents (block, message_key, home, role, is_fresh, layout) VALUES (?, ?, ?, ?, ?, ?)",
             [(*block[:4], is_fresh, pack(block.entries)) for block in sorted(blocks)],
         )
 
     def update(self, blocks: Iterable[DocumentBlock]) -> None:
-        """Write what stands in these blocks now."""
+        """Update these blocks."""
         self._search.executemany(
             "UPDATE documents SET home = ?, is_fresh = ?, layout = ? WHERE block = ?",
             [(block.home, block.is_fresh, pack(block.entries), block.number) for block in blocks],
         )
 
     def delete(self, message_key: int) -> None:
-        """Drop a message's blocks."""
+        """Delete a message's blocks."""
         self._search.execute("DELETE FROM documents WHERE message_key = ?", (message_key,))
 
     def reserve(self, wanted: int) -> int:
-        """The first free block from `wanted` on. Passed blocks are remembered, so that a crowd costs each only once."""
-        # A log whose messages have one time, or none, wants one block for all of them.
+        """Allocate the first free block from `wanted` on. Occupied blocks are remembered, so each is passed once."""
+        # Messages of a log that all have one time, or none, want the same block.
         passed: list[int] = []
         block = wanted
         while True:
@@ -146,17 +147,18 @@ class Blocks:
             passed.append(block)
             block = following
         self._taken[block] = block + 1
+        # Path compression: the next message that wants one of these blocks jumps over all of them.
         for each in passed:
             self._taken[each] = block + 1
         self.note_displacement(block, wanted)
         return block
 
     def note_displacement(self, block: int, wanted: int) -> None:
-        """Remember how far a block lies behind where it belongs."""
+        """Remember how far a block is from the one that its time wants."""
         self.displacement = max(self.displacement, block - wanted)
 
     def _is_free(self, block: int) -> bool:
-        """Whether the index has no such block. One look finds the whole gap, and a session's messages share gaps."""
+        """Whether a block is free. One query finds the whole gap, and a session's messages share gaps."""
         start, end = self._gap
         if not start <= block < end:
             found = self._search.execute("SELECT min(block) FROM documents WHERE block >= ?", (block,)).fetchone()[0]
@@ -175,16 +177,16 @@ class Blocks:
 
 
 def shown_block(blocks: Sequence[DocumentBlock]) -> DocumentBlock:
-    """One of a message's blocks that has documents which are shown, as long as there is any.
+    """A block of a message with visible documents, if there is one.
 
-    All of those have one role. A message whose role became another left blocks with the old one, and nothing in them.
+    Visible documents of a message have one role. If the role changed, empty blocks with the old one remain.
     """
     shown = (block for block in blocks if any(entry and not entry.flags & SUPERSEDED for entry in block.entries))
     return next(shown, blocks[-1])
 
 
 def slots_of(blocks: Iterable[DocumentBlock]) -> list[Slot]:
-    """The documents that stand in blocks."""
+    """The documents in these blocks."""
     return [
         Slot(block, slot, entry) for block in blocks for slot, entry in enumerate(block.entries) if entry is not None
     ]
@@ -196,32 +198,32 @@ _FLAG_MARKERS = {FAILED: f"{_FLAG}f", HAS_IMAGE: f"{_FLAG}i"}
 
 
 def kind_marker(key: int) -> str:
-    """Marks agent, role and field in one (`Kinds`)."""
+    """The marker of agent, role and field together (`Kinds`)."""
     return f"{_KIND}{key}"
 
 
 def session_marker(key: int) -> str:
-    """Marks a document's home: one of the sessions that hold the message."""
+    """The marker of a document's home."""
     return f"{_SESSION}{key}"
 
 
 def project_marker(key: int) -> str:
-    """Marks the project of a document's home."""
+    """The marker of the project of a document's home."""
     return f"{_PROJECT}{key}"
 
 
 def tool_marker(name: str) -> str:
-    """Marks the tool of a call, in any case; what is no letter or digit in its name becomes a filler."""
+    """The marker of a tool, in lower case; characters that are neither letters nor digits become a filler."""
     return _TOOL + "".join([character if character.isalnum() else _FILLER for character in name])
 
 
 def flag_markers(value: int) -> list[str]:
-    """Marks each flag that is set."""
+    """The markers of the flags that are set."""
     return [marker for flag, marker in _FLAG_MARKERS.items() if value & flag]
 
 
 class Kinds:
-    """The numbers that stand for agent, role and field together."""
+    """The numbers of combinations of agent, role and field."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -229,7 +231,7 @@ class Kinds:
         self._keys = {(agent, role, field): key for agent, role, field, key in rows}
 
     def ensure(self, agent: str, role: str, field: int) -> int:
-        """The number of a kind, given out when it is new."""
+        """The number of a combination, allocated on first use."""
         key = self._keys.get((agent, role, field))
         if key is None:
             cursor = self._connection.execute(
@@ -239,7 +241,7 @@ class Kinds:
         return key
 
     def matching(self, agent: str | None, role: str | None, fields: tuple[int, ...] | None) -> list[int]:
-        """The numbers of all kinds that fit; what is None does not matter."""
+        """The numbers of all combinations that match; None matches everything."""
         return [
             key
             for (its_agent, its_role, its_field), key in self._keys.items()
@@ -248,14 +250,14 @@ class Kinds:
 
 
 class HomeSessions:
-    """Which project each home has had in the index since it was first met."""
+    """The project with which each home's documents are marked."""
 
     def __init__(self, search: sqlite3.Connection) -> None:
         self._search = search
         self._projects: dict[int, int | None] = {}
 
     def settle(self, home: int, project: int | None) -> None:
-        """Know the project that documents of this home are marked with; the first one stands until `set_project`."""
+        """Load the project of a home. The first one is kept until `set_project`."""
         if home in self._projects:
             return
         known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
@@ -265,11 +267,11 @@ class HomeSessions:
         self._projects[home] = known[0]
 
     def markers(self, home: int) -> list[str]:
-        """What documents of a settled home are marked with."""
+        """The markers for documents of a home that was settled."""
         return [session_marker(home), *_project_marker(self._projects[home])]
 
     def set_project(self, home: int, project: int | None) -> tuple[list[str], list[str]] | None:
-        """Give a home another project; return the old and the new marker, None when nothing is to be marked anew."""
+        """Set the project of a home; return the old and the new marker, None if nothing must be marked again."""
         known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
         if known is None or known[0] == project:
             return None
@@ -278,7 +280,7 @@ class HomeSessions:
         return _project_marker(known[0]), _project_marker(project)
 
     def drop(self, home: int) -> None:
-        """Forget that documents were marked with this home."""
+        """Forget a home, because no document is marked with it any more."""
         self._search.execute("DELETE FROM homes WHERE session_key = ?", (home,))
 
 

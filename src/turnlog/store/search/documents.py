@@ -1,9 +1,9 @@
-"""What search reads of the store: messages that changed, and the documents that a message's body is made into.
+"""What search reads from the store: changed messages, and the documents made from their bodies.
 
-A document is one text, reasoning, tool input, tool output or file name. They are made of the stored JSON, and what is
-not searched is skipped: importing the model would double the start-up of the process that indexes beside a large
-import, and building it would cost more than the rest of indexing. Texts outside of the body are named by
-`ExternalText` and read when they are wanted.
+A document is one text, reasoning, tool input, tool output or file name. Documents are made from stored JSON, skipping
+what is not searched. Importing the model would double the start-up of the process that indexes during a large import,
+and building model values would cost more than the rest of indexing. `ExternalText` refers to a text outside of the
+body, which is read when it is needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ HAS_IMAGE = 2
 """Flags of a document."""
 
 MAX_DOCUMENT_SIZE = 4 << 20
-"""Bytes of one document. A longer text becomes several, so that memory stays small; all words must be in one."""
+"""Maximum bytes of one document. A longer text becomes several, which limits memory; all words of a query must be in
+one."""
 
 _FAILED_STATE = "output-error"
 _SEARCHABLE_TYPES = ("text/", "application/json", "application/xml")
@@ -43,7 +44,7 @@ _MESSAGE = (
     " (SELECT project_key FROM sessions WHERE key = coalesce(m.billed_key,"
     f" (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), {BODY_COLUMNS} FROM messages m"
 )
-# Many messages share a number of the change sequence, one a transaction and session: the key goes on from there.
+# Many messages have the same number of the change sequence, one per transaction and session: the key orders those.
 _NEWER = "WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
 
 # An output is spilled into the folder of its session; that of a subagent (`<session>.<agent id>`) into its parent's.
@@ -83,7 +84,7 @@ class Document(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def inline_text(self) -> str:
-        """As much of the text as the body holds."""
+        """The text, as far as the body contains it."""
         return "\n".join([piece if isinstance(piece, str) else piece.preview for piece in self.content])
 
 
@@ -128,7 +129,7 @@ _json_decoder = msgspec.json.Decoder()
 
 
 class MessageToIndex(msgspec.Struct, frozen=True, gc=False):
-    """What the indexer reads of a message. `home` is a session that holds it, `project` that session's."""
+    """What the indexer reads of a message. `home` is a session that contains it, `project` that session's project."""
 
     key: int
     changed_seq: int
@@ -141,15 +142,15 @@ class MessageToIndex(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoreReader:
-    """Messages and texts, over a connection to which the store's tables are known by their bare names."""
+    """Reads messages and texts over a connection that knows the store's tables by their bare names."""
 
     def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:
-        """`database` is the name that the connection has for the store."""
+        """`database` is the name under which the connection knows the store."""
         self._connection = connection
         self._database = database
 
     def unindexed(self, sequence: int, message_key: int) -> int:
-        """How many messages changed after a watermark (the change sequence and key of the last one seen)."""
+        """The number of messages changed after a watermark (change sequence and key of the last message seen)."""
         return self._connection.execute(
             f"SELECT count(*) FROM messages m {_NEWER}", (sequence, message_key)
         ).fetchone()[0]
@@ -160,15 +161,15 @@ class StoreReader:
         return self._connection.execute(query, (sequence, message_key)).fetchone() is not None
 
     def newer(self, sequence: int, message_key: int) -> Generator[MessageToIndex]:
-        """Some of the messages that changed after a watermark, in the order of their changes."""
+        """The next messages that changed after a watermark, in the order of their changes."""
         yield from self._rows(f"{_MESSAGE} {_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000", sequence, message_key)
 
     def message(self, key: int) -> MessageToIndex | None:
-        """One message; None when it is gone."""
+        """One message; None if it was deleted."""
         return next(self._rows(f"{_MESSAGE} WHERE m.key = ?", key), None)
 
     def messages_of(self, session_key: int) -> Iterator[MessageToIndex]:
-        """All messages that a session holds, and those that gave way to its log."""
+        """All messages of a session, including those that its log has superseded."""
         query = (
             f"{_MESSAGE} WHERE m.key IN (SELECT message_key FROM memberships WHERE session_key = ?1"
             " UNION SELECT message_key FROM superseded WHERE session_key = ?1)"
@@ -176,7 +177,7 @@ class StoreReader:
         return self._rows(query, session_key)
 
     def _rows(self, query: str, *parameters: int) -> Generator[MessageToIndex]:
-        """Messages with their bodies. A body that is just being replaced is empty: the message changes again then."""
+        """Messages with their bodies. The body is empty while it is being replaced; the message then changes again."""
         read = BodyReader(self._connection, self._database)
         for row in self._connection.execute(query, parameters):
             try:
@@ -187,7 +188,7 @@ class StoreReader:
             yield MessageToIndex(*facts)
 
     def loader(self, message_key: int) -> Callable[[ExternalText], Iterable[bytes]]:
-        """A function from a text outside a message's body to its bytes in pieces; none when it is not there."""
+        """A function that yields the bytes of a text outside of a body, none if they are missing."""
 
         def load(outside: ExternalText) -> Iterable[bytes]:
             if outside.sha256 is not None:
@@ -210,17 +211,18 @@ class StoreReader:
         try:
             yield from Archive(self._connection).iter_bytes(row[0], row[1])
         except StoreError:
-            # Its bytes are not all there yet; the message changes again when they are.
+            # Some bytes are not archived yet; the message changes again when they are.
             return
 
 
 def documents_of(body: bytes, only: Container[int] | None = None) -> list[Document]:
-    """The documents of a stored body, in the order of its parts; one document with all strings if it cannot be decoded.
+    """The documents of a stored body, in the order of its parts; if it cannot be decoded, one with all its strings.
 
     With `only`, those of the parts with these indexes.
     """
     try:
         parts = _body_decoder.decode(body).parts
+    # A body of a later version may have another shape; its words are worth finding all the same.
     except (msgspec.MsgspecError, RecursionError):
         return [Document(0, TEXT, 0, "", ("\n".join(json_strings(body)),))]
     found: list[Document] = []
@@ -236,7 +238,7 @@ def documents_of(body: bytes, only: Container[int] | None = None) -> list[Docume
 
 
 def texts_of(document: Document, load: Callable[[ExternalText], Iterable[bytes]]) -> Iterable[bytes]:
-    """The document's text as UTF-8, in pieces of at most `MAX_DOCUMENT_SIZE` bytes; nearly always one piece."""
+    """The document's text as UTF-8, in pieces of at most `MAX_DOCUMENT_SIZE` bytes; nearly always one."""
     content = document.content
     if len(content) == 1 and isinstance(content[0], str) and len(content[0]) < MAX_DOCUMENT_SIZE // 4:
         return (content[0].encode("utf-8", "replace"),)
@@ -256,7 +258,7 @@ def _joined(content: Content, load: Callable[[ExternalText], Iterable[bytes]]) -
 
 
 def _cut(stream: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces and cut large ones, between words where there is a space."""
+    """Join small pieces and split large ones, at a space if there is one."""
     pending = b""
     for piece in stream:
         pending += piece
@@ -268,12 +270,13 @@ def _cut(stream: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _last_break(data: bytes) -> int:
-    """Where to cut at most `MAX_DOCUMENT_SIZE` bytes: behind the last line or word, at worst between two characters."""
+    """Where to split at most `MAX_DOCUMENT_SIZE` bytes: after the last line or word, or at least between characters."""
     for separator in (b"\n", b" "):
         end = data.rfind(separator, MAX_DOCUMENT_SIZE // 2, MAX_DOCUMENT_SIZE)
         if end > 0:
             return end + 1
     end = MAX_DOCUMENT_SIZE
+    # A byte that continues a UTF-8 character must not begin a document.
     while data[end] & 0xC0 == 0x80 and end > MAX_DOCUMENT_SIZE - 4:
         end -= 1
     return end
@@ -307,7 +310,8 @@ def _add_call(found: list[Document], index: int, part: _Part) -> None:
             so_far = _output(result) or so_far
         else:
             output += _output(result)
-    # Nothing final ever comes for a command that Codex left running, or the end of it names no output.
+    # A command that Codex left running has no final result, or its end has no output: the preliminary output is
+    # indexed.
     output = output or so_far
     found.append(Document(index, INPUT, flags, part.tool_name, (_input(part),)))
     if output:
@@ -327,6 +331,7 @@ def _input(part: _Part) -> str | ExternalText:
 
 def _output(result: _Result) -> list[str | ExternalText]:
     content = [_text(block) for block in result.content if block.type == "text"]
+    # An error text usually repeats the content, so it counts only without one.
     if not content and result.error_text:
         content.append(result.error_text)
     if result.spilled_to:
@@ -339,6 +344,7 @@ def _text(block: _Block) -> str | ExternalText:
 
 
 def _file_name(block: _Block) -> str:
+    # A data URL is the file itself, not a name.
     url = block.url if block.url and not block.url.startswith("data:") else None
     return "\n".join([name for name in (block.filename, url) if name])
 
@@ -348,12 +354,12 @@ def _is_image(block: _Block) -> bool:
 
 
 def is_searchable_type(media_type: str) -> bool:
-    """Whether a spilled output of this type is text."""
+    """Whether a spilled output of this media type is text."""
     return media_type.startswith(_SEARCHABLE_TYPES)
 
 
 def json_strings(data: bytes) -> list[str]:
-    """Every string value in a JSON text, in order; keys are left out. What is no JSON has none."""
+    """All string values in a JSON text, in order, without keys. Invalid JSON has none."""
     found: list[str] = []
     with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         _collect(_json_decoder.decode(data), found)

@@ -1,7 +1,7 @@
-"""An indexer in a second process, beside a writer: `python -m turnlog.store.search.follower STORE SEARCH`.
+"""An indexer in a second process, next to a writer: `python -m turnlog.store.search.follower STORE SEARCH`.
 
-The child reads nothing from its standard input but its end, which says that the writer has committed its last: it
-indexes what is left and exits. That is also what happens when the parent dies. Windows and POSIX alike.
+The end of the child's standard input means that the writer has made its last commit: the child indexes the rest and
+exits. The input also ends when the parent dies. This works on Windows and POSIX.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NICENESS = 5
 
 
 class Follower:
-    """The parent's side: start it before writing, `finish` it after the last commit."""
+    """The parent's side: start it before writing, and call `finish` after the last commit."""
 
     def __init__(self, store_path: Path, search_path: Path) -> None:
-        """Start the process. The store must be there already."""
+        """Start the process. The store must exist."""
         command = [sys.executable, "-m", __name__, str(store_path), str(search_path)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -39,7 +39,7 @@ class Follower:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish it; after an error only stop it, since what is missing can be indexed at any time."""
+        """Finish it. After an error only stop it, since the rest can be indexed at any time."""
         if error is None:
             self.finish()
         else:
@@ -51,10 +51,10 @@ class Follower:
         return self._process.pid
 
     def finish(self, timeout: float | None = None) -> bool:
-        """Say that nothing more will be committed, and wait for the rest to be indexed.
+        """Tell the child that the last commit was made, and wait until it has indexed everything.
 
-        Returns False when that takes longer than `timeout` seconds; it may be called again. Raises StoreError when the
-        child has failed; the store is complete all the same.
+        Returns False after `timeout` seconds; it may be called again. Raises StoreError if the child failed; the store
+        is complete in any case.
         """
         self._end_input()
         try:
@@ -67,7 +67,7 @@ class Follower:
         return True
 
     def stop(self) -> None:
-        """End the child now. The index goes on from its last commit."""
+        """Kill the child. The index continues from its last commit."""
         self._end_input()
         self._process.terminate()
         self._process.wait()
@@ -79,7 +79,7 @@ class Follower:
             self._process.stdin.close()
 
     def _failure(self) -> str:
-        """The last line the child wrote about its failure."""
+        """The last line of the child's error output."""
         stderr = self._process.stderr
         if stderr is None or stderr.closed:
             return ""
@@ -90,13 +90,13 @@ class Follower:
 
 def main(store_path: Path, search_path: Path) -> None:
     """The child: follow the store until standard input ends."""
-    # Nothing here makes cycles worth looking for among a hundred thousand documents.
+    # The garbage collector would search a hundred thousand documents for cycles, and there are none.
     gc.disable()
     _yield_to_the_writer()
     finished = threading.Event()
 
     def wait_for_end() -> None:
-        # Not through `sys.stdin`: a thread that waits inside its buffer cannot be left behind when the process exits.
+        # Not through `sys.stdin`: a thread that waits inside its buffer would block the exit of the process.
         while os.read(sys.stdin.fileno(), 4096):
             pass
         finished.set()
@@ -107,7 +107,7 @@ def main(store_path: Path, search_path: Path) -> None:
 
 
 def _yield_to_the_writer() -> None:
-    """Sessions are listed as soon as they are written: where cores are few, words can wait."""
+    """Lower the priority: sessions are listed as soon as they are written; with few cores, words can wait."""
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
 

@@ -21,19 +21,19 @@ from turnlog.store.write_lock import begin, use_write_ahead_log
 Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
 
 SAMPLES: dict[Table, int] = {"sample": 64, "sparse_sample": 1024}
-"""One document in so many is in these tables: those whose checksum is a multiple of it."""
+"""The sample tables contain one in so many documents: those whose checksum is a multiple of it."""
 
 _CONTENT_VERSION = 5
-"""Raised when what goes into the tables changes: see `VERSION`."""
+"""Raise it when the content of the tables changes: see `VERSION`."""
 
 SLOT_BITS = 3
 SLOTS = 1 << SLOT_BITS
-"""Documents of one block. Nineteen of twenty messages have no more."""
+"""Documents in one block. 95 % of messages have no more."""
 
 INDEX_TABLES = ("words", "fresh", "sample", "sparse_sample")
 
 STORE = "store"
-"""What a connection that reads an index calls the store's database."""
+"""The name of the store's database in a connection that reads the index."""
 
 _MERGE_STEP = 256
 
@@ -42,8 +42,7 @@ _BLOCK_MS = 250
 
 _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 
-# The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
-# What the other three are for is said in `batch`.
+# Texts and their lengths are not stored; ranking uses the lengths in `documents.layout`.
 TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
@@ -56,7 +55,7 @@ TABLES = (
     "CREATE TABLE homes (session_key INTEGER PRIMARY KEY, project_key INTEGER) STRICT",
     "CREATE TABLE kinds (key INTEGER PRIMARY KEY, agent TEXT NOT NULL, role TEXT NOT NULL, field INTEGER NOT NULL,"
     " UNIQUE (agent, role, field)) STRICT",
-    # How far the store's changes are indexed, which store it was, and the farthest a block lies from its time.
+    # How far the store's changes are indexed, which store it was, and the largest distance of a block from its time.
     "CREATE TABLE progress (key INTEGER PRIMARY KEY CHECK (key = 1), sequence INTEGER NOT NULL DEFAULT 0,"
     " message_key INTEGER NOT NULL DEFAULT 0, sessions_sequence INTEGER NOT NULL DEFAULT 0,"
     " origin INTEGER, displacement INTEGER NOT NULL DEFAULT 0, documents INTEGER NOT NULL DEFAULT 0,"
@@ -64,7 +63,7 @@ TABLES = (
     "INSERT INTO progress (key) VALUES (1)",
     # Words of a whole batch are collected in memory (a hash of 1 MB would make a hundred small segments of it).
     "INSERT INTO words (words, rank) VALUES ('hashsize', 33554432)",
-    # Left to itself, FTS5 merges segments in the middle of some commit, however long that takes: see `merge`.
+    # By default FTS5 merges segments in the middle of some commit, however long that takes: see `merge`.
     "INSERT INTO words (words, rank) VALUES ('automerge', 0)",
     "INSERT INTO words (words, rank) VALUES ('usermerge', 8)",
     "INSERT INTO words (words, rank) VALUES ('crisismerge', 1000)",
@@ -73,39 +72,39 @@ TABLES = (
 
 
 def version_of(tables: Sequence[str]) -> int:
-    """The number that tells an index of these tables from others."""
+    """A number that identifies the schema of these tables."""
     return crc32(repr((_CONTENT_VERSION, tables)).encode()) >> 1
 
 
 VERSION = version_of(TABLES)
-"""An index of other tables, or of other things in them, is made anew."""
+"""An index with another schema or content is rebuilt."""
 
 
 class IndexProgress(NamedTuple):
     """The one row of `progress`."""
 
     sequence: int = 0
-    """Of the last message that was indexed; with `message_key`, the watermark."""
+    """Change sequence of the last message that was indexed; with `message_key`, the watermark."""
     message_key: int = 0
     sessions_sequence: int = 0
-    """Of the last change whose session was looked at."""
+    """Change sequence of the last session change that was processed."""
     origin: int | None = None
-    """Time of the store's first change: another store has another."""
+    """Time of the store's first change, which identifies the store."""
     displacement: int = 0
-    """Blocks by which a document may lie behind its message's time."""
+    """The largest distance, in blocks, of a document from its message's time."""
     documents: int = 0
-    """Documents ever written: how large the index is."""
+    """Documents ever written; stands for the size of the index."""
     fresh_size: int = 0
     """Bytes of text in `fresh`."""
 
 
 def block_of(created_at: int | None) -> int:
-    """The block of a time in Unix milliseconds; what has no time is older than everything."""
+    """The block of a time in Unix milliseconds; an unknown time counts as the oldest."""
     return 0 if created_at is None else min(max(0, (created_at - _EPOCH_MS) // _BLOCK_MS), 1 << 48)
 
 
 def open_store(store_path: Path) -> sqlite3.Connection:
-    """Open the store to read it; raise StoreError when that cannot be done."""
+    """Open the store for reading. Raises StoreError if that fails."""
     try:
         connection = open_file(store_path, "ro")
         connection.execute("SELECT 1 FROM changes LIMIT 1")
@@ -115,9 +114,9 @@ def open_store(store_path: Path) -> sqlite3.Connection:
 
 
 def open_for_writing(search_path: Path) -> sqlite3.Connection:
-    """Open the search database; make its tables if need be. A file that is damaged or foreign is replaced.
+    """Open the search database and create its tables if necessary. A damaged or foreign file is replaced.
 
-    Raises StoreError when it cannot be opened or made.
+    Raises StoreError if it cannot be opened or created.
     """
     try:
         return _open_for_writing(search_path)
@@ -129,7 +128,7 @@ def open_for_writing(search_path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection | None:
-    """Open an index of this version with the store attached as `STORE`; None when either cannot be used."""
+    """Open an index of this version, with the store attached as `STORE`; None if either cannot be used."""
     if not search_path.exists():
         return None
     connection = None
@@ -155,8 +154,8 @@ def remove(search_path: Path) -> None:
 
 
 def clear(connection: sqlite3.Connection) -> None:
-    """Make all tables anew, inside the caller's transaction."""
-    # FTS5's own tables (words_data, ...) go with theirs and cannot be dropped alone.
+    """Recreate all tables, within the caller's transaction."""
+    # FTS5's own tables (words_data, ...) are dropped with theirs and cannot be dropped alone.
     tables = connection.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
@@ -169,9 +168,9 @@ def clear(connection: sqlite3.Connection) -> None:
 
 
 def merge(connection: sqlite3.Connection, pages: int) -> bool:
-    """Merge segments of the index, about `pages` of 4 KB; whether there is more to be merged.
+    """Merge segments of the index, about `pages` of 4 KB; return whether more can be merged.
 
-    Each large batch leaves a segment, and a search looks into each of them. Eight become one.
+    Each large batch leaves a segment, and a search looks into all of them. Eight segments become one.
     """
     while pages > 0:
         before = connection.total_changes
@@ -183,7 +182,7 @@ def merge(connection: sqlite3.Connection, pages: int) -> bool:
 
 
 def read_progress(connection: sqlite3.Connection) -> IndexProgress:
-    """How far the index is."""
+    """Read the progress of the index."""
     return IndexProgress(
         *connection.execute(
             "SELECT sequence, message_key, sessions_sequence, origin, displacement, documents, fresh_size FROM progress"
@@ -192,7 +191,7 @@ def read_progress(connection: sqlite3.Connection) -> IndexProgress:
 
 
 def write_progress(connection: sqlite3.Connection, progress: IndexProgress) -> None:
-    """Note how far the index is, inside the transaction that brought it there."""
+    """Write the progress of the index, in the same transaction as the documents."""
     connection.execute(
         "UPDATE progress SET sequence = ?, message_key = ?, sessions_sequence = ?, origin = ?, displacement = ?,"
         " documents = ?, fresh_size = ?",
@@ -206,7 +205,7 @@ def _open_for_writing(search_path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA page_size = 4096")
         use_write_ahead_log(connection, BUSY_TIMEOUT_SECONDS)
         connection.execute("PRAGMA synchronous = NORMAL")
-        # Freed pages are overwritten when something is forgotten, not at every merge.
+        # Freed pages are overwritten when a session is forgotten, not at every merge.
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute("PRAGMA journal_size_limit = 4194304")
         if _version(connection) != VERSION:
@@ -234,12 +233,12 @@ class IndexLockedError(Exception):
 
 
 class IndexFile:
-    """A search database that is open for writing."""
+    """A search database opened for writing."""
 
     def __init__(self, path: Path, *, own_checkpoints: bool) -> None:
-        """Open the file, which is made when it is not there; `own_checkpoints` is as in `connection.connect`.
+        """Open or create the file. `own_checkpoints` is as in `connection.connect`.
 
-        Raises StoreError when it cannot be opened or made.
+        Raises StoreError if it cannot be opened or created.
         """
         self.path = path
         self._own_checkpoints = own_checkpoints
@@ -250,7 +249,7 @@ class IndexFile:
         self.connection.close()
 
     def reopen_if_gone(self) -> None:
-        """Make a new file when the open one was deleted."""
+        """Create a new file if the open one was deleted."""
         if _identity(self.path) != self._identity:
             self.close()
             self._open()
@@ -265,7 +264,8 @@ class IndexFile:
     def locked(self, *, wait: bool) -> Generator[None]:
         """Hold the write lock during the `with`, and commit at its end; an error rolls back.
 
-        Raises IndexLockedError with `wait=False` when another process has the lock, else StoreBusyError after a minute.
+        If another process has the lock, raises IndexLockedError with `wait=False`, otherwise StoreBusyError after a
+        minute.
         """
         try:
             begin(self.connection, BUSY_TIMEOUT_SECONDS if wait else 0)
@@ -281,7 +281,7 @@ class IndexFile:
         self.connection.execute("COMMIT")
 
     def scrub(self) -> None:
-        """Overwrite what was deleted: merge the index into one segment, write the file anew, empty its log."""
+        """Overwrite deleted data: merge the index into one segment, vacuum the file, truncate its write-ahead log."""
         try:
             for table in INDEX_TABLES:
                 self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")

@@ -1,8 +1,8 @@
 """Keeps the search database up to date with the store's change sequence, and removes forgotten sessions from it.
 
-How far it got is written in the transaction of the documents, so a crash at any point leaves an index that goes on
-correctly. Several indexers may run: each holds the search database's write lock from before it reads the store until
-it has committed, so no change is indexed twice, and nothing that was forgotten comes back with a late commit.
+Progress is written in the same transaction as the documents, so after a crash at any point the index continues
+correctly. Several indexers may run. Each holds the write lock of the search database from before it reads the store
+until it has committed. So no change is indexed twice, and a late commit cannot bring back what was forgotten.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.02
 _LINGER_SECONDS = 0.5
-"""How long a batch that is not full waits for more, when more is to be expected."""
+"""Seconds that a batch waits for more messages before it is written."""
 
 _COMPACTION_PAGES = 256
 _MERGE_SHARE = 1024
-"""Bytes of text for which a page is merged: in the long run each page is merged three or four times."""
+"""One page is merged per so many bytes of text: over time each page is merged three or four times."""
 
 
 class Indexer:
-    """Writes the search database of a store. Not for two threads at once."""
+    """Writes the search database of a store. Use it in one thread at a time."""
 
     def __init__(self, store_path: Path, search_path: Path, *, own_checkpoints: bool = True) -> None:
-        """Open both; the search database is made when it is not there.
+        """Open both databases; the search database is created if it does not exist.
 
-        Raises StoreError when the store cannot be read or the search database cannot be made.
+        Raises StoreError if the store cannot be read or the search database cannot be created.
 
         Args:
-            store_path: What is indexed.
+            store_path: The store to index.
             search_path: The search database.
             own_checkpoints: As in `connection.connect`, for the search database.
         """
@@ -67,29 +67,29 @@ class Indexer:
         self._store.close()
 
     def unindexed(self) -> int:
-        """Messages that changed and are not indexed yet."""
+        """Number of messages that changed and are not indexed yet."""
         self._file.reopen_if_gone()
         progress = index_file.read_progress(self._file.connection)
         return self._store_reader.unindexed(progress.sequence, progress.message_key)
 
     def step(self, *, wait: bool = True) -> int:
-        """Index one batch of what changed; 0 when nothing is left, else about how many messages.
+        """Index one batch of changes; return about how many messages, 0 if nothing was left.
 
-        With `wait=False` also 0 when another process is indexing just now: it will see the same changes.
+        With `wait=False` also 0 if another process is indexing: it will see the same changes.
         """
         return self._step(wait=wait)
 
     def catch_up(self) -> int:
-        """Index everything that changed; return how many messages."""
+        """Index all changes; return the number of messages."""
         total = 0
         while added := self._step(wait=True):
             total += added
         return total
 
     def follow(self, finished: Callable[[float], bool]) -> None:
-        """Index what a writer commits meanwhile, in large batches, until `finished` and nothing is left.
+        """Index the commits of a writer in large batches, until `finished` returns True and nothing is left.
 
-        `finished(seconds)` waits up to so long and says whether the writer has committed its last.
+        `finished(seconds)` waits up to so many seconds and returns whether the writer has made its last commit.
         """
         while True:
             is_finished = finished(0)
@@ -100,32 +100,34 @@ class Indexer:
                 finished(_POLL_SECONDS)
 
     def forget(self, *session_keys: int) -> bool:
-        """Take the words of sessions out of the file for good. Call it before their rows are deleted.
+        """Delete the words of sessions from the file. Call it before their rows are deleted.
 
-        With tombstones written before, no other process indexes them meanwhile. Messages that other sessions hold too
-        stay and are found there. When it returns False, some words were of texts that no longer exist: the index was
-        emptied, and `catch_up` makes it anew once the rows are gone. Raises StoreBusyError when another process keeps
-        the database busy.
+        If their tombstones are written first, no other process indexes them meanwhile. Messages that other sessions
+        also contain stay and are found there. False means that some words came from texts that no longer exist: the
+        index was emptied, and `catch_up` rebuilds it once the rows are deleted. Raises StoreBusyError if another
+        process keeps the database busy.
         """
         with self._transaction() as batch:
+            # A message must not move to a home that another process is just forgetting.
             gone = {*session_keys} | self._forgotten_sessions()
             is_complete = all([self._forget(batch, session_key, gone) for session_key in session_keys])
             if is_complete:
                 batch.write()
             else:
                 index_file.clear(self._file.connection)
+        # Deleted postings stay readable in free pages and in older segments until the file is rewritten.
         self._file.scrub()
         return is_complete
 
     def reset(self) -> None:
-        """Empty the index; `catch_up` then makes it anew."""
+        """Empty the index; `catch_up` then rebuilds it."""
         with self._transaction():
             index_file.clear(self._file.connection)
 
     def compact(self, seconds: float) -> bool:
-        """Merge segments while nothing else is to be done, in small transactions; whether there is more to be merged.
+        """Merge segments while idle, in small transactions; return whether more can be merged.
 
-        Searches are a little faster afterwards. Nothing needs it.
+        Searches become a little faster. Nothing depends on it.
         """
         self._file.reopen_if_gone()
         end = time.monotonic() + seconds
@@ -144,7 +146,7 @@ class Indexer:
             with self._transaction(wait=wait) as batch:
                 added = self._fill(batch, finished)
                 batch.write()
-                # As much as keeps up with what is written; nothing when it went into the small table.
+                # Merge as much as keeps up with what is written; nothing if it went into the small table.
                 index_file.merge(self._file.connection, batch.merge_due // _MERGE_SHARE)
             return added
         except IndexLockedError:
@@ -154,8 +156,9 @@ class Indexer:
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise
-            # "Malformed": the file is damaged. Everything in it can be made again.
+            # "Malformed": the file is damaged. All of its content can be rebuilt.
             self._file.replace()
+            # Not 0, so that `catch_up` continues with the empty file.
             return 1
 
     def _has_news(self) -> bool:
@@ -165,7 +168,7 @@ class Indexer:
         return self._store_reader.has_newer(progress.sequence, progress.message_key)
 
     def _fill(self, batch: IndexBatch, finished: Callable[[float], bool] | None) -> int:
-        """Read changed messages until the batch is full or none are left; with `finished`, until none will come."""
+        """Read changed messages until the batch is full or none are left; with `finished`, until the writer is done."""
         self._follow_sessions(batch)
         gone = self._forgotten_sessions()
         added, idle_since = 0, time.monotonic()
@@ -175,6 +178,7 @@ class Indexer:
             added += found
             if found:
                 idle_since = time.monotonic()
+            # A full batch makes one large segment; many small ones would have to be merged.
             elif is_finished or time.monotonic() - idle_since > _LINGER_SECONDS:
                 break
             else:
@@ -196,7 +200,7 @@ class Indexer:
         return found
 
     def _follow_sessions(self, batch: IndexBatch) -> None:
-        """Apply changed sessions: a document carries the marker of its session's project."""
+        """Process changed sessions: their documents carry the marker of the session's project."""
         newest, origin = self._newest_change()
         rows = self._store.execute(
             "SELECT DISTINCT s.key, s.project_key FROM changes c JOIN sessions s ON s.key = c.session_key"
@@ -210,7 +214,7 @@ class Indexer:
     # -- forgetting
 
     def _forgotten_sessions(self) -> set[int]:
-        """Sessions that are being forgotten just now: there is a tombstone, and still a row."""
+        """Sessions that are just being forgotten: they have a tombstone and still a row."""
         rows = self._store.execute(
             "SELECT s.key FROM tombstones t JOIN sessions s"
             " ON s.agent = substr(t.session_id, 1, instr(t.session_id, ':') - 1)"
@@ -219,7 +223,8 @@ class Indexer:
         return {key for (key,) in rows}
 
     def _without_forgotten(self, row: MessageToIndex, gone: set[int]) -> MessageToIndex | None:
-        """The row under a home that stays; None when no session that stays holds the message."""
+        """The row with a home that stays; None if no such session contains the message."""
+        # Most messages belong to sessions that stay: their row needs no query.
         if row.home not in gone:
             return row
         for home, project in self._other_homes(row.key, gone):
@@ -240,6 +245,7 @@ class Indexer:
             others = self._other_homes(message.key, gone)
             if not others:
                 is_complete = batch.remove(message) and is_complete
+            # Another session contains the message, so it stays searchable under that one.
             elif batch.home_of(message.key) in gone:
                 batch.move_home(message.key, *others[0])
         batch.drop_home(session_key)
@@ -249,12 +255,12 @@ class Indexer:
 
     @contextmanager
     def _transaction(self, *, wait: bool = True) -> Generator[IndexBatch]:
-        """Hold the write lock around a batch; the index is emptied first if it is of another store."""
-        # Imported when something is to be indexed: every pass looks whether there is.
+        """Hold the write lock for a batch. If the index belongs to another store, it is emptied first."""
+        # Imported only if there is something to index: every sync checks that.
         from turnlog.store.search.batch import IndexBatch
 
         with self._file.locked(wait=wait):
-            # A store that was deleted and made anew, or copied back from a backup, counts its changes from elsewhere.
+            # A store that was recreated, or restored from a backup, has another change sequence.
             if self._is_of_another_store():
                 index_file.clear(self._file.connection)
             yield IndexBatch(self._file.connection, self._store_reader)
@@ -265,7 +271,7 @@ class Indexer:
         return progress.origin is not None and (origin != progress.origin or newest < progress.sessions_sequence)
 
     def _newest_change(self) -> tuple[int, int | None]:
-        """Where the store's change sequence ends, and the time of its first entry."""
+        """The last number of the store's change sequence, and the time of its first entry."""
         return self._store.execute(
             "SELECT coalesce(max(seq), 0), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
         ).fetchone()

@@ -1,11 +1,11 @@
-"""A query as people type it, and its filter -> an expression of the index. Any text is a query; none is an error.
+"""Parses queries as people type them, and makes FTS5 expressions of a query and its filter. No text is an error.
 
 `word` and every other word · `snake_case a.b.c foo::bar` as phrases · `"in quotes"` · `begin*` · `one OR other` (binds
 closer than the spaces around it) · `-without`. Everything else is a separator. At most `MAX_TERMS` terms count.
 
-`Planner` adds the filter. Filters become markers in the index where they can. A message that several sessions share has
-the marker of only one of them, its home; so a session filter looks under every home that its messages have, and the
-store then decides which messages belong.
+`Planner` adds the filter, as markers in the index where possible. A message that several sessions share has the marker
+of only one of them, its home. So a session filter looks under all homes of its messages, and the store then decides
+which messages belong to the session.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ MAX_QUERY_LENGTH = 4000
 _ITEM = re.compile(r'(?P<minus>-(?=[^\s-]))?(?:"(?P<quoted>[^"]*)(?:"(?P<star>\*)?|$)|(?P<plain>[^\s"]+))')
 
 Expand = Callable[[str], Sequence[str]]
-"""The beginning of a word -> words of the index that begin so."""
+"""Prefix -> words of the index that begin with it."""
 
 
 class Term(NamedTuple):
-    """A word, or several that must follow each other."""
+    """A word, or several consecutive words."""
 
     pieces: tuple[str, ...]
     """Words and runs of CJK, in order."""
     is_prefix: bool
-    """Whether the last piece may go on."""
+    """Whether the last piece is a prefix."""
     typed: str
-    """As it was written, without quotes and star."""
+    """The term as typed, without quotes and star."""
 
 
 class Query(NamedTuple):
-    """One term of every group must be there, and none of the excluded."""
+    """One term of each group must match, and no excluded term."""
 
     groups: tuple[tuple[Term, ...], ...] = ()
     excluded: tuple[Term, ...] = ()
 
     @property
     def terms(self) -> list[Term]:
-        """The terms that are looked for."""
+        """All terms of the groups."""
         return [term for group in self.groups for term in group]
 
 
 def parse_query(text: str) -> Query:
-    """What a text asks for; words without a letter or digit are left out."""
+    """Parse a query; words without a letter or digit are left out."""
     groups: list[list[Term]] = []
     excluded: list[Term] = []
     joins = False
@@ -84,28 +84,28 @@ LAST_ID = (1 << 63) - 1
 
 
 class SearchPlan(NamedTuple):
-    """What is to be run."""
+    """What to run for a query."""
 
     expression: str
-    """In FTS5's language."""
+    """An FTS5 expression."""
     conditions: str
-    """SQL on `messages m`, to be added to a WHERE clause; empty when the expression says it all."""
+    """SQL conditions on `messages m` for the WHERE clause; empty if the expression is enough."""
     first_id: int
     last_id: int
 
 
 class Planner:
-    """Makes plans for one filter on one connection of `index_file.open_for_reading`."""
+    """Plans queries with one filter over one connection from `index_file.open_for_reading`."""
 
     def __init__(self, connection: sqlite3.Connection, filter: SearchFilter, expand: Expand, displacement: int) -> None:
-        """`displacement` is that of the index, `expand` finds words for a beginning."""
+        """`displacement` is that of the index, `expand` finds the words with a prefix."""
         self._connection = connection
         self._filter = filter
         self._expand = expand
         self._displacement = displacement
 
     def plan(self, query: Query) -> SearchPlan | None:
-        """What is to be run for a query; None when nothing can be found."""
+        """The plan for a query; None if nothing can match."""
         filter = self._filter
         required, forbidden = self._kind_words(query), list[str]()
         if required is None:
@@ -128,13 +128,14 @@ class Planner:
         return SearchPlan(expression, conditions, first, last)
 
     def _kind_words(self, query: Query) -> list[str] | None:
-        """Words for agent, role and field; all kinds when nothing else says what is to be found."""
+        """Markers of agent, role and field; those of all kinds if there is no other condition."""
         filter = self._filter
         fields = None if filter.field is None else (FIELDS.index(filter.field),)
         if filter.failed is False and fields is None:
-            # What failed says so itself; what did not must be a tool call.
+            # Failed calls have a flag of their own. Other calls have none, so the kind must say that it is a tool call.
             fields = (INPUT, OUTPUT)
         is_filtered = filter.agent is not None or filter.role is not None or fields is not None
+        # FTS5 needs at least one term that must match. Anything else is enough, so the kinds are named only without it.
         if not is_filtered and (query.groups or filter.failed or filter.has_image or filter.tool):
             return []
         keys = Kinds(self._connection).matching(filter.agent, filter.role, fields)
@@ -160,7 +161,7 @@ class Planner:
         projects = self._keys("SELECT key FROM projects WHERE path = ?1 OR name = ?1", self._filter.project)
         if not projects:
             return "", None
-        # Messages that a session of the project shares may be marked with the home of another project.
+        # Messages shared with a session of the project may be marked with a home in another project.
         homes = self._keys(
             "SELECT DISTINCT d.home FROM sessions s JOIN memberships x ON x.session_key = s.key"
             " JOIN documents d ON d.message_key = x.message_key JOIN homes h ON h.session_key = d.home"
@@ -183,7 +184,7 @@ class Planner:
         return "".join([f" AND m.created_at {operator} {limit}" for operator, limit in wanted])
 
     def _ids(self) -> tuple[int, int]:
-        """The range of ids in which documents of the wanted times lie."""
+        """The range of document ids for the times of the filter."""
         since, until = self._filter.since, self._filter.until
         first = 0 if since is None else index_file.block_of(aware_milliseconds(since)) << index_file.SLOT_BITS
         last = LAST_ID if until is None else last_id_of(aware_milliseconds(until), self._displacement)
@@ -191,26 +192,26 @@ class Planner:
 
 
 def last_id_of(created_at: int, displacement: int) -> int:
-    """No document of this time or an earlier one has a larger id."""
+    """The largest id of a document with this time or an earlier one."""
     return (index_file.block_of(created_at) + displacement + 1 << index_file.SLOT_BITS) - 1
 
 
 def sql_list(keys: Iterable[int]) -> str:
-    """Keys as they stand between the brackets of `IN ()`."""
+    """Keys as a list for `IN ()`."""
     return ",".join(map(str, keys))
 
 
 def to_expression(query: Query, required: Sequence[str], forbidden: Sequence[str], expand: Expand) -> str | None:
-    """The query in FTS5's language, with conditions that are words of the index already.
+    """The query as an FTS5 expression, with conditions that are words of the index already.
 
     Args:
-        query: What is looked for.
-        required: Conditions that must hold, each an expression.
-        forbidden: Conditions that must not hold.
-        expand: Finds the words for a beginning.
+        query: The query.
+        required: Expressions that must match.
+        forbidden: Expressions that must not match.
+        expand: Finds the words with a prefix.
 
     Returns:
-        None when there is nothing that must hold, or when something must that nothing fulfils.
+        None if there is no required condition, or if one cannot match.
     """
     positive = [*required]
     for group in query.groups:
@@ -227,7 +228,7 @@ def to_expression(query: Query, required: Sequence[str], forbidden: Sequence[str
 
 
 def any_of(words: Sequence[str]) -> str:
-    """The condition that one of these words of the index is there."""
+    """An expression for any of these words of the index."""
     return _any([_quote([word]) for word in words])
 
 
@@ -237,14 +238,14 @@ def _term(plain: str | None, quoted: str | None, star: str | None) -> Term | Non
     if not found:
         return None
     if plain is not None and plain.endswith("*"):
-        # `foo.*` ends in no word that could go on.
+        # The last piece of `foo.*` is a separator, so there is no prefix.
         star = "*" if plain[:-1].endswith(found[-1]) else None
         typed = plain.rstrip("*")
     return Term(tuple(found), bool(star) and not is_cjk(found[-1]), typed)
 
 
 def _term_expression(term: Term, expand: Expand) -> str:
-    """The term as a phrase; one phrase for each word that its beginning may become; "" when there is none."""
+    """The term as a phrase, or one phrase for each word with its prefix; "" if no word has it."""
     if not term.is_prefix:
         return _quote(_index_words(term.pieces))
     *before, last = term.pieces
@@ -253,9 +254,9 @@ def _term_expression(term: Term, expand: Expand) -> str:
 
 
 def _index_words(found: Sequence[str]) -> list[str]:
-    """The words of the index that stand, one after the other, where these pieces do."""
+    """The words of the index for these consecutive pieces."""
     words = [word for piece in found for word in (split_cjk(piece) if is_cjk(piece) else [piece])]
-    # At its ends, a run's pairs say more than its single characters, which only neighbours would need.
+    # The pairs at both ends of a run select better than single characters, which are needed only next to a neighbour.
     if is_cjk(found[0]) and len(found[0]) > 1:
         words = words[1:]
     if is_cjk(found[-1]) and len(found[-1]) > 1:

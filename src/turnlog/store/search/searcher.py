@@ -1,8 +1,9 @@
-"""Answers queries from the search database, joined to the store.
+"""Answers queries from the search database, joined with the store.
 
-Newest first is the order of messages' own times, exact to the millisecond, the same on every machine: ids only say in
-which order to look. Relevance ranks the newest `RANKED` matches. An index that is missing, lagging or damaged answers
-with what it has, and says how far it is behind; a document whose text has changed since is not shown.
+Newest first is the order of messages' own times, exact to the millisecond and the same on every machine: document ids
+only decide in which order to look. Relevance ranks the newest `RANKED` matches. An index that is missing, lagging or
+damaged still answers with what it has and reports how far it is behind. A document whose text has changed since is not
+shown.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from turnlog.store.search.words import Vocabulary
 from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 
 RANKED = 1000
-"""Matches that are ranked by relevance: the newest ones."""
+"""Number of the newest matches that are ranked by relevance."""
 
 MAX_COUNTED = 1000
 _COUNTING_SECONDS = 0.0001
-"""Counting stops at either."""
+"""Counting stops at either limit."""
 
 _COUNTED_AT_ONCE = 4
 
 _GONE = ("", "", list[Document]())
-"""A message that was deleted between two looks into the store."""
+"""A message that was deleted between two reads of the store."""
 
 _PLACES = (
     "SELECT x.message_key, s.agent || ':' || s.external_id, x.position, coalesce(a.title, s.title), p.path"
@@ -52,8 +53,8 @@ _PLACES = (
     " WHERE x.message_key IN ({keys}) ORDER BY x.session_key IS NOT m.billed_key, x.session_key"
 )
 
-# Both tables give their documents by falling id, so SQLite merges them and sorts nothing: the first of a million
-# matches come at once.
+# Both tables return documents by descending id, so SQLite merges them without sorting: the first of a million matches
+# come at once.
 _IDS = (
     " UNION ALL ".join(
         [
@@ -71,14 +72,14 @@ _BLOCK = (
 )
 
 Position: TypeAlias = tuple[int, str, int, int]
-"""Where a hit stands in a list: time, message, part, field."""
+"""The place of a hit in a list: time, message, part, field."""
 
 
 class Searcher:
-    """Reads the search database of a store. Many threads may use it at once."""
+    """Searches the database of a store. Any number of threads may use it."""
 
     def __init__(self, store_path: Path, search_path: Path) -> None:
-        """Opens nothing yet: the search database may come and go."""
+        """Opens nothing yet: the search database may be created or deleted later."""
         self._store_path = store_path
         self._search_path = search_path
         self._idle: list[tuple[object, sqlite3.Connection]] = []
@@ -95,7 +96,7 @@ class Searcher:
         self.close()
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close the idle connections."""
         with self._lock:
             for _, connection in self._idle:
                 connection.close()
@@ -119,6 +120,7 @@ class Searcher:
         if limit < 1:
             raise ValueError(f"a page of {limit} hits is none")
         asked = parse_query(query)
+        # Without terms the plan would list everything, which is not what this query asks for.
         if asked == Query() and query.strip():
             return SearchPage((), total=0, total_is_exact=True, unindexed=self.unindexed())
         try:
@@ -126,13 +128,13 @@ class Searcher:
                 if connection is not None:
                     return _Search(connection, asked, filter).page(sort, limit, cursor)
         except sqlite3.DatabaseError as error:
-            # "Malformed": the indexer will make it anew.
+            # "Malformed": the indexer will recreate the file.
             if type(error) is not sqlite3.DatabaseError:
                 raise StoreError(f"cannot search in {self._search_path}: {error}") from error
         return SearchPage((), unindexed=self._all_messages())
 
     def unindexed(self) -> int:
-        """Messages that changed and are not searchable yet. Raises StoreError when the index cannot be read."""
+        """Number of messages that changed and are not indexed yet. Raises StoreError if the index cannot be read."""
         try:
             with self._connection() as connection:
                 if connection is None:
@@ -151,11 +153,11 @@ class Searcher:
 
     @contextmanager
     def _connection(self) -> Generator[sqlite3.Connection | None]:
-        """A snapshot for the while, on a connection of this thread's own; None when there is no index."""
+        """A snapshot on a connection that no other thread uses; None if there is no index."""
         file = _identity(self._search_path)
         with self._lock:
             identity, connection = self._idle.pop() if self._idle else (None, None)
-        # The index may be deleted and made anew at any time; an open connection would go on reading the old file.
+        # The index may be deleted and recreated at any time; an open connection would still read the old file.
         if connection is not None and identity != file:
             connection.close()
             connection = None
@@ -202,6 +204,7 @@ class _Search:
         if after is not None:
             last_id = min(last_id, last_id_of(after[0], self._progress.displacement))
         matches = Matches(self._connection, plan, last_id)
+        # One more than a page shows whether there is a next page.
         found, is_complete = newest_matches(matches, limit + 1, after)
         page = found[:limit]
         total, is_exact = (None, False)
@@ -215,7 +218,7 @@ class _Search:
         )
 
     def _relevant(self, plan: SearchPlan, limit: int, cursor: str | None) -> SearchPage:
-        """Ranks the matches that were newest when the first page was asked for."""
+        """Rank the matches that were newest when the first page was requested."""
         at = decode_cursor("relevance", (int, int), cursor)
         newest_id, offset = (plan.last_id, 0) if at is None else (min(plan.last_id, at[0]), at[1])
         # FTS5's bm25 reads every match: 0.4 s for a common word in a million parts, 5 s in five million.
@@ -240,6 +243,7 @@ class _Search:
             if document is None:
                 continue
             score = ranking.score(document.inline_text, match.entry.length, match.field)
+            # A long text has several documents: its first match stands for the part.
             scored.setdefault(match.position, (score, match))
         best = sorted(scored.values(), key=lambda each: (each[0], each[1].position), reverse=True)
         return [match for _, match in best]
@@ -280,9 +284,10 @@ class _Search:
             )
 
     def _text(self, match: Match, document: Document) -> str | None:
-        """The text that was indexed; None when it is another one by now."""
+        """The indexed text; None if it has changed since."""
         entry = match.entry
         for data in texts_of(document, self._store_reader.loader(match.message_key)):
+            # Length and checksum identify the indexed piece: the body may have changed since.
             if len(data) == entry.length and crc32(data) == entry.checksum:
                 return data.decode("utf-8", "replace")
         return None
@@ -310,10 +315,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 class Match(NamedTuple):
-    """A document that matches. Compares by what comes later: time, message, part, field."""
+    """A document that matches, ordered by time, message, part, field."""
 
     created_at: int
-    """Unix milliseconds; -1 when unknown, so that it sorts before every time."""
+    """Unix milliseconds; -1 if unknown, which sorts before all times."""
     message_id: str
     part: int
     field: int
@@ -323,17 +328,17 @@ class Match(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """What tells it apart in the list of hits."""
+        """The sort key that identifies it in the list of hits."""
         return self[:4]
 
     @property
     def time(self) -> int | None:
-        """Unix milliseconds, if they are known."""
+        """Unix milliseconds; None if unknown."""
         return None if self.created_at < 0 else self.created_at
 
 
 class Matches:
-    """Documents that match, by falling id. What is not looked at costs nothing."""
+    """Documents that match, by descending id. They are read lazily."""
 
     def __init__(self, connection: sqlite3.Connection, plan: SearchPlan, last_id: int) -> None:
         self._connection = connection
@@ -342,7 +347,7 @@ class Matches:
         self._shown = 0
 
     def __iter__(self) -> Iterator[Match]:
-        """Each document that is still what it was when it was indexed, or may be."""
+        """Yield the documents that are unchanged since they were indexed, as far as that is known."""
         query = _BLOCK + self._plan.conditions
         block, row = -1, None
         for (number,) in self._ids:
@@ -360,14 +365,14 @@ class Matches:
             yield Match(moment, message_id, entry.part, entry.field, number, message_key, entry)
 
     def count(self) -> tuple[int, bool]:
-        """How many matches were counted within a few milliseconds, and whether these are all."""
+        """The number of matches counted within a few milliseconds, and whether that is all."""
         deadline = time.perf_counter() + _COUNTING_SECONDS
         total = self._shown
         while total < MAX_COUNTED and time.perf_counter() < deadline:
             some = len(self._ids.fetchmany(_COUNTED_AT_ONCE))
             total += some
             if some < _COUNTED_AT_ONCE:
-                # What is superseded, or in another session, was not looked at.
+                # Superseded messages and those of other sessions were not filtered out.
                 return total, not self._plan.conditions
         return total, False
 
@@ -375,8 +380,8 @@ class Matches:
 def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None) -> tuple[list[Match], bool]:
     """The latest matches before `after`, and whether these are all.
 
-    A document's block is never smaller than that of its message's time. So when enough are found, what is still to come
-    can only be later than the earliest of them while blocks do not fall below that time's.
+    A document's block is never smaller than the block of its time. So once enough are found, a document
+    still to come can be newer than the oldest of them only while its block is not below that one's.
     """
     best: list[Match] = []
     """A heap, the earliest in front: of a million of one time only these few are kept in order."""
@@ -404,7 +409,7 @@ _FIELD_WEIGHTS = (1.3, 1.0, 1.0, 0.8, 1.2)
 _SATURATION = 1.2
 _LENGTH_WEIGHT = 0.75
 _USUAL_LENGTH = 1200
-"""Bytes of a document of middle length."""
+"""Bytes of a document of average length."""
 
 _READ = 4000
 """Characters in which terms are counted."""
@@ -421,7 +426,7 @@ class Ranking:
         """The score of a document of `length` bytes that begins with `text`; 0 for a query without terms."""
         damping = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * min(length, 20 * _USUAL_LENGTH) / _USUAL_LENGTH)
         score = 0.0
-        # A term that the index found but that is not counted stands behind the beginning, or in another spelling.
+        # A term that the index found but that is not counted comes after the beginning, or has another spelling.
         for rarity, count in zip(self._rarities, self._finder.count(text[:_READ]), strict=True):
             times = max(count, 1)
             score += rarity * times * (_SATURATION + 1) / (times + damping)

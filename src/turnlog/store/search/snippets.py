@@ -1,7 +1,7 @@
-"""A short piece of a text around what was found, with marks.
+"""Snippets: a short piece of a text around the matches, with marks.
 
-Finds what the index found: whole words in any case and with or without accents, phrases over any separators,
-beginnings of words, parts of CJK runs.
+It finds what the index finds: whole words in any case and with or without accents, phrases over any separators,
+prefixes, parts of CJK runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_OCCURRENCES = 5
 _MAX_ATTEMPTS = 48
 
 _GAP = r"[\W_]*(?:\d+[→\t][\W_]*)*"
-"""What may stand between the words of a phrase: separators, and line numbers of a listing."""
+"""What may separate the words of a phrase: separators, and line numbers of a listing."""
 
 _LINE_NUMBER = re.compile(r"(?:^|\n) *\d{1,9}[→\t]")
 
@@ -41,18 +41,18 @@ class Snippet(NamedTuple):
 
 
 class TermFinder:
-    """Looks for the terms of one query."""
+    """Finds the terms of one query in texts."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
         self._searches = [_Search(term) for term in terms]
 
     def snippet(self, text: str) -> Snippet:
-        """The first place where most terms stand close together; the beginning of the text when none is found."""
+        """The first place where most terms are close together; the beginning of the text if no term is found."""
         text = without_terminal_sequences(text)
         return self._cut(text, self._best_start(text))
 
     def count(self, text: str) -> list[int]:
-        """How often each term stands in the text, roughly: parts of longer words count too."""
+        """How often each term occurs in the text, roughly: parts of longer words count too."""
         return [search.count(text) for search in self._searches]
 
     def _best_start(self, text: str) -> int:
@@ -83,7 +83,7 @@ class TermFinder:
 
 
 class _Search:
-    """Looks for one term: first as it was typed, then by its first piece, then in any spelling."""
+    """Finds one term: first as it was typed, then by its first piece, then in any spelling."""
 
     def __init__(self, term: Term) -> None:
         first, last = term.pieces[0], term.pieces[-1]
@@ -98,7 +98,7 @@ class _Search:
         self._ends_in_cjk = is_cjk(last)
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Start and end of occurrences: the first few of each spelling."""
+        """Start and end of occurrences: the first few in each spelling."""
         for spellings in self._spellings:
             found = [span for spelling in spellings for span in self._find_spelling(text, spelling)]
             if found:
@@ -106,11 +106,11 @@ class _Search:
         return list(islice(self.find_all(text), _MAX_OCCURRENCES))
 
     def first(self, text: str) -> int:
-        """Where the first occurrence begins that `find` would tell of; 0 when there is none."""
+        """Where the first occurrence begins that `find` would return; 0 if there is none."""
         for spellings in self._spellings:
             first = len(text)
             for spelling in spellings:
-                # Only what begins before another spelling's first one is of interest.
+                # Only earlier occurrences in other spellings matter.
                 found = self._find_spelling(text, spelling, 1, first + len(spelling) - 1)
                 first = min((start for start, _ in found), default=first)
             if first < len(text):
@@ -118,14 +118,14 @@ class _Search:
         return next((start for start, _ in self.find_all(text)), 0)
 
     def find_all(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end of every occurrence, in order."""
+        """Start and end of all occurrences, in order."""
         for match in self._folded.finditer(fold(text)):
             span = self._whole(text, *match.span())
             if span:
                 yield span
 
     def count(self, text: str) -> int:
-        """How often the term stands in the text as it was typed, or in lower case."""
+        """How often the term occurs as it was typed, or in lower case."""
         return sum([text.count(spelling) for spelling in self._spellings[0][:2]])
 
     def _find_spelling(
@@ -143,14 +143,14 @@ class _Search:
             position = text.find(spelling, position + 1, before)
 
     def _end_at(self, text: str, start: int, spelling: str) -> int:
-        """Where the term ends that begins here in this spelling; 0 when it goes on with other words."""
+        """The end of the term that begins here in this spelling; 0 if it continues differently."""
         if self._pattern is None:
             return start + len(spelling)
         match = self._pattern.match(text, start)
         return 0 if match is None else match.end()
 
     def _whole(self, text: str, start: int, end: int) -> tuple[int, int] | None:
-        """The place if it is whole words (a beginning with the rest of its word), else None."""
+        """The place if it consists of whole words (a prefix is extended to its word), otherwise None."""
         if start and not self._begins_in_cjk and _is_letter(text[start - 1]):
             return None
         if self._ends_in_cjk or end == len(text) or not _is_letter(text[end]):
@@ -167,7 +167,7 @@ def _spellings(word: str) -> list[str]:
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """The words one after the other, in any case. Only where a run of CJK begins or ends may they touch."""
+    """The consecutive words in any case. They may touch only at an edge of a CJK run."""
     pattern = re.escape(words[0])
     for before, word in pairwise(words):
         gap = _GAP if is_cjk(before) != is_cjk(word) else f"[\\W_]{_GAP}"
@@ -176,7 +176,7 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 
 def _is_letter(character: str) -> bool:
-    """Whether a word goes on with this character."""
+    """Whether a word continues with this character."""
     return character.isalnum() and not is_cjk(character)
 
 
@@ -189,7 +189,7 @@ def _one_line(raw: str) -> str:
 
 
 def _word_start(text: str, begin: int, start: int) -> int:
-    """The first beginning of a word from `begin` on, if one comes before `start`."""
+    """The first beginning of a word from `begin` on, if it is before `start`."""
     if begin == 0:
         return 0
     space = text.find(" ", begin, start)

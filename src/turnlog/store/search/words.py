@@ -1,17 +1,17 @@
-"""Words: how texts and queries are cut into them, and which of them the index holds (`Vocabulary`).
+"""How texts and queries are split into words, and which words the index contains (`Vocabulary`).
 
-The index splits texts with FTS5's `unicode61` (letters and digits are words, accents and case do not matter). Chinese,
-Japanese and Korean are written without spaces, so runs of them are split first: every character and every pair of
-neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c3 c3`). A part of a run is then a
-phrase that begins with its first pair, and can be found wherever it stands.
+The index splits texts with FTS5's `unicode61` (letters and digits form words, accents and case do not matter). Chinese,
+Japanese and Korean are written without spaces, so runs of them are split first: each character and each pair of
+neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c3 c3`). A part of a run is then a phrase
+that begins with its first pair, and is found anywhere in the run.
 
 Characters of the private-use areas are words to `unicode61`. Only the index's own markers may use them, so they are
 removed from texts and queries. `unicode61` knows Unicode 6.1 and takes newer characters for letters: newer emoji,
 symbols and direction marks are blanked in texts, because queries are split there.
 
-FTS5's own prefix search reads every document of every word that fits, newest or not. Here a beginning becomes at most
-`MAX_WORDS` words: all of them where there are no more, else the most common ones. How common a word is, is counted in a
-sample as soon as the index is too large to be counted whole.
+FTS5's own prefix search reads every document of every word that fits, newest or not. Here a prefix becomes at most
+`MAX_WORDS` words: all of them if there are no more, otherwise the most common ones. Once the index is too large to
+count words in all of it, they are counted in a sample.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
 
 _CJK_RUN = re.compile(f"[{CJK}]+")
 _FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
-"""What does not stay as it is: CJK, private use, and symbols of the upper planes (most emoji)."""
+"""Characters that are changed: CJK, private use, and symbols of the upper planes (most emoji)."""
 _PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
 
 _PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
-"""Bytes of UTF-8 that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
+"""UTF-8 lead bytes that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
 
 
 def to_index_text(data: bytes) -> bytes:
@@ -78,7 +78,7 @@ _NEWER_SYMBOL = re.compile(
 (U+20BA), media keys (U+23F4, the dot before an answer among them), arrows (U+2B5A), punctuation (U+2E3C)."""
 
 _LISTING = re.compile(rb" *(\d{1,9})(\t|\xe2\x86\x92)[^\n]*\n *(\d{1,9})\2")
-"""The first two lines of a file as tools show it: a number, a tab or an arrow, the line."""
+"""The beginning of a file as tools print it: two lines of a number, a tab or an arrow, and text."""
 
 _LINE_NUMBER = {mark: re.compile(rb"\n *\d+" + mark) for mark in (b"\t", "→".encode())}
 
@@ -94,7 +94,7 @@ def is_cjk(piece: str) -> bool:
 
 
 def split_cjk(run: str) -> list[str]:
-    """The words of a run of CJK, as they stand in the index."""
+    """The words of a run of CJK, as the index has them."""
     words = [run[0]]
     for left, right in pairwise(run):
         words += (left + right, right)
@@ -102,7 +102,7 @@ def split_cjk(run: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """The text in lower case without accents, character by character, so that positions stay."""
+    """The text in lower case without accents, character by character, so that positions do not change."""
     return text.lower() if text.isascii() else text.translate(_folding)
 
 
@@ -114,7 +114,7 @@ def without_terminal_sequences(text: str) -> str:
 
 
 class _Folding(dict[int, str]):
-    """Code point -> its base letter in lower case, worked out when it is first met."""
+    """Code point -> base letter in lower case, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -136,15 +136,15 @@ def _cut_foreign(match: re.Match[str]) -> str:
 MAX_WORDS = 48
 
 SMALL = 50_000
-"""Documents up to which words are counted in the whole index."""
+"""Up to so many documents, words are counted in the whole index."""
 
 LARGE = 1_000_000
-"""Documents from which on words are counted in the sparser sample."""
+"""From so many documents on, words are counted in the sparser sample."""
 
 _SCAN_SECONDS = 0.003
-"""How long rare words that begin so are looked for one by one."""
+"""Seconds for which rare words with a prefix are looked up one by one."""
 
-# "\x01" follows a word before any of its extensions do.
+# A word followed by "\x01" sorts after the word and before all its extensions.
 _NEXT_WORD = "SELECT term FROM word_list WHERE term >= ? LIMIT 1"
 _COMMONEST = (
     "SELECT term FROM (SELECT term, doc * {weight} AS number FROM {rows} WHERE term >= ?1 AND term < ?2"
@@ -159,26 +159,28 @@ _LAST = "\U0010ffff"
 
 
 class Vocabulary:
-    """The words of one open index."""
+    """The words of an open index."""
 
     def __init__(self, connection: sqlite3.Connection, documents: int) -> None:
-        """Ask through a connection of `index_file.open_for_reading`; `documents` is how large the index is."""
+        """`connection` is from `index_file.open_for_reading`, `documents` the size of the index."""
         self._connection = connection
         self._documents = max(1, documents)
         self._is_small = documents <= SMALL
         self._sample: Table = "sample" if documents <= LARGE else "sparse_sample"
 
     def expand(self, beginning: str) -> list[str]:
-        """Words that begin so, the word itself included, the most common ones if there are too many."""
+        """Words with this prefix, the prefix itself included; the most common ones if there are too many."""
         prefix = _index_form(beginning)
         query = self._counted(_COMMONEST)
         words = [term for (term,) in self._connection.execute(query, (prefix, prefix + _LAST, MAX_WORDS))]
+        # The sample has few of the words with a rare prefix, perhaps none.
         if not self._is_small and len(words) < MAX_WORDS:
             words = self._add_rare_words(prefix, words)
+        # The prefix itself comes first even if no sampled document has it: it is the best match.
         return list(dict.fromkeys([prefix, *words]))
 
     def rarity(self, word: str) -> float:
-        """How much finding a word says: the logarithm of documents per document that has it."""
+        """How selective a word is: the logarithm of all documents per document that has it."""
         (number,) = self._connection.execute(self._counted(_NUMBER), (_index_form(word),)).fetchone()
         return math.log(1 + self._documents / max(1, number))
 
@@ -189,7 +191,7 @@ class Vocabulary:
         return query.format(rows=f"{self._sample}_rows", weight=SAMPLES[self._sample])
 
     def _add_rare_words(self, prefix: str, words: list[str]) -> list[str]:
-        """Add words that are too rare for the sample, in the order of the alphabet."""
+        """Add words that are too rare for the sample, in alphabetical order."""
         known = set(words)
         position = prefix
         deadline = time.perf_counter() + _SCAN_SECONDS

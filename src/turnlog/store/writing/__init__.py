@@ -1,1 +1,1 @@
-"""What writes rows. `batch.Batch` is what one transaction writes; `native` are sessions that no log tells of."""
+"""Writing rows: `batch.Batch` writes what sync reads, `native` writes native sessions."""

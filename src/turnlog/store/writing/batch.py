@@ -1,9 +1,9 @@
-"""Changes -> rows. One `Batch` is what one transaction writes: any number of feeds of any number of sources.
+"""Writes changes as rows. A `Batch` is one transaction with any number of feeds of any number of sources.
 
-`save` writes what a feed says of messages, events and links at once. `close` runs the passes that depend on whole
-sessions (`reconcile.passes.PASSES`). The caller owns the transaction, the sources' cursors and the archive. Children
-are written before their parents (parts while the bodies of their messages are still being compressed, sessions last),
-so the connection must not check foreign keys (`connect(checked=False)`).
+`save` writes the messages, events and links of a feed at once. `close` runs the passes that depend on whole sessions
+(`reconcile.passes.PASSES`). The caller owns the transaction, the sources' cursors and the archive. Children are written
+before their parents (parts while the bodies of their messages are still being compressed, sessions last), so the
+connection must not check foreign keys (`connect(checked=False)`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CUT_OFF = "cut off at the end of the file"
 
 
 class Batch:
-    """Everything one transaction writes. Call `save` for each feed of each source, then `close` once."""
+    """One transaction. Call `save` for each feed of each source, then `close` once."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class Batch:
             connection: The store, in a transaction.
             price: Prices a model call.
             price_version: The version of its price list.
-            worker: Compresses bodies in parallel; without one they are compressed in this thread.
-            archive: Where the bytes of the sources go; None when none are archived.
+            worker: Compresses bodies in parallel; without one, this thread compresses them.
+            archive: The archive with the bytes of the sources; None if nothing is archived.
         """
         self._connection = connection
         self._transaction = Transaction(connection, price, price_version)
@@ -71,7 +71,7 @@ class Batch:
         """Source -> sessions that it describes; only kept where some session is forgotten."""
 
     def start_over(self, source: SourceRow, *, is_log: bool) -> None:
-        """A file will be folded from its start. When it was written anew, what only its old bytes said is dropped."""
+        """Prepare to fold a file from its beginning. If it was rewritten, delete what only its old bytes said."""
         if source.generation == 0:
             return
         self._rewritten.append(source)
@@ -81,28 +81,28 @@ class Batch:
             self._transaction.sessions.start_over(source.session_id)
 
     def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:
-        """The file ends within a line: no record yet, perhaps never. `forget_tail` before it is read again."""
+        """Note that a file ends within a line, which may never become a record. See `forget_tail`."""
         self._transaction.use_source(source)
         save_diagnostics(self._transaction, [Diagnostic(offset=offset, length=length, line=line, reason=CUT_OFF)])
 
     def forget_tail(self, source: SourceRow, offset: int) -> None:
-        """The bytes from `offset` on are about to be read again."""
+        """Delete the diagnostics of the bytes from `offset` on, which will be read again."""
         self._transaction.use_source(source)
         drop_diagnostics(self._transaction, offset)
 
     def is_forgotten(self, source: SourceRow) -> bool:
-        """Whether all sessions of a source were forgotten: those that were saved of it here, else that of its path."""
+        """Whether all sessions of a source were forgotten: those saved from it in this batch, or that of its path."""
         sessions = self._transaction.sessions
         described = self._sessions_of.get(source.key) or ({source.session_id} if source.session_id else set[str]())
         return bool(described) and all(map(sessions.is_forgotten, described))
 
     def names_forgotten(self, chunks: Iterable[bytes]) -> bool:
-        """Whether a file names a session that was forgotten."""
+        """Whether a file mentions a session that was forgotten."""
         sessions = self._transaction.sessions
         return sessions.is_any_forgotten and sessions.names_forgotten(b"".join(chunks))
 
     def save(self, source: SourceRow, changes: Changes, data: bytes = b"", offset: int = 0) -> None:
-        """Write what one feed of a source found in its bytes `data` at `offset`, which the archive has by now."""
+        """Write what a feed of a source found in its bytes `data` at `offset`, which are archived already."""
         self._transaction.use_source(source, data, offset)
         sessions = self._transaction.sessions
         if sessions.is_any_forgotten:
@@ -120,7 +120,7 @@ class Batch:
             titles = [found for found in changes.leaf_titles if not sessions.is_forgotten(found.record_id)]
             sessions.leaf_titles.save(source.agent, titles, source.key)
         for spill in changes.spills:
-            # The messages that preview the output are marked as changed, by SQL.
+            # This marks the messages that preview the output as changed, in SQL.
             self._inserts.finish_write()
             save_spill(self._transaction, spill)
         save_diagnostics(self._transaction, changes.diagnostics)
@@ -128,7 +128,7 @@ class Batch:
             self._note_stream(changes)
 
     def include(self, session_id: str) -> None:
-        """Reconcile a session at `close`, though no source of this batch describes it."""
+        """Reconcile a session in `close`, although no source of this batch describes it."""
         self._transaction.sessions.key(session_id)
 
     def _note_stream(self, changes: Changes) -> None:
@@ -137,7 +137,7 @@ class Batch:
         note_stream(self._connection, source_key, {key for key in keys if key is not None})
 
     def close(self) -> SavedChanges:
-        """Reconcile what depends on whole sessions, write sessions and usage, and return what was saved."""
+        """Reconcile whole sessions, write sessions and usage, and return what was saved."""
         work = Reconciliation(
             transaction=self._transaction,
             inserts=self._inserts,
@@ -160,8 +160,8 @@ class Batch:
             return
         self._inserts.finish_write()
         stored = self._stored_keys([change.message.id for change in changes])
-        # A message is written once a feed, if it is new. What the feed says of one that is stored, or says again, is
-        # merged after that, since a merge reads the row.
+        # A new message is written once per feed. Readings of stored messages, and further ones of new messages, are
+        # merged after that, because merging reads the row.
         later: list[tuple[int, int, MessageChange]] = []
         for change in changes:
             session_key = self._transaction.sessions.key(change.placement.session_id)
@@ -182,9 +182,9 @@ class Batch:
                 self._adopt_orphans(session_id)
 
     def _holding(self, keys: Sequence[int]) -> set[str]:
-        """Ids of the sessions with orphan results that hold any of these messages.
+        """Ids of the sessions that contain any of these messages and have orphan results.
 
-        A fork's log may have a call whose line its parent's log has lost.
+        A fork's log may contain a call whose line was damaged in its parent's log.
         """
         found: set[int] = set()
         for start in range(0, len(keys), _LOOKUP_SIZE):
@@ -195,12 +195,12 @@ class Batch:
             )
             found.update(row[0] for row in rows)
         orphaned = sorted(found & self._events.orphaned)
-        # A session that this transaction made has no row yet.
+        # A session that this transaction created has no row yet.
         drafts = map(self._transaction.sessions.draft, orphaned)
         return {draft.session_id or session_id_of(self._connection, draft.key) for draft in drafts}
 
     def _stored_keys(self, ids: list[str]) -> dict[str, int]:
-        """Id -> key of the messages that are there already."""
+        """Id -> key of the messages that are stored already."""
         found: dict[str, int] = {}
         for start in range(0, len(ids), _LOOKUP_SIZE):
             chunk = ids[start : start + _LOOKUP_SIZE]
@@ -220,7 +220,7 @@ class Batch:
             self._events.save_orphan(change)
 
     def _adopt_orphans(self, session_id: str) -> None:
-        """Add results that were read before their call to it, now that it may be there."""
+        """Add results that were read before their call, if the call is stored now."""
         self._inserts.finish_write()
         for event_key, source_key, change in self._events.orphans(session_id):
             if self._updates.add_result(change, source_key):
@@ -229,10 +229,11 @@ class Batch:
 
 @contextmanager
 def rebuilding(connection: Connection) -> Generator[None]:
-    """Delete everything that was derived from logs, for the body of the `with` to write it anew.
+    """Delete everything derived from logs, before the body of the `with` writes it again.
 
-    Native sessions, annotations and tombstones stay. A session keeps its owner, and its folder where its log does not
-    hold it: Gemini CLI's stands in a file beside the logs, which may be gone by now. The caller owns the transaction.
+    Native sessions, annotations and tombstones stay. A session keeps its owner. It also keeps its folder if its log
+    does not contain it: for Gemini CLI it is in a file next to the logs that may be deleted by now. The caller owns the
+    transaction.
     """
     kept = connection.execute(
         "SELECT project_key, cwd, owner_key, agent, external_id FROM sessions"
@@ -255,7 +256,7 @@ def _clear_derived(connection: Connection) -> None:
     for table in ("memberships", "superseded", "streams", "events", "usage"):
         connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
     connection.execute("DELETE FROM sessions WHERE native = 0")
-    # What native sessions hold stays, also where a log has taken its place.
+    # Messages in native sessions stay, even if a log has superseded them.
     gone = connection.execute(
         "DELETE FROM messages WHERE key NOT IN"
         " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded) RETURNING key"
@@ -266,14 +267,14 @@ def _clear_derived(connection: Connection) -> None:
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     for table in ("links", "spills", "leaf_titles"):
         connection.execute(f"DELETE FROM {table}")
-    # A last line that is cut off lies behind what is folded: the pass that saw it has told of it, and still does.
+    # A truncated last line comes after the folded bytes: the sync that saw it has reported it, and the report stays.
     connection.execute("DELETE FROM diagnostics WHERE reason <> ?", (CUT_OFF,))
 
 
 def reconcile_session(store_path: Path, session_id: str, price: Pricer, price_version: str) -> None:
-    """Run the passes for a session of which no source has anything new: something else has ended, as its run.
+    """Run the passes for a session whose sources have not changed, because something else has, such as its run.
 
-    Raises StoreError when the store cannot be written. `price` and its version are as for `Batch`.
+    Raises StoreError if the store cannot be written. `price` and its version are as for `Batch`.
     """
     with closing(connect(store_path, checked=False)) as connection, write_transaction(connection):
         batch = Batch(connection, price, price_version)
@@ -282,6 +283,6 @@ def reconcile_session(store_path: Path, session_id: str, price: Pricer, price_ve
 
 
 def _described_sessions(changes: Changes) -> set[str]:
-    """The sessions that one feed says something of."""
+    """The sessions that a feed mentions."""
     described = {change.session_id for change in (*changes.results, *changes.events)}
     return described | {change.placement.session_id for change in changes.messages} | set(changes.sessions)

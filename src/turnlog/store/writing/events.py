@@ -1,4 +1,4 @@
-"""What sources say besides messages, in rows: events, results without a call, links, spilled outputs, diagnostics."""
+"""Rows for everything but messages: events, orphan results, links, spilled outputs, diagnostics."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MOVED = (
     " AND new.generation = ? AND new.kind IS old.kind AND new.type = old.type AND new.record_id IS old.record_id"
     " AND new.length IS old.length AND new.created_at IS old.created_at)"
 )
-"""Events of earlier generations of a file that are at another place in its newest."""
+"""SQL: events of earlier generations of a file that are at another place in the newest generation."""
 
 
 class EventRows:
@@ -71,7 +71,7 @@ class EventRows:
         """Keys of the sessions with results that no call was found for."""
 
     def save(self, changes: Iterable[EventChange]) -> None:
-        """Write the events of one feed. A stored one is replaced where the source outranks the known one."""
+        """Write the events of a feed. A stored event is replaced if the source outranks the stored one's."""
         rows: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for change in changes:
             session_key = self._transaction.sessions.key(change.session_id)
@@ -81,16 +81,18 @@ class EventRows:
         for session_key, found in rows.items():
             self._transaction.sessions.sequence(session_key)
             if self._transaction.source.generation:
+                # Only a later generation can have moved events, so a log that just grows costs no query.
                 self._rewritten[self._transaction.source.key].add(session_key)
             cursor = self._transaction.connection.executemany(_INSERT, found)
             self._transaction.sessions.draft(session_key).events += cursor.rowcount
+            # The insert ignores events that are stored already.
             if cursor.rowcount < len(found):
                 self._replace(session_key, found)
 
     def drop_moved(self, source: SourceRow) -> None:
-        """Delete the events of a rewritten file that its newest generation has at another place.
+        """Delete events of a rewritten file that its newest generation has at another place.
 
-        The other events of earlier generations stay: an agent that rewrites its log may leave out what happened.
+        Other events of earlier generations stay: an agent that rewrites its log may drop what happened.
         """
         for session_key in self._rewritten[source.key]:
             place = (session_key, source.key, source.generation, source.generation)
@@ -101,7 +103,7 @@ class EventRows:
             self._transaction.sessions.note_gone(session_key, places, events=True)
 
     def save_orphan(self, change: ResultChange) -> None:
-        """Keep a result whose call is not stored as an event."""
+        """Save a result whose call is not stored as an event."""
         event = ToolResultEvent(
             position=change.position,
             created_at=change.result.completed_at,
@@ -116,7 +118,7 @@ class EventRows:
         self.save([EventChange(session_id=change.session_id, event=event, record=change.record, record_id=record_id)])
 
     def orphans(self, session_id: str) -> list[tuple[int, int, ResultChange]]:
-        """Results of a session that came before their call, each with the keys of its event and of its source."""
+        """The orphan results of a session, with the keys of their events and sources."""
         session_key = self._transaction.sessions.key(session_id)
         if session_key not in self.orphaned:
             return []
@@ -128,7 +130,7 @@ class EventRows:
         return [(key, source_key, _orphan_of(session_id, *found)) for key, source_key, *found in rows]
 
     def adopt(self, session_id: str, event_key: int) -> None:
-        """Delete an orphan result: its call is stored now, and has it."""
+        """Delete an orphan result, because its call is stored now and contains it."""
         session_key = self._transaction.sessions.key(session_id)
         assert session_key is not None
         gone = self._transaction.connection.execute(
@@ -138,7 +140,7 @@ class EventRows:
         self._transaction.sessions.note_gone(session_key, gone, events=True)
 
     def _replace(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Replace stored events: by a later record of the same file, which has more, or by a file that outranks it."""
+        """Replace stored events by a later, more complete record of the same file, or by a file that outranks it."""
         session_id = self._transaction.sessions.draft(session_key).session_id
         here = (self._transaction.source.key, self._transaction.source.generation)
         for _, position, external_id, *columns in rows:
@@ -170,7 +172,7 @@ class EventRows:
             milliseconds(event.created_at),
             self._transaction.source.key,
             self._transaction.source.generation,
-            # Only an agent whose sessions go on in several files has positions that are no offsets.
+            # Positions are not offsets only for agents whose sessions continue in several files.
             None if start == event.position else start,
             length,
             change.record_id,
@@ -197,8 +199,8 @@ def _orphan_of(
 
 
 def save_link(transaction: Transaction, link: Link) -> None:
-    """Merge what one side says about two sessions into what is known of them."""
-    # What the store inferred of a session holds only as long as no source says how it began.
+    """Merge a link with what is stored of the two sessions."""
+    # The store's own inference about a session holds only until a source says how the session began.
     drop_inferred(transaction.connection, link.child_session_id)
     row = transaction.connection.execute(
         "SELECT tool_call_id, message_id, inferred, metadata FROM links"
@@ -233,7 +235,7 @@ def save_link(transaction: Transaction, link: Link) -> None:
 
 
 def save_spill(transaction: Transaction, spill: Spill) -> None:
-    """Note the file that holds a whole output."""
+    """Record the file that contains a whole output."""
     session_key = transaction.sessions.key(spill.session_id)
     if session_key is None:
         return
@@ -241,7 +243,7 @@ def save_spill(transaction: Transaction, spill: Spill) -> None:
         "INSERT OR REPLACE INTO spills (session_id, name, source_key, media_type, size) VALUES (?, ?, ?, ?, ?)",
         (spill.session_id, spill.name, transaction.source.key, spill.media_type, spill.size),
     )
-    # The messages that preview it have changed: their whole output is known now.
+    # The messages with a preview of it have changed: their whole output is known now.
     transaction.connection.execute(
         "UPDATE messages SET changed_seq = ? WHERE key IN (SELECT p.message_key FROM parts p"
         " JOIN memberships m ON m.message_key = p.message_key AND m.session_key = ? WHERE p.spill = ?)",
@@ -250,7 +252,7 @@ def save_spill(transaction: Transaction, spill: Spill) -> None:
 
 
 def save_diagnostics(transaction: Transaction, diagnostics: Sequence[Diagnostic]) -> None:
-    """Write what could not be read of the source."""
+    """Write the diagnostics of the source."""
     cursor = transaction.connection.executemany(
         "INSERT OR IGNORE INTO diagnostics"
         " (source_key, generation, offset, length, line, json_path, severity, reason)"
@@ -273,7 +275,7 @@ def save_diagnostics(transaction: Transaction, diagnostics: Sequence[Diagnostic]
 
 
 def drop_diagnostics(transaction: Transaction, offset: int) -> None:
-    """Delete the diagnostics of the source's bytes from `offset` on: they are about to be read again."""
+    """Delete the source's diagnostics from byte `offset` on, because those bytes will be read again."""
     source = transaction.source
     transaction.connection.execute(
         "DELETE FROM diagnostics WHERE source_key = ? AND generation = ? AND offset >= ?",

@@ -1,8 +1,8 @@
-"""Messages, their parts and their places in sessions: new ones inserted, stored ones updated, superseded ones moved.
+"""Messages, their parts and their places in sessions: inserting new ones, updating stored ones, superseding others.
 
-`MessageInserts` writes what no store has yet, which is most of an import: there a message costs as few calls as can
-be. `MessageUpdates` merges what a source says of a stored message into it. What a message added to counts and usage
-before is taken out before what it adds now goes in.
+`MessageInserts` writes messages that are not stored, which is most of an import, with as few calls per message as
+possible. `MessageUpdates` merges a source's reading of a message with the stored one. An update first subtracts what
+the message had added to counts and usage.
 """
 
 from __future__ import annotations
@@ -72,14 +72,16 @@ MEMBER_INSERT = (
 class MessageInserts:
     """Collects the new messages of a feed; `start_write` and `finish_write` write them.
 
-    Parts and memberships are written before their messages, whose bodies are compressed meanwhile where there is a
-    worker. `finish_write` writes the messages, and must have been called before anything looks for them.
+    Parts and memberships are written before their messages, while a worker (if there is one) compresses the bodies.
+    `finish_write` writes the messages, and must be called before anything looks for them.
     """
 
     def __init__(self, transaction: Transaction, branches: BranchTracker, worker: Executor | None) -> None:
         self._transaction = transaction
         self._branches = branches
         self._worker = worker
+        # Keys are assigned here and not by SQLite: parts and memberships are written before their message. A key is
+        # never reused, so that an index or a reader cannot mistake a message for another.
         row = transaction.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
         self._next_key = (row[0] if row else 0) + 1
         self._before: str | None = None
@@ -95,7 +97,7 @@ class MessageInserts:
         self._writing: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
 
     def add(self, session_key: int, change: MessageChange) -> int:
-        """Collect a message and its place in a session; return its key."""
+        """Collect a message and its place in a session; return the message's key."""
         transaction, message, placement = self._transaction, change.message, change.placement
         key = self._next_key
         self._next_key += 1
@@ -121,11 +123,12 @@ class MessageInserts:
         return key
 
     def start_write(self) -> None:
-        """Write everything of what was added but the messages themselves, and begin to compress those."""
+        """Write everything but the messages themselves, and start to compress their bodies."""
         if not self._messages:
             return
+        # At most one write is under way, which bounds its memory.
         self.finish_write()
-        # zstd and SQLite both let go of the interpreter: the statements below run while a worker compresses.
+        # zstd and SQLite both release the GIL: the statements below run while a worker compresses.
         packed = self._packer.take()
         self._writing = self._messages, packed, self._compress(packed.texts)
         connection = self._transaction.connection
@@ -143,7 +146,7 @@ class MessageInserts:
         self._uses.clear()
 
     def finish_write(self) -> None:
-        """Write the messages whose write was started."""
+        """Write the messages for which `start_write` was called."""
         if self._writing is None:
             return
         messages, packed, compressed = self._writing
@@ -154,8 +157,9 @@ class MessageInserts:
         )
 
     def _body(self, message: Message, facts: MessageFacts, key: int) -> bytes:
-        """The JSON that is stored; large contents go to the blobs."""
+        """The JSON to store; large contents are written as blobs."""
         body = bodies.pack_fresh(message)
+        # Only a larger body can contain a text that becomes a blob.
         if len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
             return body
         found: list[bodies.ExternalContent] = []
@@ -164,7 +168,7 @@ class MessageInserts:
         return body if external is message else bodies.pack_fresh(external)
 
     def _compress(self, texts: list[bytes]) -> Callable[[], zstd.Frames]:
-        """Compress bodies, in parallel when there is a worker; call the result for the frames."""
+        """Compress bodies, in parallel if there is a worker. The returned function waits for the frames."""
         if self._worker is None:
             return partial(zstd.compress_all, texts)
         return self._worker.submit(zstd.compress_all, texts).result
@@ -187,7 +191,7 @@ def _insert_parts(
 
 
 def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:
-    """Delete the rows of a message's parts: it has others now, or counts in no session any more."""
+    """Delete the rows of a message's parts, because they change or no session contains the message any more."""
     connection.execute("DELETE FROM parts WHERE message_key = ?", (message_key,))
     connection.execute("DELETE FROM more_paths WHERE message_key = ?", (message_key,))
 
@@ -200,7 +204,7 @@ def member_row(
     placement: Placement,
     before: str | None = None,
 ) -> tuple[Any, ...]:
-    """A message's place in a session, in the order of `MEMBER_INSERT`; `before` is the message with the key before."""
+    """A message's place in a session, as `MEMBER_INSERT` orders it; `before` is the message with the previous key."""
     return (
         session_key,
         placement.position,
@@ -225,7 +229,7 @@ _MESSAGE_UPDATE = (
 
 
 class MessageUpdates:
-    """Merges what one transaction says of stored messages into them. Inserts must be finished before."""
+    """Merges changes of stored messages within one transaction. Call `MessageInserts.finish_write` before."""
 
     def __init__(self, transaction: Transaction, branches: BranchTracker, archive: Archive | None) -> None:
         self._transaction = transaction
@@ -236,7 +240,7 @@ class MessageUpdates:
         self._texts = WholeBodies(self._connection, archive)
 
     def merge(self, key: int, session_key: int, change: MessageChange) -> None:
-        """Merge one more reading into a stored message and into its place in this session."""
+        """Merge another reading into a stored message and into its place in this session."""
         self._update_message(
             key,
             change.placement.session_id,
@@ -255,14 +259,14 @@ class MessageUpdates:
             self._merge_place(session_key, key, _Place(change.message.id, *row), change.placement)
 
     def add_result(self, change: ResultChange, result_source: int | None) -> bool:
-        """Add a late result, read from this source, to its call; False when the call is not stored."""
+        """Add a late result from this source to its call; False if the call is not stored."""
         session_key = self._sessions.key(change.session_id)
         key = self.call_key(change)
         if session_key is None or key is None:
             return False
         self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
-        # Claude Code writes the results of a resumed session's calls into the new file: the session that has the result
-        # may not hold the call's message, and then there is no place to note the record at.
+        # Claude Code writes the results of a resumed session's calls into the new file. The session with the result may
+        # not contain the call's message, so there is no place for the record.
         row = self._connection.execute(
             "SELECT m.external_id, s.position, s.source_key, s.records, s.record_ids"
             " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE m.key = ? AND s.session_key = ?",
@@ -273,7 +277,7 @@ class MessageUpdates:
         message_id, position, source_key, known, packed = row
         records = known
         self._branches.note_records(session_key, change.record_ids, position)
-        # Offsets of two files do not mix: only the file that the place is taken from adds its records.
+        # Offsets in two files do not mix: only the file that provides the place adds its records.
         if source_key == result_source:
             reference: RecordRef = (*change.record, change.result.id)
             records = pack_records(merge_records(unpack_records(records), (reference,)))
@@ -287,14 +291,14 @@ class MessageUpdates:
         return True
 
     def abort_open_calls(self, session_id: str, key: int, end: CallEnd = ABANDONED) -> None:
-        """Abort the open calls of a message that began before this end: no result of theirs will come."""
+        """Abort the open calls of a message that began before this end, because they will get no result."""
         self._update_message(key, session_id, lambda known: abort_open_calls(known, end))
 
     def call_key(self, change: ResultChange) -> int | None:
-        """The key of the message that holds the call of a late result.
+        """The key of the message with the call of a late result.
 
-        It is the message that the fold names, else the nearest one before the result in the session, else the nearest
-        behind it. Some agents use an id of a call more than once in a session.
+        It is the message that the fold names, otherwise the nearest one before the result in the session, otherwise the
+        nearest after it. Some agents use a call's id more than once in a session.
         """
         row = self._connection.execute(
             "SELECT m.key FROM messages m JOIN parts p ON p.message_key = m.key"
@@ -317,7 +321,7 @@ class MessageUpdates:
         change: Callable[[Message], Message],
         places: Callable[[], dict[bytes, bytes]] = dict,
     ) -> None:
-        """Store what `change` makes of a stored message, if that is anything new; `places` are those of new texts."""
+        """Store what `change` returns for a stored message, if that is new. `places` are those of its new texts."""
         revision, cost, billed_key, *place = self._connection.execute(
             f"SELECT m.revision, m.cost, m.billed_key, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
         ).fetchone()
@@ -328,8 +332,8 @@ class MessageUpdates:
         found: list[bodies.ExternalContent] = []
         external = bodies.externalize(new, found)
         body = bodies.pack(external)
-        # Most readings say nothing new: each line of an answer in Claude Code's log repeats its usage, and a file that
-        # was written anew is folded from its start. They leave the body as it is, and nobody is told of them.
+        # Most readings add nothing: each line of an answer in Claude Code's log repeats its usage, and a rewritten file
+        # is folded from its beginning. Such a reading changes neither the body nor the change sequence.
         if body == old_body:
             return
         session_key = self._sessions.key(session_id)
@@ -349,20 +353,20 @@ class MessageUpdates:
         columns = self._transaction.message_columns(
             new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
         )
-        # Places that the stored body names stay good, since the archive keeps every generation of a file.
+        # Places in the stored body stay valid, because the archive keeps every generation of a file.
         known = {**places(), **self._texts.places(stored)}
         body = leave_out(body, known)
         note_uses(self._connection, key, body)
         alone = save_alone(self._connection, key, body, place[0])
         self._connection.execute(_MESSAGE_UPDATE, (*columns, billed_key, *alone, key))
         drop_parts(self._connection, key)
-        # A message that no session is billed for was superseded: its parts are neither searched nor counted.
+        # A message without a billed session was superseded: its parts are neither searched nor counted.
         if billed_key is not None:
             insert_parts(self._connection, facts)
         replace_blobs(self._connection, key, found)
 
     def _insert_place(self, session_key: int, key: int, change: MessageChange) -> None:
-        """Another session holds this message too."""
+        """Add the message to another session."""
         placement = change.placement
         row = member_row(session_key, key, change.message.id, self._transaction.source, placement)
         self._connection.execute(MEMBER_INSERT, row)
@@ -373,7 +377,7 @@ class MessageUpdates:
         self._branches.note_place(session_key, placement)
         facts = message_facts(bodies.decode(self._read.of(key)), key)
         self._sessions.draft(session_key).add_message(facts.counts)
-        # What this session spilled may now be the whole of an output that the message previews.
+        # An output that this session spilled may now be the whole of one that the message previews.
         self._connection.execute(
             "UPDATE messages SET changed_seq = ?1 WHERE key = ?2 AND EXISTS"
             " (SELECT 1 FROM parts WHERE message_key = ?2 AND spill IS NOT NULL)",
@@ -389,7 +393,7 @@ class MessageUpdates:
             self._restore(session_key, key, facts)
 
     def _restore(self, session_key: int, key: int, facts: MessageFacts) -> None:
-        """A message that no session held any more, since a log had superseded it, is held again."""
+        """Restore a message that no session contained any more because a log had superseded it."""
         self._transaction.usage.bill(key, None, session_key)
         insert_parts(self._connection, facts)
         self._connection.execute(
@@ -397,10 +401,10 @@ class MessageUpdates:
         )
 
     def _merge_place(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
-        """The same message again in the same session: from another feed, another file, or the file written anew.
+        """Merge another place of a message in the same session: from another feed, another file, or a rewritten file.
 
-        Offsets of two files do not mix, so only places in one generation of one file are merged. Of two files, or of
-        two generations, one place is taken as it is: that of the source which `Transaction.outranks` the other.
+        Offsets in two files do not mix, so only places in one generation of one file are merged. Of two files or
+        generations, the place from the source that `Transaction.outranks` the other is used.
         """
         stored = known.placement(placement.session_id)
         here, there = (
@@ -414,7 +418,7 @@ class MessageUpdates:
         else:
             merged, origin = stored, there
         fate, cause = merged.fate, merged.fate_cause
-        # What the tree made of the message holds until fates are worked out anew.
+        # The fate that followed from the tree is kept until fates are recomputed.
         if fate is stored.fate is Fate.ACTIVE:
             fate, cause = Fate(known.fate), known.fate_cause
         shown = (merged.position, merged.turn, merged.step, str(fate), cause)
@@ -455,7 +459,7 @@ class MessageUpdates:
 
 
 class _Place(NamedTuple):
-    """A membership row that is already there, of the message with this id."""
+    """A stored membership of the message with this id."""
 
     message_id: str
     position: int
@@ -493,9 +497,9 @@ _SUPERSEDED = "session_key, position, message_key, source_key, generation, paren
 def supersede(
     transaction: Transaction, session_key: int, message_key: int, log: str, *, keeps_fate: bool = False
 ) -> None:
-    """Take a message out of a session, because the log at this path says the same: `memberships` -> `superseded`.
+    """Move a message from `memberships` to `superseded`, because the log at this path contains it.
 
-    It counts, costs and is found no more, unless another session holds it too. With its fate (`keeps_fate`) its own
+    It is then neither counted, billed nor found, unless another session also contains it. With `keeps_fate`, its own
     session still shows it.
     """
     connection, sessions = transaction.connection, transaction.sessions

@@ -1,9 +1,8 @@
-"""Native sessions: written by a program through turnlog, and nowhere else, so that the store is their only home.
+"""Native sessions: a program writes them through turnlog, so the store has the only copy.
 
-Neither a pass over logs nor a rebuild changes them. A session, a message or a tool call that is saved again takes the
-place of what was saved before; what is equal changes nothing. A message that is taken back stays, with the fate
-`retracted`. Ids are the caller's: one that another session holds is refused, since a message would otherwise be changed
-from a session it is not in.
+No sync and no rebuild changes them. Saving a session, message or tool call again replaces it; saving an equal one
+changes nothing. A retracted message stays, with the fate `retracted`. Callers choose ids. The id of a message in
+another session is refused, because otherwise a program could change a session through a message of another.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SourceRow
 
 AGENT: Final = "turnlog"
-"""The agent of chats: their ids are `turnlog:<name>`. Other programs may name themselves."""
+"""The agent of chats: their ids are `turnlog:<name>`. Other programs may use other names."""
 
 LONGEST_ID: Final = 512
-"""Characters of the id of a session, a message or a tool call."""
+"""Maximum characters in the id of a session, a message or a tool call."""
 
 _SESSION_ID: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}:[^/\x00-\x1f\x7f]+")
 
@@ -51,16 +50,16 @@ _TEXT_FACTS: Final = ("cwd", "git_branch", "git_commit")
 
 
 class NativeSessions:
-    """The native sessions of one store, for writing. Use it on one thread, and `close` it."""
+    """Writes the native sessions of one store. Use it in one thread, and `close` it."""
 
     def __init__(self, path: Path, price: Pricer, price_version: str) -> None:
-        """Open the store at `path`, made where there is none; `price` and its version as for `Batch`."""
+        """Open the store at `path`, creating it if necessary; `price` and its version are as for `Batch`."""
         self._connection = connect(path, checked=False)
         self._price = price
         self._price_version = price_version
 
     def save_session(self, session_id: str, facts: SessionFacts) -> None:
-        """Make a session, or change what is known of one; see `Store.save_session`."""
+        """Create or update a session; see `Store.save_session`."""
         with write_transaction(self._connection):
             self._check(session_id)
             change = self._described(session_id, facts)
@@ -77,11 +76,11 @@ class NativeSessions:
         retracted: Collection[str] = (),
         answers: Mapping[str, AgentAnswer] | None = None,
     ) -> None:
-        """Write messages in place of those of their ids or at the end; see `Store.save_messages`."""
+        """Insert or replace messages by id; see `Store.save_messages`."""
         self._save(session_id, lambda: self._renewed(session_id, messages), retracted=retracted, answers=answers)
 
     def save_tool_call(self, session_id: str, message_id: str, call: ToolCallPart) -> None:
-        """Write a call in place of the one of its id, or behind the message's other parts; see `Store`."""
+        """Insert or replace a call by its id; see `Store.save_tool_call`."""
 
         def with_call() -> list[Message]:
             stored = self._stored(session_id.partition(":")[0], message_id)
@@ -102,13 +101,13 @@ class NativeSessions:
         metadata: Mapping[str, Any] | None = None,
         answers: Mapping[str, AgentAnswer] | None = None,
     ) -> None:
-        """Write messages as they are, each joined with what is stored of it (`merge_messages`).
+        """Write messages, each merged with the stored one (`merge_messages`).
 
-        What `metadata` says of the session is added to what is known of it.
+        `metadata` is merged with that of the session.
 
         Raises:
-            ConflictError: Logs tell of the session, it was forgotten, or one of the messages is another session's.
-            StoreBusyError: Somebody else writes, and did not end.
+            ConflictError: The session is read from logs or was forgotten, or a message belongs to another session.
+            StoreBusyError: Another process writes for too long.
         """
         self._save(session_id, lambda: messages, retracted=retracted, metadata=metadata, answers=answers)
 
@@ -136,10 +135,10 @@ class NativeSessions:
             self._retract(session_id, retracted, sequence)
 
     def _write(self, session_id: str, changes: Changes) -> int:
-        """Write rows; the number of the change."""
+        """Write rows; return the number of the change."""
         agent = session_id.partition(":")[0]
         batch = Batch(self._connection, self._price, self._price_version)
-        # No file tells of them.
+        # Native sessions have no source.
         batch.save(SourceRow(0, agent, "", 0, None), changes)
         saved = batch.close()
         self._mark(session_id)
@@ -173,7 +172,7 @@ class NativeSessions:
                 raise ConflictError(f"message {message.id} is of another session")
 
     def _holders(self, session_id: str, message_id: str) -> set[str]:
-        """What the agent calls the sessions that hold a message."""
+        """External ids of the sessions that contain a message."""
         rows = self._connection.execute(
             f"SELECT s.external_id FROM messages g JOIN {_HELD} m ON m.message_key = g.key"
             " JOIN sessions s ON s.key = m.session_key WHERE g.agent = ? AND g.external_id = ?",
@@ -184,7 +183,7 @@ class NativeSessions:
     # -- what is new
 
     def _described(self, session_id: str, facts: SessionFacts) -> SessionChange | None:
-        """What the facts add to what is known; None where that is nothing."""
+        """The facts that are new; None if there are none."""
         columns = "facts_position, created_at, updated_at, cwd, git_branch, git_commit, titles, metadata"
         row = self._connection.execute(
             f"SELECT {columns} FROM sessions WHERE agent = ? AND external_id = ?", session_id.partition(":")[::2]
@@ -219,7 +218,7 @@ class NativeSessions:
         )
 
     def _renewed(self, session_id: str, messages: Sequence[Message]) -> list[Message]:
-        """The messages as they are to be stored, without those that say nothing new."""
+        """The messages to store, without those that add nothing."""
         now, agent = datetime.now(UTC), session_id.partition(":")[0]
         found: list[Message] = []
         for message in messages:
@@ -261,7 +260,7 @@ class NativeSessions:
         return Changes(sessions={session_id: change}, messages=placed)
 
     def _place(self, session_id: str, messages: Sequence[Message]) -> Iterator[MessageChange]:
-        """Each message where it stands already, or at the end; a user's begins a turn, a model's call is a step."""
+        """Place each message where it is stored, or at the end. A prompt begins a turn, a model call is a step."""
         known = self._known(session_id)
         position, turn, step = max(known.values(), default=(0, 0, 0))
         for message in messages:
@@ -304,7 +303,7 @@ class NativeSessions:
 
 
 def change_owner(connection: sqlite3.Connection, session_id: str, ownership: Ownership) -> None:
-    """Say whose a stored session is. The caller owns the transaction."""
+    """Set the owner of a stored session. The caller owns the transaction."""
     names = tuple((getattr(ownership, name) or "") for name in ("user", "team", "task", "machine"))
     query = "SELECT key FROM owners WHERE (user, team, task, machine) = (?, ?, ?, ?)"
     row = connection.execute(query, names).fetchone()
@@ -321,17 +320,17 @@ def change_owner(connection: sqlite3.Connection, session_id: str, ownership: Own
 
 
 def _has_logs(agent: str) -> bool:
-    """Whether turnlog reads logs of an agent."""
+    """Whether turnlog reads logs of this agent."""
     if agent == AGENT:
         return False
-    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    # Agents of other packages are found through entry points, which is slow: import only when needed.
     from turnlog.agents import agents
 
     return any(known.name == agent for known in agents())
 
 
 def _check_contents(message: Message) -> None:
-    """Raise ValueError for contents that name what else the store holds: whoever writes might not know it."""
+    """Raise ValueError for contents that refer to other data in the store: the writer may not be allowed to read it."""
     if b'"$archived"' in encode(message) or any(map(_names_blob, message.parts)):
         raise ValueError(f"message {message.id} names a content of a store: it must hold the content itself")
 
@@ -348,9 +347,9 @@ def _holds(known: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
 
 
 def _renew(stored: Message | None, new: Message, now: datetime) -> Message:
-    """A message as it is to be stored: the new one, with calls and results that only the stored one has.
+    """The message to store: the new one, with calls and results that only the stored one has.
 
-    A new version needs a later time than the stored one has, because `merge_messages` compares these.
+    Its time must be later than the stored one's, because `merge_messages` compares times.
     """
     if stored is None:
         times = {"created_at": new.created_at or now, "updated_at": new.updated_at or now}
@@ -373,7 +372,7 @@ def _with_calls(stored: Sequence[Part], new: Sequence[Part]) -> tuple[Part, ...]
 
 
 def _with_call(parts: Sequence[Part], call: ToolCallPart) -> tuple[Part, ...]:
-    """The parts of a message, one call replaced or added."""
+    """The parts of a message, with one call replaced or added."""
     if not call.tool_call_id or len(call.tool_call_id) > LONGEST_ID:
         raise ValueError(f"{call.tool_call_id[:100]!r} cannot be a call's id: 1 to {LONGEST_ID} characters")
     is_known = any(isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id for part in parts)
@@ -385,9 +384,9 @@ def _with_call(parts: Sequence[Part], call: ToolCallPart) -> tuple[Part, ...]:
 
 
 def _with_results(stored: ToolCallPart | None, new: ToolCallPart) -> ToolCallPart:
-    """A call as it is to be stored: what came back is kept where the new one has nothing of its own.
+    """The call to store: results are kept if the new one has none of its own.
 
-    An abort is nothing that came back: a chat that is saved while a call runs says so, in case nothing follows.
+    Aborts are not kept: a chat that is saved while a call runs has one in case nothing follows.
     """
     if stored is None or new.results or all(result.status == "aborted" for result in stored.results):
         return new
@@ -395,7 +394,7 @@ def _with_results(stored: ToolCallPart | None, new: ToolCallPart) -> ToolCallPar
 
 
 def _storable(message: Message) -> Message:
-    """The message as its JSON has it, where some text in it is half a character: no column could hold that."""
+    """The message as its JSON has it, if a text contains lone surrogates, which no column can store."""
     try:
         msgspec.json.encode(message)
     except UnicodeEncodeError:
@@ -404,7 +403,7 @@ def _storable(message: Message) -> Message:
 
 
 def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
-    """The first prompt, where it is among these; nobody has given the session another title yet."""
+    """The first prompt as title, if it is among these messages; the session has no other title yet."""
     for change in placed:
         if change.message.role == "user" and change.placement.turn == 1:
             texts = [part.text for part in change.message.parts if isinstance(part, TextPart)]

@@ -1,11 +1,11 @@
-"""The session rows of one transaction, one draft a session, and the usage that is billed to them.
+"""The session rows of one transaction, one draft per session, and the usage billed to them.
 
-What feeds say about a session is merged in memory with what its row says (`reconcile.merge.merge_session_changes`), and
-counts are kept as differences. A session so costs one row a transaction, however many files and feeds speak of it.
-Keys are given at once, since messages and events name them.
+What feeds say about a session is merged in memory with its row (`reconcile.merge.merge_session_changes`), and counts
+are kept as differences. So a session costs one row per transaction, however many files and feeds describe it. Keys are
+assigned at once, because messages and events refer to them.
 
-Usage is kept by day and model, by difference too: what a message added before is taken out by the same numbers that it
-was added with, so a total never drifts from its messages.
+Usage is kept by day and model, also as differences. What a message added is subtracted with the same numbers later, so
+totals always equal the sum of their messages.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ _UPSERT_USAGE = (
 )
 
 _NO_MODEL = 0
-"""`usage.model_key` of calls whose model is not known."""
+"""`usage.model_key` of calls with an unknown model."""
 
 
 class Departure(msgspec.Struct, frozen=True):
-    """A message or an event that has left a session: who follows the session's changes is told."""
+    """A message or event that has left a session, to be reported to viewers of its changes."""
 
     is_event: bool
     position: int
@@ -87,53 +87,53 @@ class Departure(msgspec.Struct, frozen=True):
 
 
 class SessionDraft(msgspec.Struct):
-    """What one transaction has to write of one session."""
+    """What one transaction will write of one session."""
 
     key: int
     session_id: str = ""
-    """Empty where no source of the transaction speaks of the session: it only holds a message that another changed."""
+    """Empty if no source of the transaction describes the session, which only contains a changed message."""
     facts: SessionChange = msgspec.field(default_factory=lambda: SessionChange(session_id=""))
-    """What is known of it by now, from its row and from the feeds of this transaction."""
+    """The facts known so far, from its row and from the feeds of this transaction."""
     is_created: bool = False
-    """This transaction made it."""
+    """This transaction created it."""
     has_row: bool = True
     has_new_facts: bool = False
-    """`facts` differ from the row, or its title may."""
+    """`facts` differ from the row, or the title may."""
     needs_fates: bool = False
-    """A record says that it left a branch or compacted its context: the fates of its messages are worked out anew."""
+    """A record left a branch or compacted the context: recompute the fates of its messages."""
     is_shared: bool = False
-    """It holds messages together with other sessions: who is billed is worked out anew."""
+    """It shares messages with other sessions: recompute who is billed."""
     starts_sharing: bool = False
-    """Its row has to say so from now on."""
+    """Set the column that says so."""
     sequence: int = 0
-    """Its number in the change sequence; 0 as long as nothing of it changed."""
+    """Its number in the change sequence; 0 while nothing has changed."""
     is_announced: bool = True
-    """The row of `sequence` in `changes` is written."""
+    """The row of `sequence` in `changes` was written."""
     turns: int = 0
-    """The newest turn that a message was added in; 0 for none."""
+    """The newest turn with a new message; 0 if there is none."""
     events: int = 0
     message_counts: list[tuple[int, ...]] = msgspec.field(default_factory=list[tuple[int, ...]])
-    """`rows.MESSAGE_COUNTS` of each message that was added, negative of each that was removed."""
+    """Sums of `rows.MESSAGE_COUNTS` of added messages, minus those of removed ones."""
     usage_counts: list[Sequence[int]] = msgspec.field(default_factory=list[Sequence[int]])
-    """`rows.USAGE_COUNTS` of what is billed to it: sums of this transaction, negative where they move elsewhere."""
+    """Sums of `rows.USAGE_COUNTS` billed to it in this transaction, minus those that moved elsewhere."""
     departures: list[Departure] = msgspec.field(default_factory=list[Departure])
 
     def add_message(self, counts: tuple[int, ...]) -> None:
-        """Count a message that the session holds now (`rows.MESSAGE_COUNTS`)."""
+        """Count a message that the session now contains (`rows.MESSAGE_COUNTS`)."""
         self.message_counts.append(counts)
 
     def remove_message(self, counts: tuple[int, ...]) -> None:
-        """Take a message out of the counts."""
+        """Subtract a message from the counts."""
         self.message_counts.append(tuple([-count for count in counts]))
 
     def note_turn(self, turn: int | None) -> None:
-        """A message of this turn is there."""
+        """Note that this turn has a message."""
         if turn is not None and turn > self.turns:
             self.turns = turn
 
     @property
     def has_new_counts(self) -> bool:
-        """Whether columns of sums have to be changed, or the number in the change sequence."""
+        """Whether sums or the number in the change sequence must be written."""
         has_sums = self.message_counts or self.usage_counts or self.events or self.turns
         return bool(has_sums) or not self.is_announced
 
@@ -142,7 +142,7 @@ class SessionDraft(msgspec.Struct):
         return [*_sums(self.message_counts, MESSAGE_COUNTS), self.events, *_sums(self.usage_counts, USAGE_COUNTS)]
 
     def settle(self) -> None:
-        """Everything is written: begin with nothing. Flags that passes look at stay."""
+        """Reset everything that was written. Flags that passes read stay."""
         self.has_row = self.is_announced = True
         self.has_new_facts = self.starts_sharing = False
         self.turns = self.events = 0
@@ -156,7 +156,7 @@ def _sums(counts: Sequence[Sequence[int]], names: Sequence[str]) -> list[int]:
 
 
 class SessionRows:
-    """Sessions of one transaction."""
+    """The sessions of one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, names: Names) -> None:
         self._connection = connection
@@ -173,27 +173,27 @@ class SessionRows:
 
     @property
     def ids(self) -> set[str]:
-        """Ids of the sessions that this transaction speaks of."""
+        """Ids of the sessions that this transaction describes."""
         return {draft.session_id for draft in self.drafts.values() if draft.session_id}
 
     @property
     def keys(self) -> set[int]:
-        """Keys of the sessions that this transaction speaks of."""
+        """Keys of the sessions that this transaction describes."""
         return {draft.key for draft in self.drafts.values() if draft.session_id}
 
     @property
     def created(self) -> set[str]:
-        """Ids of the sessions that this transaction made."""
+        """Ids of the sessions that this transaction created."""
         return {draft.session_id for draft in self.drafts.values() if draft.is_created}
 
     @property
     def shared(self) -> set[int]:
-        """Keys of sessions that share messages with others, and were touched."""
+        """Keys of touched sessions that share messages with others."""
         return {draft.key for draft in self.drafts.values() if draft.is_shared}
 
     @property
     def without_fates(self) -> set[int]:
-        """Keys of sessions whose fates must be worked out anew, because a record says so."""
+        """Keys of sessions whose fates must be recomputed, because of a record."""
         return {draft.key for draft in self.drafts.values() if draft.needs_fates}
 
     @property
@@ -202,7 +202,7 @@ class SessionRows:
         return max((draft.sequence for draft in self.drafts.values()), default=0)
 
     def key(self, session_id: str) -> int | None:
-        """The key of a session, made if it is new; None for one that the user has forgotten."""
+        """The key of a session, created if it is new; None if the user has forgotten it."""
         if session_id in self._keys:
             return self._keys[session_id]
         draft = self._load(session_id)
@@ -215,14 +215,14 @@ class SessionRows:
         return key
 
     def draft(self, key: int) -> SessionDraft:
-        """What this transaction has to write of a session that is stored or was made by `key`."""
+        """The draft of a session that is stored or was created by `key`."""
         draft = self.drafts.get(key)
         if draft is None:
             draft = self.drafts[key] = SessionDraft(key)
         return draft
 
     def _load(self, session_id: str) -> SessionDraft | None:
-        """The draft of a session that is stored, with what its row says."""
+        """Load the draft of a stored session from its row."""
         agent, _, external_id = session_id.partition(":")
         row = self._connection.execute(_SELECT, (agent, external_id)).fetchone()
         if row is None:
@@ -234,21 +234,21 @@ class SessionRows:
         return draft
 
     def apply(self, change: SessionChange) -> None:
-        """Merge what a feed says about a session into what is known."""
+        """Merge a feed's facts about a session."""
         key = self.key(change.session_id)
         if key is None:
             return
         self.sequence(key)
         draft = self.drafts[key]
         if draft.facts.metadata.get(KNOWN_FROM) == "hooks":
-            # Facts from hooks hold only until another source has any: a log says all of them, in its own words.
+            # Facts from hooks hold only until another source has any: a log has all of them, in its own words.
             draft.facts = SessionChange(session_id=change.session_id)
         draft.needs_fates = draft.needs_fates or change.has_branches
         draft.facts = merge_session_changes(draft.facts, change)
         draft.has_new_facts = True
 
     def apply_from_hooks(self, change: SessionChange) -> None:
-        """Merge what hooks say of a session, as long as no other source has said anything of it."""
+        """Merge facts from hooks, unless another source has described the session."""
         key = self.key(change.session_id)
         if key is None:
             return
@@ -261,19 +261,19 @@ class SessionRows:
 
     @property
     def is_any_forgotten(self) -> bool:
-        """Whether the user has ever wanted nothing of a session kept."""
+        """Whether the user has forgotten any session."""
         return bool(self._forgotten)
 
     def is_forgotten(self, session_id: str | None) -> bool:
-        """Whether the user wants nothing of it kept."""
+        """Whether the user has forgotten this session."""
         return session_id in self._forgotten
 
     def names_forgotten(self, data: bytes) -> bool:
-        """Whether the id that an agent gave a forgotten session occurs in these bytes."""
+        """Whether these bytes contain the agent's id of a forgotten session."""
         return any(session_id.partition(":")[2].encode() in data for session_id in self._forgotten)
 
     def start_over(self, session_id: str) -> None:
-        """The session's own log was written anew: what it says now is newer than anything it said before."""
+        """The session's own log was rewritten: its facts are now newer than all earlier ones."""
         key = self.key(session_id)
         if key is not None:
             self.drafts[key].facts.position = 0
@@ -281,7 +281,7 @@ class SessionRows:
             self.drafts[key].facts.active_leaf = None
 
     def share(self, keys: Iterable[int]) -> None:
-        """These sessions hold a message together."""
+        """Note that these sessions share a message."""
         for key in keys:
             draft = self.draft(key)
             draft.is_shared = draft.starts_sharing = True
@@ -295,14 +295,14 @@ class SessionRows:
         return draft.sequence
 
     def note_gone(self, key: int, things: Iterable[tuple[int, str]], *, events: bool = False) -> None:
-        """Messages or events (position, id) have left a session."""
+        """Note that messages or events (position, id) have left a session."""
         departures = [Departure(events, position, id) for position, id in things]
         if departures:
             self.sequence(key)
             self.drafts[key].departures += departures
 
     def flush(self) -> None:
-        """Write all drafts to their rows. What is added to them later is written by another `flush`."""
+        """Write all drafts to their rows. Later additions need another `flush`."""
         self._retitle()
         drafts = sorted(self.drafts.values(), key=lambda draft: draft.key)
         self._write(_INSERT, [self._new_row(draft) for draft in drafts if not draft.has_row])
@@ -329,12 +329,12 @@ class SessionRows:
             draft.settle()
 
     def _write(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
-        # A line more in a log leaves most of these lists empty.
+        # When a log grows by a line, most of these lists are empty.
         if rows:
             self._connection.executemany(statement, rows)
 
     def _retitle(self) -> None:
-        """Sessions that other files gave a title, or took one from, are written with their title of now."""
+        """Update the titles of sessions that other files have titled, or no longer title."""
         for session_id in self.leaf_titles.take_concerned():
             if session_id in self._keys or self._load(session_id) is not None:
                 key = self.key(session_id)
@@ -352,7 +352,7 @@ class SessionRows:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO gone (seq, session_key, is_event, position, id) VALUES (?, ?, ?, ?, ?)", rows
             )
-            # Who has not looked for so long reads the session again (`Store.session_changes` returns None).
+            # A viewer that was away for longer reads the session again (`Store.session_changes` returns None).
             self._connection.execute("DELETE FROM gone WHERE seq <= ?", (self._next_sequence - LONGEST_MEMORY,))
 
     def _new_row(self, draft: SessionDraft) -> tuple[Any, ...]:
@@ -388,7 +388,7 @@ class SessionRows:
 
 
 def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
-    """What a session's row says, as a feed would have said it."""
+    """The facts in a session's row, as a change."""
     project, project_at, titles, titled_at, metadata, has_branches, created_at, updated_at, *latest = facts
     cwd, branch, commit, version, cost, leaf, position = latest
     return SessionChange(
@@ -421,7 +421,7 @@ def _next(connection: sqlite3.Connection, query: str) -> int:
 
 
 class UsageRows:
-    """Differences to the usage of one transaction: by day and model, and of the sessions it is billed to."""
+    """Differences to the usage of one transaction: by day and model, and per billed session."""
 
     def __init__(self, connection: sqlite3.Connection, names: Names, sessions: SessionRows) -> None:
         self._connection = connection
@@ -431,11 +431,11 @@ class UsageRows:
         """Day, model and session -> `_USAGE_COLUMNS` of each message that was added, negative of each removed."""
 
     def add(self, session_key: int, message: Message, cost: int | None) -> None:
-        """Bill a model call to a session: what it used and cost (nano-dollars), on its day."""
+        """Bill a model call to a session: its usage and cost (nano-dollars), on its day."""
         self._collect(session_key, message, cost, 1)
 
     def remove(self, session_key: int, message: Message, cost: int | None) -> None:
-        """Take out what `add` added for the same message and cost."""
+        """Subtract what `add` added for the same message and cost."""
         self._collect(session_key, message, cost, -1)
 
     def _collect(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
@@ -449,7 +449,7 @@ class UsageRows:
         self.days[key].append(added if sign > 0 else tuple([-count for count in added]))
 
     def bill(self, message_key: int, old: int | None, new: int | None) -> None:
-        """Bill a stored message to session `new` (None: to none) and no longer to `old`."""
+        """Move the bill of a stored message from session `old` to `new` (None: to none)."""
         cost = self._connection.execute("SELECT cost FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
         message = bodies.decode(BodyReader(self._connection).of(message_key))
         if old is not None:
@@ -461,14 +461,14 @@ class UsageRows:
         self._connection.execute("UPDATE messages SET billed_key = ? WHERE key = ?", (new, message_key))
 
     def flush(self) -> None:
-        """Add the differences to the rows by day, and hand those of each session to its draft."""
+        """Add the differences to the rows by day, and pass those of each session to its draft."""
         days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.days.items()}
         for (_, _, session_key), (*counts, _reported) in days.items():
             self._sessions.draft(session_key).usage_counts.append(counts)
         if not days:
             return
         self._connection.executemany(_UPSERT_USAGE, [(*key, *counts) for key, counts in days.items() if any(counts)])
-        # A day whose last call was moved to another session or another day is no row at all.
+        # A day without calls, because the last one moved to another session or day, has no row.
         self._connection.executemany(
             "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self.days)
         )

@@ -1,7 +1,6 @@
-"""What the writers of one transaction share: connection, names, sessions, usage, and the source that is being read.
+"""Shared by all writers of one transaction: connection, names, sessions, usage, and the source that is being read.
 
-The modules around it each write their kind of row (`messages`, `events`, `sessions`); `batch.Batch` calls them in
-order.
+Each module around it writes its own kind of row (`messages`, `events`, `sessions`); `batch.Batch` calls them in order.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from turnlog.store.rows import MessageFacts, believable, message_buckets, millis
 from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
-"""Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
+"""Usage of a call, its model, who served it, its time -> nano-dollars, or None if the price is unknown."""
 
 
 class SourceRow(msgspec.Struct, frozen=True):
-    """What the writers need to know of a source."""
+    """The facts about a source that writers need."""
 
     key: int
     agent: str
@@ -39,12 +38,12 @@ class SourceRow(msgspec.Struct, frozen=True):
 
     @property
     def is_log(self) -> bool:
-        """Whether the archive keeps its bytes as they are, for as long as anything read from them is stored."""
+        """Whether the archive keeps its bytes unchanged as long as anything read from them is stored."""
         return self.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) and not is_compressed(self.path)
 
     @property
     def is_stream(self) -> bool:
-        """Whether the session's own log supersedes all of it: see `reconcile.lesser_sources`."""
+        """Whether the session's own log supersedes it as a whole: see `reconcile.lesser_sources`."""
         return self.kind in STREAM.kinds
 
     @property
@@ -64,7 +63,7 @@ class SavedChanges(msgspec.Struct):
 
 
 class Transaction:
-    """What is shared while one transaction is written."""
+    """The shared state of one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, price: Pricer, price_version: str) -> None:
         self.connection = connection
@@ -82,22 +81,22 @@ class Transaction:
         """Source -> its rank, the session that it is the file of, its path."""
 
     def use_source(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
-        """Write from now on for this source; `data` are the bytes at `offset` that its changes were read from."""
+        """Write for this source from now on. Its changes were read from `data`, the bytes at `offset`."""
         self.source = source
         self._feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
         self._places[source.key] = (rank_of(source.kind), source.session_id, source.path)
 
     def archived_places(self, change: MessageChange) -> dict[bytes, bytes]:
-        """Text -> place of the long texts of a message that the archive has (`external_content`)."""
+        """Text -> place, for the long texts of a message that are archived (`external_content`)."""
         return {} if self._feed is None else self._feed.places(change.message, change.placement.records)
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
-        """Whether places of a session's messages are taken from this source, not from the one known so far.
+        """Whether this source, and not the stored one, provides the places of a session's messages.
 
-        The better kind of source comes first (`reconcile.precedence`): the others count turns and places in their own
-        way, and a chat's rows have no source at all. Then comes the session's own file, of several the one whose path
-        sorts first. Of one file the newest generation counts. The rule compares only what is stored of the two
-        sources, so the order of reading makes no difference.
+        The better kind of source wins (`reconcile.precedence`): the others count turns and positions in their own way,
+        and a chat's rows have no source. Then the session's own file wins, the first by path of several, and in one
+        file the newest generation. Only stored facts about the two sources are compared, so the order of reading does
+        not matter.
         """
         if source_key == self.source.key:
             return self.source.generation > generation
@@ -114,7 +113,7 @@ class Transaction:
         return rank_of(SourceKind(kind)), owner, path
 
     def cost(self, message: Message) -> int | None:
-        """What a model call cost, in nano-dollars; None for what is none, or has no known price."""
+        """The cost of a model call, in nano-dollars; None if it is not one or has no known price."""
         if message.usage is None or message.role != "assistant":
             return None
         provider = message.provider.name if message.provider else None
