@@ -1,8 +1,8 @@
 """The store in one SQLite file: the engine behind `store.base.Store`.
 
-Each module has the queries of one subject, as methods of one class; what they return and raise is said in the protocol.
-`reading` is what they share. `store` puts all of them together, `lists` those that decode no message. `forget` removes
-a session for good. What writes is in `store.writing` and `store.reconcile`.
+Each module has the queries of one subject as methods of one class; the protocol documents what they return and raise.
+`reading` is shared by all. `store` combines all of them, `lists` those that decode no message. `forget` deletes a
+session. `store.writing` and `store.reconcile` write.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _LARGER: Final = (("turnlog.store.sqlite.lists", "ListStore"), ("turnlog.store.s
 
 
 class UsageStore(UsageQueries):
-    """A store of which nothing but usage was queried yet. At any other query it becomes the next larger class.
+    """A store that has only imported usage queries. Any other query turns it into the next larger class.
 
-    What decodes messages takes longer to import than a usage report or a list of runs to make.
+    Importing the code that decodes messages takes longer than a usage report or a list of runs.
     """
 
     if not TYPE_CHECKING:
@@ -37,8 +37,8 @@ class UsageStore(UsageQueries):
 
 
 def open_sqlite(path: Path) -> Store:
-    """Open the file, made or brought up to the newest schema where that is needed.
+    """Open the file, creating or migrating it if necessary.
 
-    Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is none.
+    Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is not a store.
     """
     return cast("Store", UsageStore(path))

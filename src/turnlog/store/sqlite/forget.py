@@ -1,7 +1,7 @@
-"""Removing a session for good: its rows, its archived bytes, its words in the search file. A tombstone stays.
+"""Forgetting a session: deletes its rows, its archived bytes and its words in the search file. A tombstone remains.
 
-Messages that another session shares stay with that session, and are reported. The search file is cleaned before the
-rows go, because its postings can only be taken out with their text.
+Messages that another session shares stay with that session and are reported. The search file is cleaned before the rows
+are deleted, because FTS5 can delete postings only with their text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
-    """What would be removed; raise NotFoundError for a session that is not stored."""
+    """What would be deleted. Raises NotFoundError for a session that is not stored."""
     keys = _concerned(connection, session_id)
     marks = ",".join("?" * len(keys))
     shared = connection.execute(
@@ -53,17 +53,17 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
 
 
 def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
-    """Remove a session from the store and the search file, so that its words are no longer in either file's bytes.
+    """Delete a session from the store and the search file, so that its text is no longer in the bytes of either.
 
-    Raises NotFoundError for a session that is not stored, and StoreBusyError where another process reads for so long
-    that the bytes of either file cannot be overwritten.
+    Raises NotFoundError for a session that is not stored, and StoreBusyError if another process reads for so long that
+    the bytes cannot be overwritten.
     """
     connection = connect(store_path)
     try:
         connection.execute("PRAGMA secure_delete = ON")
         with Indexer(store_path, search_path(store_path)) as indexer:
             keys = _concerned(connection, session_id)
-            # All at once: what two of them share must not move from one to the other.
+            # All sessions at once: messages that two of them share must not move from one to the other.
             is_complete = indexer.forget(*keys)
             with write_transaction(connection):
                 forgotten = forget(connection, session_id)
@@ -81,7 +81,7 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
 
 
 def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
-    """Remove the session's rows and bytes and leave a tombstone. The caller owns the transaction."""
+    """Delete the session's rows and bytes and leave a tombstone. The caller owns the transaction."""
     plan = plan_forgetting(connection, session_id)
     keys = _concerned(connection, session_id)
     marks = ",".join("?" * len(keys))
@@ -128,7 +128,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
 
 
 def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
-    """The session, its subagents, and chats that it answered: they hold the same words."""
+    """The session, its subagents, and chats that it answered, which contain the same text."""
     keys = family(connection, session_key(connection, session_id))
     chats = connection.execute(
         "SELECT DISTINCT s.key FROM answers a JOIN sessions s ON s.agent || ':' || s.external_id = a.session_id"
@@ -139,7 +139,7 @@ def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
 
 
 def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
-    """Let nobody need these messages, which go, to know the parent's id."""
+    """Store the parents' ids of places that refer to these messages by key, because the messages will be deleted."""
     for table in ("memberships", "superseded"):
         connection.executemany(
             f"UPDATE {table} SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
@@ -149,7 +149,7 @@ def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -
 
 
 def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
-    """Keys of the messages that these sessions hold, or held, and no other does."""
+    """Keys of messages that these sessions contain or contained, and no other session does."""
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
         f"SELECT message_key FROM (SELECT message_key FROM memberships WHERE session_key IN ({marks})"
@@ -161,7 +161,7 @@ def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
 
 
 def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
-    """Key -> path of the files that hold these sessions and no other."""
+    """Key -> path of the files that only contain these sessions."""
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
         f"SELECT DISTINCT s.key, s.path FROM sources s LEFT JOIN sessions own"
@@ -177,9 +177,10 @@ def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, s
 
 
 def _copies(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
-    """Key -> path of files that say once more what other files said of these sessions, and nothing of another.
+    """Key -> path of files that repeat what other files say about these sessions, and nothing about others.
 
-    A log that was imported and is also read where it lies: nothing that is stored names the copy, only its records do.
+    An example is a log that was imported and is also read in place. No stored row refers to the copy, only its records
+    do.
     """
     ids = lineage.session_ids(connection, set(keys))
     marks = ",".join("?" * len(keys))
@@ -197,8 +198,8 @@ def _copies(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
 def _told_in(
     connection: sqlite3.Connection, key: int, agent: str, path: str, root: str, kind: str, appendable: int
 ) -> set[str]:
-    """The sessions of which an archived file tells, in any of its lives; none where its agent is not installed."""
-    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    """The sessions in an archived file, in any generation; empty if its agent is not installed."""
+    # Agents of other packages are found through entry points, which is slow: import only when needed.
     from turnlog.agents import agents, fold_bytes
 
     source = Source(agent=agent, path=path, root=root, kind=SourceKind(kind), appendable=bool(appendable))
@@ -213,7 +214,7 @@ def _told_in(
 
 
 def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[int, str]:
-    """Key -> path of archived files about many sessions (what was typed in a terminal) that name one of these."""
+    """Key -> path of archived files about many sessions (such as a prompt history) that mention one of these."""
     agents = {session_id.partition(":")[0] for session_id in session_ids}
     names = [session_id.partition(":")[2].encode() for session_id in session_ids]
     archive = Archive(connection)
@@ -228,7 +229,7 @@ def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str]) -> d
 
 
 def _empty(connection: sqlite3.Connection, source_key: int, now: int) -> None:
-    """What a file said of other sessions stays; its bytes go. A pass that reads it again keeps none of them either."""
+    """Keep what a file says about other sessions, but delete its bytes. A later sync does not archive them either."""
     archive = Archive(connection)
     archive.drop(source_key)
     archive.begin(source_key, 0, 0, now)
@@ -240,7 +241,7 @@ def _empty(connection: sqlite3.Connection, source_key: int, now: int) -> None:
 
 
 def _bill_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:
-    """Bill the messages that were billed to the forgotten session to one that still holds them."""
+    """Bill messages of the forgotten session to another one that contains them."""
     if not others:
         return
     marks = ",".join("?" * len(others))

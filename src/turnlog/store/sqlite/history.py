@@ -1,11 +1,10 @@
-"""The history of a session in SQLite: messages and events in causal order, its landmarks, and passages of it.
+"""The history of a session in SQLite: messages and events in causal order, its landmarks, and passages.
 
-What a history means at a place (`turnlog.replay`) depends on little around it: the assistant message or prompt that it
-follows, the one that ends it, and the calls whose results arrive in it, however long ago they were made. These are read
-by position, so that a passage costs its own length wherever in a session it is.
+The meaning of a passage (`turnlog.replay`) depends on little around it: the assistant message or prompt before it, the
+one that ends it, and the calls whose results arrive in it, however old they are. These are looked up by position, so
+that a passage costs the same anywhere in a session.
 
-The facts of the last turn, by which `store.session_state` says what a session is doing, are read here too
-(`TurnQueries`).
+`TurnQueries` reads the facts about the last turn, from which `store.session_state` derives the session's state.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ OUTLINE_LENGTH = 200
 """Characters of a landmark's text."""
 
 _LAST: Final = 1 << 62
-"""Behind and, negative, before every position."""
+"""A position after all others; negated, one before all others."""
 
 _ONE_RECORD: Final = 14
-"""Bytes that the records of a message without results hardly exceed."""
+"""Bytes that the records of a message without results rarely exceed."""
 
 
 class _EventRow(NamedTuple):
@@ -85,7 +84,7 @@ _PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
     "record": RecordEvent,
     "run-metadata": RunMetadataEvent,
 }
-"""Kinds of events whose row says it all where there is no body."""
+"""Kinds of events whose columns are enough if they have no body."""
 
 
 class HistoryQueries(MessageQueries):
@@ -137,7 +136,9 @@ class HistoryQueries(MessageQueries):
                 return Passage(events=[], first=_LAST, end=_LAST, interrupted=arrivals.interrupted)
             previous = _edge(connection, key, Span(before=first, limit=1))
             following = _edge(connection, key, Span(after=last, limit=1))
+            # Events before the first message belong to the first passage.
             first = -_LAST if previous is None else first
+            # Events after the last message belong to the last passage.
             end = _LAST if following is None else following
             return Passage(
                 events=self._with_context(connection, session_id, first, end, arrivals),
@@ -151,13 +152,15 @@ class HistoryQueries(MessageQueries):
     def _with_context(
         self, connection: sqlite3.Connection, session_id: str, first: int, end: int, arrivals: Arrivals
     ) -> list[HistoryEvent]:
-        """What happened between two positions, from the message of user or model before it to the one that ends it.
+        """What happened between two positions, from the user or model message before it to the one that ends it.
 
-        The messages of calls that have results in it come first. Where such a result was aborted, all since its call
-        is there: whether it means an interruption depends on what came since.
+        Messages of calls with results in the passage come first. If such a result was aborted, everything since its
+        call is included, because that decides whether it means an interruption.
         """
         key = session_key(connection, session_id)
         start, stop = _spoken(connection, key, before=first), _spoken(connection, key, since=end)
+        # An aborted result leads to its call, and the messages since then may contain results of calls made still
+        # earlier.
         while True:
             within = self.messages(session_id, after=start - 1, before=stop, resolve_blobs=False)
             events = _events(connection, key, " AND e.position >= ? AND e.position < ?", (start, stop))
@@ -185,7 +188,7 @@ def _ordered(placed: Iterable[PlacedMessage], events: list[HistoryEvent]) -> lis
 def _events(
     connection: sqlite3.Connection, key: int, condition: str = "", values: tuple[Any, ...] = ()
 ) -> list[HistoryEvent]:
-    """Events of a session in their order; `condition` begins with AND."""
+    """Events of a session in order; `condition` begins with AND."""
     rows = connection.execute(f"{_EVENTS}{condition} ORDER BY e.position, e.created_at, e.key", (key, *values))
     return [_event(_EventRow(*row)) for row in rows]
 
@@ -224,7 +227,7 @@ def _landmark(event: HistoryEvent) -> OutlineEntry:
 
 
 def _first_aborted(listed: Iterable[HistoryEvent], owners: Iterable[PlacedMessage]) -> int | None:
-    """Position of the first of these messages that has an aborted result among these events."""
+    """The position of the first of these messages with an aborted result among these events."""
     aborted = {
         event.message_id for event in listed if isinstance(event, ToolResultEvent) and event.result.status == "aborted"
     }
@@ -234,7 +237,7 @@ def _first_aborted(listed: Iterable[HistoryEvent], owners: Iterable[PlacedMessag
 def _named(
     connection: sqlite3.Connection, session_id: str, within: Iterable[PlacedMessage], events: Iterable[HistoryEvent]
 ) -> set[int]:
-    """Positions of the messages that these events name and that are not among `within`."""
+    """Positions of messages that these events refer to and that are not in `within`."""
     present = {placed.message.id for placed in within}
     named = {event.message_id for event in events if isinstance(event, InterruptEvent | ToolResultEvent)}
     places = [position_of(connection, session_id, name) for name in named - present if name is not None]
@@ -253,7 +256,7 @@ def _edge(connection: sqlite3.Connection, key: int, span: Span) -> int | None:
 
 
 def _spoken(connection: sqlite3.Connection, key: int, *, before: int | None = None, since: int | None = None) -> int:
-    """Position of the nearest message of the user or the model before one, or from one on; else one of the ends."""
+    """The position of the nearest user or model message before one, or from one on; otherwise the first or last."""
     span = Span(before=before, limit=1) if since is None else Span(after=since - 1, limit=1)
     select = f"SELECT s.position FROM {held(connection, key)} s JOIN messages m ON m.key = s.message_key"
     found = select_span(connection, select, key, span, "m.role IN ('user', 'assistant')")
@@ -261,33 +264,33 @@ def _spoken(connection: sqlite3.Connection, key: int, *, before: int | None = No
 
 
 class Arrivals(NamedTuple):
-    """Positions at which results of a session's calls arrived, in order, and the positions of their calls."""
+    """Positions at which results arrived in a session, in order, and the positions of their calls."""
 
     results: array[int]
     calls: array[int]
     interrupted: frozenset[str]
-    """Messages of which a record says that the user stopped them."""
+    """Messages that the user stopped, according to a record."""
 
     def calls_between(self, first: int, end: int) -> set[int]:
-        """Positions of the messages that have results from one position up to another."""
+        """Positions of the messages whose results arrived between two positions."""
         return set(self.calls[bisect_left(self.results, first) : bisect_left(self.results, end)])
 
 
 class ArrivalCache:
-    """The arrivals of sessions as of their last change: who reads one passage will read the next."""
+    """A cache of arrivals, valid until the session changes: whoever reads one passage will read the next."""
 
     def __init__(self, size: int = 16) -> None:
         self._size = size
         self._known: dict[int, tuple[int, Arrivals]] = {}
 
     def load(self, connection: sqlite3.Connection, session_id: str) -> Arrivals:
-        """The arrivals of a session. Raises NotFoundError where it is not stored."""
+        """The arrivals of a session. Raises NotFoundError if it is not stored."""
         key = session_key(connection, session_id)
         (sequence,) = connection.execute("SELECT changed_seq FROM sessions WHERE key = ?", (key,)).fetchone()
         known = self._known.get(key)
         if known is None or known[0] != sequence:
             known = sequence, _load_arrivals(connection, key)
-            # Two threads may both put in what they found, which is the same.
+            # Two threads may both store the same value here.
             if len(self._known) >= self._size:
                 self._known.clear()
             self._known[key] = known
@@ -329,10 +332,10 @@ _OPEN_CALLS: Final = (
 
 _BEGINNINGS: Final = TURN_ORIGINS | {Origin.NOTIFICATION}
 _ENDINGS: Final = frozenset({Origin.COMMAND_OUTPUT, Origin.SHELL_OUTPUT})
-"""What a command printed is all that comes of it, unless a model goes on."""
+"""Origins after which no turn is expected: the printed output is the result, unless a model continues."""
 
 SUMMARY_LENGTH: Final = 200
-"""Characters of an unfinished call's summary."""
+"""Characters in the summary of an unfinished call."""
 
 
 class TurnQueries(Connections):
@@ -348,14 +351,14 @@ class TurnQueries(Connections):
 
 
 class TurnCache:
-    """Facts of sessions as of their last change: most of a list has not changed since it was last shown."""
+    """A cache of turn facts, valid until the session changes: most of a list is unchanged when it is shown again."""
 
     def __init__(self, size: int = 5000) -> None:
         self._size = size
         self._known: dict[str, tuple[int, TurnFacts]] = {}
 
     def load(self, connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, TurnFacts]:
-        """Facts by session id; a session that is not stored is left out."""
+        """Facts by session id; ids that are not stored are left out."""
         found: dict[str, TurnFacts] = {}
         rows = connection.execute(
             "SELECT s.agent || ':' || s.external_id, s.key, s.agent, s.changed_seq, s.updated_at"
@@ -371,14 +374,14 @@ class TurnCache:
         return found
 
     def _keep(self, session_id: str, known: tuple[int, TurnFacts]) -> None:
-        # Two threads may both put in what they found, which is the same.
+        # Two threads may both store the same value here.
         if len(self._known) >= self._size:
             self._known.clear()
         self._known[session_id] = known
 
 
 def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None) -> TurnFacts:
-    """What the last records of a session say of its last turn."""
+    """Read what the last records of a session say about its last turn."""
     markers = _event_markers(connection, key, turn_markers(agent))
     calls: list[PlacedCall] = []
     for row in connection.execute(_NEWEST_MESSAGES, (key,)).fetchall():
@@ -430,6 +433,6 @@ def _unfinished_calls(connection: sqlite3.Connection, message_key: int, position
 
 
 def _summary(part: ToolCallPart) -> str | None:
-    """What a call is about: the field of its input that says most, or the text that its input is."""
+    """A one-line summary of a call: the most telling field of its input, or the input itself if it is text."""
     text = part.input_text if part.input is UNSET else call_summary(part)
     return text[:SUMMARY_LENGTH] if text else None

@@ -10,4 +10,4 @@ from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
 
 
 class ListStore(SessionQueries, RunQueries, ToolCallQueries, FileQueries, SourceQueries, UsageStore):
-    """A store of which only lists were queried yet."""
+    """A store that has only imported queries for lists."""

@@ -1,4 +1,4 @@
-"""Messages of a session in SQLite: with their places, without their contents, and the records they were made from."""
+"""Messages of a session in SQLite: whole, as places without contents, and the records they were made from."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _PLACES = "SELECT s.position, m.external_id, m.role FROM {held} s JOIN messages 
 _BODIES = f"SELECT m.external_id, {BODY_COLUMNS} FROM {{held}} s JOIN messages m ON m.key = s.message_key"
 
 _BLOB_MARK = b'blob":'
-"""In every body that refers to a blob, and in some others."""
+"""Occurs in every body that refers to a blob, and in some others."""
 
 
 class _PlacedRow(NamedTuple):
-    """The row of a message in a session: its place there, what it costs, and where its body lies."""
+    """The row of a message in a session: its place, its cost, and the place of its body."""
 
     message_id: str
     session_key: int
@@ -63,7 +63,7 @@ class _PlacedRow(NamedTuple):
 
 
 def _select_placed(table: str, *, parent_record: str = "s.parent_record", fate: str = "s.fate") -> str:
-    """The rows of the messages that stand in a table of places, which is `s` in conditions, and its messages `m`."""
+    """Select the messages `m` of a table of places, which conditions call `s`."""
     return (
         f"SELECT m.external_id, s.session_key, s.position, {PARENT_ID}, {parent_record}, s.turn, s.step, {fate},"
         " s.fate_cause, m.billed_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
@@ -76,7 +76,7 @@ def _select_placed(table: str, *, parent_record: str = "s.parent_record", fate: 
 _SELECT_MEMBERS = _select_placed("memberships")
 
 _SELECT_SUPERSEDED = _select_placed("superseded", parent_record="NULL", fate="'superseded'")
-"""Places that a session's own log has superseded (see `store.reconcile.lesser_sources`): seldom any."""
+"""SQL: the session has places that its own log superseded (`store.reconcile.lesser_sources`), which is rare."""
 
 
 class MessageQueries(Connections):
@@ -194,7 +194,7 @@ class MessageQueries(Connections):
 
     def child_sessions(self, session_id: str) -> dict[str, str]:
         with self._snapshot() as connection:
-            session_key(connection, session_id)  # raises where there is none
+            session_key(connection, session_id)  # raises if it is not stored
             return children_of_calls(connection, session_id)
 
 
@@ -208,7 +208,7 @@ def messages_at(connection: sqlite3.Connection, session_id: str, positions: Iter
 
 
 def position_of(connection: sqlite3.Connection, session_id: str, message_id: str) -> int | None:
-    """The position of a message in a session; None where the session does not hold it."""
+    """The position of a message in a session; None if the session does not contain it."""
     key = session_key(connection, session_id)
     try:
         rows = _membership_rows(connection, message_id)
@@ -218,9 +218,9 @@ def position_of(connection: sqlite3.Connection, session_id: str, message_id: str
 
 
 def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[str, str]:
-    """Tool call id -> id of the subagent session it started.
+    """Tool call id -> id of the subagent session that it started.
 
-    A fork's copy of a call has the subagents of the session that the fork came out of.
+    The copy of a call in a fork has the subagents of the session it was copied from.
     """
     rows = connection.execute(
         "WITH RECURSIVE origin (id) AS (SELECT ? UNION SELECT l.parent_id FROM links l JOIN origin o"
@@ -251,7 +251,7 @@ def _message_key(connection: sqlite3.Connection, session_id: str, message_id: st
 
 
 def result_places(position: int, records: bytes | None) -> dict[str, int]:
-    """Result id -> position of the record that brought it, of the message at `position`."""
+    """Result id -> position of the record with the result, for the message at `position`."""
     return result_positions(position, unpack_records(records))
 
 
@@ -296,7 +296,8 @@ def _cost(row: _PlacedRow) -> Cost | None:
 
 
 def _parents(connection: sqlite3.Connection, rows: Iterable[_PlacedRow]) -> dict[str, str]:
-    """Record id -> message id, of a session that has parents which a fold knew by their record only."""
+    """Record id -> message id, for a session with parents that a fold knew only by their record."""
+    # Most sessions have none, and reading all record ids of a session is slow.
     row = next((row for row in rows if row.parent_id is None and row.parent_record is not None), None)
     if row is None:
         return {}
@@ -319,7 +320,7 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[_PlacedRow]) -> dict
 
 
 def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_PlacedRow]:
-    """Every place of a message, the one in the billed session first."""
+    """All places of a message, that in the billed session first."""
     found = connection.execute(FIND_MESSAGE, (message_id,)).fetchall()
     rows: list[tuple[Any, ...]] = []
     for key in found:
@@ -361,7 +362,7 @@ def _resolve(connection: sqlite3.Connection, found: dict[str, bytes]) -> dict[st
 
 
 def _result_records(row: _PlacedRow) -> dict[str, tuple[int, int]]:
-    """Result id -> offset and length of the record that brought it: the message's own when it stands in that."""
+    """Result id -> offset and length of the record with the result: the message's own if that contains it."""
     records = unpack_records(row.records)
     own = next(((offset, length) for offset, length, what in records if what is None), None)
     places = {what: (offset, length) for offset, length, what in records if isinstance(what, str)}
@@ -369,7 +370,7 @@ def _result_records(row: _PlacedRow) -> dict[str, tuple[int, int]]:
 
 
 class _StructuredResults:
-    """Fills in the agent's own JSON of each result, read from the record that brought it."""
+    """Reads the agent's own JSON of results from the records that contain them."""
 
     def __init__(self, connection: sqlite3.Connection, session_id: str, kinds: Container[ToolKind]) -> None:
         self._name = session_id.partition(":")[0]
@@ -377,7 +378,7 @@ class _StructuredResults:
         self._archive = RecordReader(Archive(connection))
 
     def fill(self, row: _PlacedRow, message: Message) -> Message:
-        """The message with what its calls of these kinds brought."""
+        """The message with the agent's own JSON of results of these kinds of calls."""
         wanted = [part for part in message.parts if isinstance(part, ToolCallPart) and part.kind in self._kinds]
         if not wanted or row.source_key is None:
             return message
@@ -387,12 +388,12 @@ class _StructuredResults:
 
     @cached_property
     def _agent(self) -> Agent | None:
-        # Agents of other packages are found through the entry points of all that are installed: asked for late.
+        # Agents of other packages are found through entry points, which is slow: import only when needed.
         from turnlog.agents import agent
 
         try:
             return agent(self._name)
-        except Exception:  # Somebody else's package must not make a message unreadable.
+        except Exception:  # An exception in another package must not make a message unreadable.
             return None
 
     def _filled(self, call: ToolCallPart, row: _PlacedRow, places: dict[str, tuple[int, int]]) -> ToolCallPart:

@@ -1,4 +1,4 @@
-"""Native sessions in SQLite: what programs write of their own, and whose a session is."""
+"""Native sessions in SQLite: sessions that programs write, and owners of sessions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NativeQueries(SessionQueries, MessageQueries):
 
     @contextmanager
     def _native(self) -> Generator[NativeSessions]:
-        # What writes, and prices, are loaded when something is written: every command opens a store.
+        # Imported on the first write, because every command opens a store and few write.
         from turnlog.pricing import price_nanos, price_version
         from turnlog.store.writing.native import NativeSessions
 

@@ -1,8 +1,8 @@
-"""What the queries of all subjects share: connections and transactions, pages of lists, spans of positions.
+"""Shared by all queries: connections and transactions, pages of lists, ranges of positions.
 
-A cursor names the last row that was seen (keyset paging), so a page costs the same wherever it is in the list. Lists
-run from large to small, rows whose sort value is unknown come last. SQLite can seek an index for `value <= ?` but not
-for an OR with `value IS NULL`, so a page is read in up to two phases.
+A cursor contains the last row of a page (keyset paging), so a page costs the same anywhere in a list. Lists are
+descending, and rows with an unknown sort value come last. SQLite can seek an index for `value <= ?` but not for an OR
+with `value IS NULL`, so a page is read in up to two phases.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from turnlog.store.connection import can_be_written, connect, write_transaction
 
 
 class Connections:
-    """What the queries of all subjects share. Any number of threads may read at once, each on its own connection."""
+    """The connections of a store. Any number of threads may read at once, each on its own connection."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made or brought up to the newest schema where that is needed.
+        """Open the file, creating or migrating it if necessary.
 
-        Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is none.
+        Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is not a store.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class Connections:
         except StoreError:
             if not can_be_written(path):
                 raise
-            # It is not there, or of an older schema: opening it for writing makes it, brings it up, or says why not.
+            # It does not exist or has an older schema: opening it for writing creates it, migrates it, or says why not.
             connect(path).close()
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class Connections:
         self.close()
 
     def close(self) -> None:
-        """Close every thread's connection."""
+        """Close the connections of all threads."""
         with self._lock:
             self._closed = True
             for connection in self._connections.values():
@@ -82,7 +82,7 @@ class Connections:
     def _snapshot(self) -> Generator[sqlite3.Connection]:
         """A connection that sees one state of the store, however many statements a query takes.
 
-        A query may use another: within a snapshot this is the same one.
+        Within another snapshot it is the same connection, so queries may call each other.
         """
         connection = self._connection()
         if connection.in_transaction:
@@ -99,9 +99,9 @@ class Connections:
 
     @contextmanager
     def _writing(self, *, forgetting: bool = False) -> Generator[sqlite3.Connection]:
-        """A connection of its own with a write transaction, committed at the end.
+        """A new connection with a write transaction, committed at the end.
 
-        With `forgetting`, what was deleted is overwritten, and no longer in the write-ahead log either.
+        With `forgetting`, deleted data is overwritten, also in the write-ahead log.
         """
         connection = connect(self.path)
         try:
@@ -120,7 +120,7 @@ def _casefold(text: str | None) -> str | None:
 
 
 _LARGEST = 1 << 63
-"""One more than an integer of SQLite can be."""
+"""One more than the largest integer in SQLite."""
 
 _HELD = (
     "(SELECT session_key, position, message_key, source_key, generation, parent_id, parent_record, turn, step, fate,"
@@ -130,19 +130,19 @@ _HELD = (
 
 
 class Phase(NamedTuple):
-    """A condition that selects some of the rows behind the cursor, and its parameters."""
+    """A condition for some of the rows after the cursor, and its parameters."""
 
     condition: str
     parameters: tuple[Any, ...]
 
 
 def encode_cursor(kind: str, *values: Any) -> str:
-    """An opaque cursor: what list it belongs to, and the sort values of the last row."""
+    """An opaque cursor: the name of its list, and the sort values of the last row."""
     return base64.urlsafe_b64encode(json.dumps([kind, *values]).encode()).decode().rstrip("=")
 
 
 def decode_cursor(kind: str, shape: Sequence[type | UnionType], cursor: str | None) -> list[Any] | None:
-    """The values in a cursor, of these types; raise ValueError when it is none of this list, whoever made it up."""
+    """The values in a cursor, checked against these types. Raises ValueError if it is not a cursor of this list."""
     if cursor is None:
         return None
     try:
@@ -157,7 +157,7 @@ def decode_cursor(kind: str, shape: Sequence[type | UnionType], cursor: str | No
 
 
 def _fits(value: Any, kind: type | UnionType) -> bool:
-    """Whether a value has its type, and SQLite takes it."""
+    """Whether a value has its type and fits into SQLite."""
     if isinstance(value, int):
         return isinstance(value, kind) and -_LARGEST <= value < _LARGEST
     return isinstance(value, kind) and not (
@@ -166,12 +166,12 @@ def _fits(value: Any, kind: type | UnionType) -> bool:
 
 
 def phases(value: str, tie: str, last: list[Any] | None) -> list[Phase]:
-    """The conditions that select, one after the other, what comes after `last` (sort value, then ties).
+    """The conditions that together select what comes after `last` (sort value, then ties), in order.
 
     Args:
-        value: SQL of the sort value, which falls along the list.
-        tie: SQL condition that holds for later rows of an equal sort value, with a `?` for each tie.
-        last: Sort value and ties of the last row seen; None at the start.
+        value: SQL of the sort value, which is descending.
+        tie: SQL condition for later rows with an equal sort value, with a `?` for each tie.
+        last: Sort value and ties of the last row; None at the start.
     """
     if last is None:
         return [Phase(f"{value} IS NOT NULL", ()), Phase(f"{value} IS NULL", ())]
@@ -185,14 +185,14 @@ def phases(value: str, tie: str, last: list[Any] | None) -> list[Phase]:
 
 
 def aware_milliseconds(moment: datetime) -> int:
-    """A time in a filter as the store keeps it; raise ValueError when it does not name its time zone."""
+    """A time in a filter as the store keeps it. Raises ValueError if it has no time zone."""
     if moment.tzinfo is None:
         raise ValueError(f"{moment.isoformat()} needs a time zone")
     return round(moment.timestamp() * 1000)
 
 
 def check_page(limit: object, filter: object, kind: type) -> None:
-    """Raise TypeError for what cannot say which page of a list is wanted, before SQLite says something stranger."""
+    """Raise TypeError for a limit or filter of the wrong type, before SQLite raises something unclear."""
     if not isinstance(limit, int):
         raise TypeError(f"limit is a number, not {limit!r}")
     if not isinstance(filter, kind):
@@ -200,7 +200,7 @@ def check_page(limit: object, filter: object, kind: type) -> None:
 
 
 class Span(NamedTuple):
-    """Which messages of a session, by position."""
+    """A range of messages in a session, by position."""
 
     after: int | None = None
     before: int | None = None
@@ -211,9 +211,9 @@ class Span(NamedTuple):
 def select_span(
     connection: sqlite3.Connection, select: str, key: int, span: Span, condition: str = "1", values: Iterable[Any] = ()
 ) -> list[tuple[Any, ...]]:
-    """Rows of `select` (over `memberships s`, or what `held` says) that a span holds, in order.
+    """The rows of `select` (over `memberships s`, or the table of `held`) in a range, in order.
 
-    Raises ValueError when the span names `around` and another bound.
+    Raises ValueError if the range has `around` and another bound.
     """
     if span.around is not None and (span.after is not None or span.before is not None):
         raise ValueError("around cannot be combined with after or before")
@@ -240,6 +240,6 @@ def select_span(
 
 
 def held(connection: sqlite3.Connection, key: int) -> str:
-    """The table of what a session holds by its own id: of a chat also what logs have (`reconcile.lesser_sources`)."""
+    """The table of what a session contains under its own id, for a chat also what logs superseded."""
     found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
     return _HELD if found.fetchone() else "memberships"

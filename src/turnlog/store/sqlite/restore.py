@@ -1,6 +1,6 @@
-"""Giving back the files of a session, byte for byte, from the archive; of what is no file, equal rows.
+"""Restoring the files of a session from the archive, byte for byte, or the rows of a source that is not a file.
 
-Writes only inside the folder it is given.
+Writes only inside the given folder.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from turnlog.store.values import RestoredFile
 
 
 def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
-    """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
+    """Write all files of a session and its subagents below `to`, laid out as below the agent's home.
 
-    Only the user can read what is made, as the store that it comes from.
+    Only the user may read the files, as it is with the store.
 
-    What hooks told is none of the agent's files. Where several homes have a file at one place, each with bytes of its
-    own, those of the later homes lie under the whole path of their home.
+    Spools of hooks are not restored. If several homes have different files at the same relative path, those of the
+    later homes are written below the whole path of their home.
 
-    Raises NotFoundError for a session that is not stored or has no files, ConflictError when a file is there already
-    with other bytes, StoreError for a path that would leave `to`, OSError where nothing can be made: also where a
-    symbolic link, or what is no folder, is on the way.
+    Raises NotFoundError if the session is not stored or has no files, ConflictError if a file with other bytes exists,
+    StoreError if a path would leave `to`, OSError if a file cannot be written: also if a symbolic link, or anything
+    but a folder, is on the way.
     """
     sources = _sources(connection, session_id)
     if not sources:
@@ -61,8 +61,8 @@ def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int,
 
 
 def _rows_of(agent: str, path: str, root: str) -> tuple[RowAgent, Source] | None:
-    """Who can give back a source that is no file, and the source; None for a file."""
-    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    """The agent that can restore a source of rows, and the source; None for a file."""
+    # Agents of other packages are found through entry points, which is slow: import only when needed.
     from turnlog.agents import agents
 
     source = Source(agent=agent, path=path, root=root)
@@ -96,7 +96,7 @@ def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path
 
 
 def _inside(to: Path, path: Path, root: Path) -> Path:
-    """Where a file goes: its place under the agent's home, under `to`."""
+    """The path of a file below `to`: its path relative to the agent's home."""
     relative = PurePosixPath(os.path.relpath(path, root))
     if relative.is_absolute() or ".." in relative.parts:
         raise StoreError(f"{path} does not lie under {root}: it has no place in {to}")
@@ -104,7 +104,7 @@ def _inside(to: Path, path: Path, root: Path) -> Path:
 
 
 def _is_equal(archive: Archive, key: int, target: Path) -> bool:
-    """Whether the file that is there holds the archived bytes."""
+    """Whether an existing file has the archived bytes."""
     try:
         refuse_other_than_file(target)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runs in SQLite: what was started through turnlog, and what the messages of a session say of one run."""
+"""Runs in SQLite: agents started through turnlog, and what the messages of a session say about one run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class RunQueries(Connections):
                 f"{_SELECT} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, key",
                 (json.dumps(list(session_ids)),),
             )
-            # A later one takes the place of those before it.
+            # A later run replaces earlier ones.
             return {run.session_id: run for row in rows if (run := _run_of(row)).session_id is not None}
 
     def run_facts(
@@ -118,7 +118,7 @@ class RunQueries(Connections):
         if not any(map(change, unfinished)):
             return []
         with self._writing() as connection:
-            # Looked at again, now that no other process can end them.
+            # Read again, now that no other process can end them.
             changed = [run for run in map(change, _unfinished(connection)) if run is not None]
             for run in changed:
                 _save(connection, run)
@@ -134,7 +134,7 @@ class RunQueries(Connections):
 
 
 def find_run(connection: sqlite3.Connection, run_id: str) -> Run:
-    """One run, by its id or the beginning of one; raise NotFoundError for none and for several."""
+    """One run, by its id or the beginning of it. Raises NotFoundError if none or several match."""
     rows = connection.execute(f"{_SELECT} WHERE id = ?", (run_id,)).fetchall()
     if not rows and run_id:
         rows = connection.execute(f"{_SELECT} WHERE substr(id, 1, ?) = ? LIMIT 2", (len(run_id), run_id)).fetchall()
@@ -149,7 +149,7 @@ def _unfinished(connection: sqlite3.Connection) -> list[Run]:
 
 
 def _save(connection: sqlite3.Connection, run: Run) -> None:
-    """Write a run in place of the one of its id."""
+    """Insert or replace a run by its id."""
     values = [_to_column(name, getattr(run, name)) for name in _COLUMNS]
     connection.execute(f"{_INSERT} ON CONFLICT (id) DO UPDATE SET {_UPDATE}", values)
 
@@ -191,7 +191,7 @@ class _Row(NamedTuple):
 
 
 class _RunMessages(NamedTuple):
-    """Which messages are a run's: a condition and its parameters."""
+    """The messages of a run: an SQL condition and its parameters."""
 
     condition: str
     parameters: tuple[Any, ...]
@@ -207,7 +207,7 @@ def _from_stream(stream: str) -> _RunMessages:
 
 
 def _rows(connection: sqlite3.Connection, keys: list[int], messages: _RunMessages) -> Iterator[_Row]:
-    # A list of runs must not wait for what decodes messages.
+    # Imported here, because a list of runs must not wait for the code that decodes messages.
     from turnlog.store import bodies
     from turnlog.store.frames import BODY_COLUMNS, BodyReader
 

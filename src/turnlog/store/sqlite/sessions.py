@@ -1,4 +1,4 @@
-"""Sessions in SQLite: lists, look-ups, relationships, and what the user says about them."""
+"""Sessions in SQLite: lists, lookups, relationships and annotations."""
 
 from __future__ import annotations
 
@@ -114,19 +114,19 @@ _CONDITIONS = {
     "archived": "coalesce(a.archived, 0) = ?",
     "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
 }
-"""Fields of `SessionFilter` that compare one value, wherever the condition has a `?`."""
+"""Fields of `SessionFilter` that compare with one value, which each `?` in the condition stands for."""
 
 _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""Not what a stream called a subagent that has a log under another id (see `store.reconcile.lesser_sources`)."""
+"""No subagent that a stream named after its call and that has a log under another id (`reconcile.lesser_sources`)."""
 
 _OWN = (
     "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
     " AND s.native = 0)"
 )
-"""Not a log that holds nothing but facts without a time, which are of other sessions (see `reconcile.titles`)."""
+"""No log with nothing but facts without times, which belong to other sessions (`reconcile.titles`)."""
 
 _NOT_ANSWERED_ELSEWHERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No chat whose every answer an agent's log tells of (see `store.reconcile.lesser_sources`)."""
+"""No chat whose answers are all in logs of agents (`store.reconcile.lesser_sources`)."""
 
 _USED = (
     f'NOT (s.messages = 0 AND s.metadata LIKE \'%"{KNOWN_FROM}":"hooks"%\' AND EXISTS'
@@ -138,7 +138,7 @@ WANTED_SESSIONS = (
     "json_each(?) w CROSS JOIN sessions s"
     " ON s.agent = json_extract(w.value, '$[0]') AND s.external_id = json_extract(w.value, '$[1]')"
 )
-"""Tables of the sessions `s` that `wanted_sessions` names."""
+"""SQL: the sessions `s` for the parameter that `wanted_sessions` makes."""
 
 
 def wanted_sessions(session_ids: Iterable[str]) -> str:
@@ -165,7 +165,7 @@ class SessionQueries(Connections):
         rows: list[tuple[Any, ...]] = []
         with self._snapshot() as connection:
             where, parameters = _conditions_of(connection, filter)
-            # Rows of one value run by key, which is how an index on the value alone already has them.
+            # Rows with equal values are ordered by key, which is the order of an index on the value alone.
             for phase in phases(value, "s.key > ?", decode_cursor(sort, (int | None, int), cursor)):
                 missing = limit + 1 - len(rows)
                 if missing > 0:
@@ -194,7 +194,7 @@ class SessionQueries(Connections):
         with self._snapshot() as connection:
             key = session_key(connection, session_id)
             rows = _select(connection, f"s.parent_key = ? AND {_LISTED}", (key,))
-            # A chat that agents answered has no part in their sessions; `answers` says which logs those are.
+            # A chat has no relationship with sessions that answered it; the table `answers` names those.
             logs = connection.execute("SELECT DISTINCT log_id FROM answers WHERE session_id = ?", (session_id,))
             for (log_id,) in logs.fetchall():
                 agent, _, external_id = log_id.partition(":")
@@ -204,7 +204,7 @@ class SessionQueries(Connections):
         return sorted(found, key=lambda child: (child.created_at is None, child.created_at, child.id))
 
     def relationships(self, session_id: str) -> list[SessionLink]:
-        # Not to what only a stream called a child of it.
+        # Without subagents known only from a stream.
         hidden = f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({_LISTED})"
         with self._snapshot() as connection:
             key = session_key(connection, session_id)
@@ -264,7 +264,7 @@ class SessionQueries(Connections):
 
 
 def _conditions_of(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
-    """The condition that a filter is, and its parameters. Raises NotFoundError for a parent that is not stored."""
+    """The SQL condition for a filter, and its parameters. Raises NotFoundError for a parent that is not stored."""
     conditions: list[str] = [_OWN, _USED]
     if not wanted.native:
         conditions.append(_NOT_ANSWERED_ELSEWHERE)
@@ -297,7 +297,7 @@ def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable
 
 
 def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Session]:
-    """Sessions from their rows, with what stands in other tables fetched for all of them at once."""
+    """Sessions from their rows; values from other tables are fetched for all of them at once."""
     found = [_Row(*row[: len(_Row._fields)]) for row in rows]
     ids = [row.id for row in found]
     models = _models(connection, [row.key for row in found])
@@ -358,7 +358,7 @@ def _session(
 
 
 def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[str]]:
-    """The models each session called, the most called first."""
+    """The models of each session, most called first."""
     found: dict[int, list[str]] = {key: [] for key in keys}
     rows = connection.execute(
         "SELECT u.session_key, d.name FROM usage u JOIN models d ON d.key = u.model_key"

@@ -1,6 +1,6 @@
-"""What was read, from SQLite: sources, their bytes, what of them could not be understood, and how much there is.
+"""Sources in SQLite: their bytes, diagnostics and unknown records, and the counts of the store.
 
-What reads the bytes of sources is imported where it is used: commands that list sources need not wait for it.
+The code that reads archived bytes is imported where it is used, because commands that list sources do not need it.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class SourceQueries(Connections):
     def raw(self, session_id: str) -> Iterator[RawSource]:
         from turnlog.store.archive import Archive
 
-        # No snapshot: whoever reads it may take as long as they like.
+        # Not in a snapshot, because the caller may read the bytes slowly.
         connection = self._connection()
         archive = Archive(connection)
         for row in _source_rows(connection, session_id):
@@ -216,7 +216,7 @@ class SourceQueries(Connections):
 
 
 def _source_rows(connection: sqlite3.Connection, session_id: str) -> list[tuple[Any, ...]]:
-    """Sources that name the session; for one that lies inside another's log, the files its messages are in."""
+    """Sources of the session; for a session within another one's log, the files with its messages."""
     key = session_key(connection, session_id)
     rows = connection.execute(f"{_SELECT} WHERE f.session_id = ? ORDER BY {_KIND_ORDER}", (session_id,)).fetchall()
     if any(row[2] in ("session", "subagent") for row in rows):

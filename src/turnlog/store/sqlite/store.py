@@ -1,4 +1,4 @@
-"""The whole store in an SQLite file, of the queries of all subjects."""
+"""The whole store in an SQLite file: the queries of all subjects."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class SqliteStore(
 
 
 if TYPE_CHECKING:
-    # The type checker compares the engine with the protocol.
+    # Lets the type checker compare the engine with the protocol.
     _opens_a_store: Callable[[Path], Store] = SqliteStore

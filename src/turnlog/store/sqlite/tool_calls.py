@@ -1,7 +1,6 @@
-"""Tool calls in SQLite: over many sessions, how often each tool is called, and which files calls touched.
+"""Tool calls in SQLite: lists over many sessions, counts per tool, and the files that calls touched.
 
-A path is understood from the folder of its session. How much reasoning there is, is counted here too: from the same
-rows of parts.
+Paths are resolved with the session's folder. The reasoning is counted here too, from the same table of parts.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _CALL_COLUMNS = (
     " c.position, m.agent, p.started_at, p.completed_at, p.duration_ms, p.exit_code, p.path, p.text_size,"
     " p.output_size"
 )
-"""Of a part `p`, its message `m`, the session `s` and the membership `c`: the fields of `ToolCall`, in their order."""
+"""SQL over a part `p`, its message `m`, the session `s` and the membership `c`: the fields of `ToolCall`, in order."""
 
 _POSITION = ToolCall.__struct_fields__.index("position")
 
-# A message that several sessions hold is listed once: in the session that is billed for it, else in the first.
+# A message in several sessions is listed once: in the billed session, otherwise in the first one.
 _BILLED = "coalesce(m.billed_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
 
-# CROSS JOIN keeps SQLite from swapping the tables: rows must come in the order of an index of the first one.
+# CROSS JOIN keeps SQLite from reordering the tables: rows must come in the order of the first one's index.
 _FROM_PARTS = (
     f" FROM parts p CROSS JOIN messages m ON m.key = p.message_key JOIN sessions s ON s.key = {_BILLED}"
     " JOIN memberships c ON c.message_key = m.key AND c.session_key = s.key"
@@ -71,15 +70,15 @@ _FROM_SESSION = (
 _OF_MESSAGE = f"p.message_key IN ({FIND_MESSAGE})"
 
 _BEFORE_ALL = -(1 << 62)
-"""Positions of what a fork shares and has no copy of are below zero."""
+"""Shared messages of which a fork has no copy have negative positions."""
 
 
 class _Plan(NamedTuple):
-    """One way to walk the calls, from the newest to the oldest, along an index."""
+    """A way to read calls from newest to oldest, along an index."""
 
     tables: str
     time: str
-    """The time that the index runs along."""
+    """The time by which the index is ordered."""
     condition: str
     parameters: tuple[Any, ...] = ()
 
@@ -95,7 +94,7 @@ class ToolCallQueries(Connections):
             if filter.session is not None:
                 return _session_calls(connection, filter, limit, cursor)
             last = decode_cursor("calls", (int | None, int, int), cursor)
-            # Each plan's rows come in order, so that the newest of all are the first of a merge.
+            # Each plan's rows are sorted, so merging them gives the newest calls first.
             rows = heapq.merge(
                 *(_walk(connection, plan, filter, limit, last) for plan in _plans(filter)), key=_recency, reverse=True
             )
@@ -125,7 +124,7 @@ class ToolCallQueries(Connections):
     def reasoning(self, session_id: str | None = None) -> ReasoningVolume:
         with self._snapshot() as connection:
             if session_id is None:
-                # The words of the partial index, without which SQLite does not see that it fits.
+                # Repeats the condition of the partial index, which SQLite otherwise would not use.
                 counts = connection.execute(
                     "SELECT count(*), coalesce(sum(text_size), 0), count(DISTINCT message_key) FROM parts"
                     " WHERE type = 'reasoning' AND type NOT IN ('text', 'tool-call')"
@@ -145,7 +144,7 @@ class ToolCallQueries(Connections):
 def _session_calls(
     connection: sqlite3.Connection, wanted: ToolCallFilter, limit: int, cursor: str | None
 ) -> Page[ToolCall]:
-    """The calls of one session in their order."""
+    """The calls of one session in order."""
     position, sequence = decode_cursor("session-calls", (int, int), cursor) or (_BEFORE_ALL, -1)
     conditions, values = _conditions_of(wanted, "p.started_at")
     rows = connection.execute(
@@ -160,11 +159,11 @@ def _session_calls(
 
 
 def _plans(wanted: ToolCallFilter) -> list[_Plan]:
-    """A file's calls by path, a tool's by name and state (one walk a state), others along their messages' times."""
+    """The plans: by path for a file, by name and state for a tool (one per state), otherwise by time of the message."""
     if wanted.call is not None:
         return [_Plan(_FROM_PARTS, "p.started_at", "p.tool_call_id = ?", (wanted.call,))]
     if wanted.message is not None:
-        # Its primary key is the way to its parts.
+        # The primary key of the message leads to its parts.
         return [_Plan(_FROM_PARTS, "p.started_at", f"{_OF_MESSAGE} AND p.type = 'tool-call'", (wanted.message,))]
     if wanted.path is not None:
         return [_Plan(_FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
@@ -205,7 +204,7 @@ def _recency(row: tuple[Any, ...]) -> tuple[int, int, int]:
 
 
 def _conditions_of(wanted: ToolCallFilter, time: str) -> tuple[str, list[Any]]:
-    """Conditions that hold on every walk (a unary plus keeps them from choosing another index)."""
+    """Conditions that work with all plans (a unary plus keeps them from choosing another index)."""
     conditions: list[str] = []
     values: list[Any] = []
 
@@ -264,14 +263,14 @@ _SESSIONS_OF_TOUCHED = (
     "(SELECT billed_key FROM messages WHERE key = t.message_key), min(session_key)))"
     " FROM memberships WHERE message_key = t.message_key)"
 )
-"""As in `_FROM_PARTS`: a message of several sessions counts once, for the one that is billed. For one that a
-single session holds, as most are, no row with a body is read."""
+"""As in `_FROM_PARTS`, a message in several sessions counts once, for the billed one. Most are in one session: for them
+no row with a body is read."""
 
 _TIME = "coalesce(p.started_at, (SELECT created_at FROM messages WHERE key = t.message_key))"
 
 
 class _Touch(NamedTuple):
-    """A row of a file's history, newest first by its last three fields."""
+    """A row of a file's history; the last three fields sort it, newest first."""
 
     found: FileTouch
     time: int
@@ -320,13 +319,13 @@ def _place(touch: _Touch) -> tuple[int, int, int]:
 
 
 def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterator[_Touch]:
-    """Every call that touched the file, in no order."""
+    """All calls that touched the file, unordered."""
     wanted = resolve_path(path, None)
     matches = _path_matcher(wanted)
     if wanted.startswith("/") and not paths.folds_case():
         condition, value = "path IN (SELECT value FROM json_each(?1))", json.dumps(spellings(wanted))
     else:
-        # The folders before the name may be the session's own: those are compared below.
+        # The folders before the name may belong to the session's folder, so whole paths are compared below.
         condition, value = "path LIKE ?1 ESCAPE '!'", f"%{_escaped(_NAME.split(wanted)[-1])}"
     kinds = f" WHERE p.tool_kind IN {_CHANGING}" if changed else ""
     rows = connection.execute(
@@ -363,7 +362,7 @@ def _escaped(text: str) -> str:
 
 
 def _uses(touches: list[_Touch]) -> tuple[FileUse, ...]:
-    """By session, in the order of the newest touch; `touches` are newest first."""
+    """Uses by session, ordered by their newest touch; `touches` are newest first."""
     by_session: dict[str, list[_Touch]] = defaultdict(list)
     for touch in touches:
         by_session[touch.found.call.session_id].append(touch)
@@ -384,7 +383,7 @@ def _use(session_id: str, touches: list[_Touch]) -> FileUse:
 
 
 class _Sum:
-    """What was done to one file by all sessions."""
+    """What all sessions did to one file."""
 
     def __init__(self) -> None:
         self.sessions: set[int] = set()

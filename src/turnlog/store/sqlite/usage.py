@@ -1,6 +1,6 @@
-"""Usage in SQLite: tokens and cost by day, model, project, session, agent or subagent, and what there is of each.
+"""Usage in SQLite: tokens and cost by day, model, project, session, agent or subagent, and what exists of each.
 
-From the totals that every write keeps. Imports neither msgspec nor the model: a report must start fast.
+It reads totals that every write updates, and imports neither msgspec nor the model: a report must start fast.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _COLUMNS: dict[str, str] = {
     "cost": "cost",
     "reported_cost": "reported_cost",
 }
-"""Field of `UsageTotals` -> column of `usage`; money is nano-dollars there."""
+"""Field of `UsageTotals` -> column of `usage`, which has nano-dollars."""
 
 _TOKENS = frozenset(
     ("input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write", "output", "reasoning", "tool_prompt")
 )
-"""Fields that hold tokens, each counted in one of them only."""
+"""Fields with tokens; each token is counted in only one of them."""
 
 _SUMS = ", ".join(f"sum(u.{column})" for column in _COLUMNS.values())
 
@@ -90,11 +90,11 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "team": ("o.team = ?", (_SESSIONS, _OWNERS)),
     "task": ("o.task = ?", (_SESSIONS, _OWNERS)),
 }
-"""Fields of `UsageFilter` that compare one value, and the tables they need."""
+"""Fields of `UsageFilter` that compare with one value, and the tables they need."""
 
 
 class UsageQueries(Connections):
-    """The queries of `Store` about tokens and cost, and about what there is of agents, models and projects."""
+    """The queries of `Store` about tokens and cost, and about agents, models and projects."""
 
     def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:
         grouping = _GROUPINGS[by]
@@ -110,7 +110,7 @@ class UsageQueries(Connections):
             rows = [UsageRow(_name(by, row[0]), row[1], _totals(each)) for row, each in zip(found, sums, strict=True)]
             if by in ("session", "subagent"):
                 rows = _with_titles(connection, rows)
-                # What an agent reports of a session is of all of it.
+                # The cost that an agent reports covers the whole session.
                 if not (filter.since or filter.until or filter.model):
                     rows = _with_reported_costs(connection, rows)
         totals = _totals({name: sum(each[name] for each in sums) for name in _COLUMNS} if sums else {})
@@ -177,13 +177,13 @@ def _where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
 
 
 def _day(moment: datetime, *, up: bool) -> int:
-    """Days since 1970; an end within a day takes that day in."""
+    """Days since 1970; `until` within a day includes that day."""
     milliseconds = aware_milliseconds(moment)
     return -(-milliseconds // _DAY_MILLISECONDS) if up else milliseconds // _DAY_MILLISECONDS
 
 
 def _totals(sums: Mapping[str, int]) -> UsageTotals:
-    """Totals from the sums of `_COLUMNS`; of no row at all, nothing was called and that cost nothing."""
+    """Totals from the sums of `_COLUMNS`. Without rows there were no calls, and the cost is zero."""
     if not sums:
         return UsageTotals(cost=Dollars(0))
     counts = dict(sums)
@@ -217,7 +217,7 @@ def _by_cost(row: UsageRow) -> tuple[Decimal, int, str]:
 
 
 def _with_titles(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
-    """Sessions under the titles that the user gave them."""
+    """Rows of sessions with the titles that the user gave them."""
     titles: dict[str | None, str] = dict(
         connection.execute("SELECT session_id, title FROM annotations WHERE title IS NOT NULL").fetchall()
     )
@@ -225,7 +225,7 @@ def _with_titles(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[U
 
 
 def _with_reported_costs(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
-    """Sessions with the total that their agent reported, where it did."""
+    """Rows of sessions with the total that their agent reported, if it did."""
     reported: dict[str | None, int] = dict(
         connection.execute(
             "SELECT agent || ':' || external_id, reported_cost FROM sessions WHERE reported_cost IS NOT NULL"
