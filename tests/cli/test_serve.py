@@ -5,9 +5,10 @@ import signal
 import stat
 import subprocess
 import threading
+import time
 import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -198,4 +199,23 @@ def test_a_store_that_was_asked_for_is_opened_empty_as_it_is(
     run: Command, tmp_path: Path, asked: dict[str, Any]
 ) -> None:
     run("serve", "--store", str(tmp_path / "other.db"))
-    assert (asked["store_path"], asked["sample"], asked["sync"]) == (tmp_path / "other.db", False, True)
+    assert (asked["store_path"], asked.get("sample"), asked["sync"]) == (tmp_path / "other.db", None, True)
+
+
+def test_the_sample_gives_way_to_the_first_log_without_a_restart(home: Path) -> None:
+    with process("serve", "--no-browser", "--port", "0") as link:
+        folder = paths.data_dir()
+        assert ask(link, folder)["sample"] is True
+        log = home / ".claude" / "projects" / "-work" / "00000000-0000-4000-8000-000000000001.jsonl"
+        log.parent.mkdir(parents=True)
+        record = {"type": "user", "sessionId": log.stem, "uuid": log.stem, "message": {"role": "user", "content": "hi"}}
+        log.write_text(json.dumps(record) + "\n")
+        deadline = time.monotonic() + 30
+        status: dict[str, Any] = {}
+        while time.monotonic() < deadline and not (status and status["store"]["sessions"]):
+            # Between the two servers nobody listens.
+            with suppress(OSError):
+                status = {} if (found := ask(link, folder))["sample"] else found
+            time.sleep(0.1)
+        assert status["store"]["path"] == str(paths.database_path())
+        assert status["store"]["sessions"] == 1

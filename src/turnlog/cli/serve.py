@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,11 @@ def serve(
     With --prompts you can continue a session in the page: its agent is started in its folder, without a terminal, and
     may do what its own settings allow. Claude Code and Codex ask for other permissions in the page.
 
-    If no agent has written a log yet, a small sample is shown, in a store of its own.
+    If no agent has written a log yet, a small sample is shown, in a store of its own, until one has.
     """
     from turnlog.runs.lifecycle import close_abandoned_runs
     from turnlog.server import serve as run
-    from turnlog.server.sample import ensure_sample, is_sample_due
+    from turnlog.server.sample import ensure_sample, has_logs, is_sample_due
     from turnlog.store.connection import can_be_written
 
     given = _token(token, token_file, no_token=no_token)
@@ -69,30 +70,34 @@ def serve(
         click.echo("turnlog: the store cannot be written: it is shown as it is, and no logs are read", err=True)
     else:
         close_abandoned_runs(store_path)
-    # With --store the user gets that store, even if it is empty.
-    is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
-    sample = is_own and is_sample_due(store_path)
-    # Of the user's store also while the sample is shown: there hooks and `turnlog open` look.
-    folder = store_path.absolute().parent
-    if sample:
-        store_path = paths.sample_path()
-        ensure_sample(store_path)
-        click.echo("No agent's logs were found: this is the sample that comes with turnlog.", err=True)
-        click.echo("Once an agent has run, start turnlog again to see what it did.", err=True)
-    run(
-        store_path,
+    serve_store = partial(
+        run,
         host=host,
-        port=port,
         token=given,
         use_token=not no_token,
-        folder=folder,
-        sync=sync and not sample,
-        sample=sample,
-        prompts=prompts and not sample,
-        read_only=read_only,
-        open_browser=browser,
+        # Of the user's store also while the sample is shown: there hooks and `turnlog open` look.
+        folder=store_path.absolute().parent,
         announce=lambda link: _announce(link, is_signing_in=not no_token),
     )
+    # With --store the user gets that store, even if it is empty.
+    is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
+    if is_own and is_sample_due(store_path):
+        ensure_sample(paths.sample_path())
+        click.echo("No agent's logs were found: this is the sample that comes with turnlog.", err=True)
+        click.echo("Once an agent has run, its sessions take the place of the sample.", err=True)
+        gave_way = serve_store(
+            paths.sample_path(),
+            port=port,
+            sync=False,
+            sample=True,
+            open_browser=browser,
+            gives_way=has_logs if sync else None,
+        )
+        if gave_way is None:
+            return
+        port, browser = gave_way, False
+        click.echo("An agent has run: these are your own sessions.", err=True)
+    serve_store(store_path, port=port, sync=sync, prompts=prompts, read_only=read_only, open_browser=browser)
 
 
 def _token(token: str | None, token_file: Path | None, *, no_token: bool) -> str | None:

@@ -50,8 +50,11 @@ def serve(
     read_only: bool = False,
     open_browser: bool = True,
     announce: Callable[[str], None] = print,
-) -> None:
-    """Serve the store until the process is told to stop (Ctrl-C, SIGTERM).
+    gives_way: Callable[[], bool] | None = None,
+) -> int | None:
+    """Serve the store until the process is told to stop (Ctrl-C, SIGTERM), or until `gives_way` holds.
+
+    Returns the port if it gave way, so that another store can be served there, else None.
 
     Args:
         store_path: The store; made when it is not there.
@@ -66,6 +69,7 @@ def serve(
         read_only: Whether nothing is written to the store: neither logs are read nor changes and prompts taken.
         open_browser: Whether to open the page, signed in.
         announce: Told a link that signs one browser in, once the server answers.
+        gives_way: Asked about every second, in a thread; the server ends when it holds.
 
     Raises:
         StoreError: The store cannot be opened.
@@ -79,7 +83,8 @@ def serve(
         token = own_token(folder)
     with ExitStack() as opened:
         sockets = [opened.enter_context(bind(host, port))]
-        page = page_address(host, sockets[0].getsockname()[1])
+        own_port: int = sockets[0].getsockname()[1]
+        page = page_address(host, own_port)
         own = own_socket(folder)
         if own is not None:
             sockets.append(opened.enter_context(own.listener))
@@ -126,11 +131,13 @@ def serve(
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             backlog=accepted_at_once(),
         )
+        server = _Server(config, begin, end, background, context.hub, gives_way)
         try:
-            _Server(config, begin, end, background, context.hub).run(sockets=sockets)
+            server.run(sockets=sockets)
         except KeyboardInterrupt:
             # uvicorn has shut down by now and only passes the signal on.
-            return
+            return None
+        return own_port if server.gave_way else None
 
 
 def _refuse_open_doors(host: str, *, use_token: bool, prompts: bool) -> None:
@@ -209,8 +216,11 @@ class _Server(uvicorn.Server):
         end: Callable[[], None],
         background: Background | None,
         hub: Hub,
+        gives_way: Callable[[], bool] | None,
     ) -> None:
         super().__init__(config)
+        self.gave_way = False
+        self._gives_way = gives_way
         self._begin = begin
         self._end = end
         self._background = background
@@ -226,6 +236,8 @@ class _Server(uvicorn.Server):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._told_to_end.wait(), TICK_SECONDS)
             close_late(self.server_state.connections)
+            if self._gives_way is not None and not self.should_exit and await asyncio.to_thread(self._gives_way):
+                self.gave_way = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

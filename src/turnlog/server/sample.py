@@ -28,7 +28,7 @@ def is_sample_due(store_path: Path) -> bool:
     Raises:
         StoreError: The store exists and cannot be opened.
     """
-    return not _has_sessions(store_path) and not _has_logs()
+    return not _has_sessions(store_path) and not has_logs()
 
 
 def ensure_sample(store_path: Path) -> None:
@@ -63,6 +63,7 @@ def _has_sessions(store_path: Path) -> bool:
         return store.status().sessions > 0
 
 
-def _has_logs() -> bool:
+def has_logs() -> bool:
+    """Whether any agent has logged a session on this machine."""
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT)
     return any(source.kind in kinds for _, source in find_sources(agents()))

@@ -1,6 +1,7 @@
 /** What the server is doing, whether it is there, and the notices about it. */
 
 import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
 import { ApiError, getJson } from "@/api/client";
 import { STATUS } from "@/api/paths";
 import type { StatusResponse, SyncProgress } from "@/api/types";
@@ -45,11 +46,18 @@ function phaseLine({ phase, done, total }: SyncProgress): Line {
 
 /** A notice that these sessions are the bundled sample and not the user's own. */
 export function SampleNotice({ status }: { status: StatusResponse | null }) {
+  const sample = status?.sample;
+  const shown = useRef(false);
+  useEffect(() => {
+    // What is on the page is of the sample's store, which gives way to the user's own.
+    if (shown.current && sample === false) location.assign("/");
+    shown.current = sample ?? shown.current;
+  }, [sample]);
   if (!status?.sample) return null;
   return (
     <p className="sample-notice" role="note">
       <strong>Sample.</strong> No agent's logs were found on this machine, so these are recorded sessions that
-      come with turnlog. Use an agent and start turnlog again to see your own.
+      come with turnlog. Your own take their place as soon as an agent has run.
     </p>
   );
 }
