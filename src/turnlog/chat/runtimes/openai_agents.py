@@ -173,8 +173,7 @@ def _end(result: RunResultStreaming, translator: _Translator) -> list[StreamEven
     if not result.interruptions:
         return [RunFinish(stop_reason="stop")]
     state = result.to_state().to_json(context_serializer=lambda _: {})
-    # The next run gets the context of its own request: none is written down.
-    state["context"]["context"] = {}
+    _forget_contexts(state)
     asked: list[StreamEvent] = []
     for item in result.interruptions:
         call_id = _call_id(item)
@@ -183,6 +182,19 @@ def _end(result: RunResultStreaming, translator: _Translator) -> list[StreamEven
             asked.append(ToolInputAvailable(tool_call_id=call_id, tool_name=item.name or "tool", **given))
         asked.append(ApprovalRequest(approval_id=approval_id(call_id), tool_call_id=call_id))
     return [*asked, RunStart(metadata={PRIVATE_KEY: {_KEY: state}}), Pause(reason="approval")]
+
+
+def _forget_contexts(value: object) -> None:
+    """Empty every context in a state: the next run gets that of its own request, and none is written down."""
+    if isinstance(value, list):
+        for each in cast("list[object]", value):
+            _forget_contexts(each)
+    elif isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        if "context_meta" in fields and isinstance(fields.get("context"), dict):
+            fields["context"] = {}
+        for each in fields.values():
+            _forget_contexts(each)
 
 
 def _call_id(item: ToolApprovalItem) -> str:
