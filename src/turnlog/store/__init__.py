@@ -1,4 +1,4 @@
-"""Where histories are kept: `open_store()`, `connect_sql()`. SQLite is imported when a store is opened."""
+"""`open_store()` and `connect_sql()` open the database of sessions. SQLite is imported only then."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def open_store(store: str | Path | None = None, *, create: bool = False) -> Stor
     """Open a store.
 
     Args:
-        store: A path; a URL `sqlite:///` and a path (`sqlite:///turnlog.db` is in the current folder,
-            `sqlite:////var/turnlog.db` is not); None for the user's own store.
-        create: Whether an empty store is made where there is none; the user's own always is.
+        store: A path; or a URL, `sqlite:///` and a path (`sqlite:///turnlog.db` is in the current folder,
+            `sqlite:////var/turnlog.db` is absolute); None for the user's own store.
+        create: Create an empty store if it does not exist. The user's own store is always created.
 
     Raises:
-        SchemaTooNewError: A newer turnlog has written it.
-        StoreError: There is none, it is not a store, it cannot be opened, or the URL is of a kind that is not known.
+        SchemaTooNewError: It was written by a newer turnlog.
+        StoreError: It does not exist, is not a store, cannot be opened, or the URL's scheme is unknown.
         TypeError: `store` is neither a path nor a URL.
     """
     from turnlog.store.sqlite import open_sqlite

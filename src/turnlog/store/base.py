@@ -1,8 +1,8 @@
-"""The `Store` protocol: every query of a store, and the filters and words that narrow one.
+"""The `Store` protocol: all queries of a store, with the filters and literals that they take.
 
-Values are the model's own, and those of `store.values`, `store.usage_report`, `store.session_state` and
-`store.window`. The engine is `store.sqlite`. Importing this module imports no database, no msgspec and nothing of the
-model: a usage report must start fast.
+The values are those of `turnlog.model`, `store.values`, `store.usage_report`, `store.session_state` and `store.window`.
+`store.sqlite` is the engine. This module imports no database, no msgspec and no model, because a usage report must
+start fast.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from turnlog.store.window import Window
 
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
-"""All newest, dearest or largest first; sessions for which it is unknown come last."""
+"""Each order begins with the newest, most expensive or largest; sessions without that value come last."""
 
 UsageBy: TypeAlias = Literal["day", "model", "project", "session", "agent", "subagent"]
-"""`subagent`: a row for each subagent, and one without a name for all that no subagent did."""
+"""`subagent` has a row for each subagent, and one without a name for everything else."""
 
 RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
 
@@ -83,73 +83,73 @@ RUN_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 
 class SessionFilter(NamedTuple):
-    """Which sessions; a field that is None does not matter, here and in the other filters.
+    """A filter of sessions. None matches everything, in this filter and in the others.
 
-    Times bound the last (`since`, included) and the first (`until`, excluded) activity.
+    Times compare with the last (`since`, inclusive) and the first (`until`, exclusive) activity.
     """
 
     agent: str | None = None
     project: str | None = None
-    """Path of the project, or its name."""
+    """Path or name of the project."""
     model: str | None = None
     branch: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     title: str | None = None
-    """Text that the title contains, in any case."""
+    """Text that the title contains; case is ignored."""
     relationship: RelationshipKind | None = None
     parent: str | None = None
-    """Id of the session they came out of."""
+    """Id of the parent session."""
     user: str | None = None
     team: str | None = None
     task: str | None = None
     machine: str | None = None
     native: bool | None = None
-    """True: only those that programs wrote through turnlog, also chats whose every answer is in an agent's own log."""
+    """True: only native sessions, including chats whose answers are all in logs of agents."""
     imported: bool | None = None
-    """True: only those of runs that were imported; a chat is none."""
+    """True: only sessions of imported runs, which no chat is."""
     starred: bool | None = None
     archived: bool | None = None
     tag: str | None = None
     subagents: bool = False
-    """Whether subagent sessions are listed too. `parent` and `relationship` list them in any case."""
+    """Also list subagent sessions. `parent` and `relationship` list them in any case."""
 
 
 class ToolCallFilter(NamedTuple):
-    """Which tool calls. Times bound their start: `since` is included, `until` is not."""
+    """A filter of tool calls. Times compare with their start: `since` is inclusive, `until` exclusive."""
 
     tool: str | None = None
     kind: ToolKind | str | None = None
     state: ToolState | str | None = None
     failed: bool | None = None
-    """True: ended in an error (`output-error`). An aborted or denied call did not fail."""
+    """True: only calls that ended with an error (`output-error`). Aborted and denied calls did not fail."""
     since: datetime | None = None
     until: datetime | None = None
     project: str | None = None
     session: str | None = None
     path: str | None = None
-    """The file that the call read or wrote."""
+    """A file that the call read or wrote."""
     agent: str | None = None
     call: str | None = None
-    """The id that the agent gave the call; several sessions may have one of it."""
+    """The agent's id of the call; calls in several sessions may have the same id."""
     message: str | None = None
-    """Id of the message that made the call."""
+    """Id of the message that contains the call."""
 
 
 class FileFilter(NamedTuple):
-    """Which files."""
+    """A filter of files."""
 
     text: str | None = None
-    """What the path contains, in any case."""
+    """Text that the path contains; case is ignored."""
     session: str | None = None
     project: str | None = None
     agent: str | None = None
     changed: bool | None = None
-    """True: only files that some call changed."""
+    """True: only files that a call changed."""
 
 
 class UsageFilter(NamedTuple):
-    """Whose usage. Days are UTC; `since` is the first day and `until` the first that is out."""
+    """A filter of usage. Days are UTC; `since` is inclusive, `until` exclusive."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -163,18 +163,18 @@ class UsageFilter(NamedTuple):
 
 
 class RunFilter(NamedTuple):
-    """Which runs; times bound when they were made."""
+    """A filter of runs. Times compare with their creation."""
 
     agent: str | None = None
     status: str | None = None
-    """One of `RUN_STATUSES`; any other is a ValueError."""
+    """One of `RUN_STATUSES`; ValueError otherwise."""
     session: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
 
 class DiagnosticFilter(NamedTuple):
-    """Which diagnostics."""
+    """A filter of diagnostics."""
 
     agent: str | None = None
     session: str | None = None
@@ -191,15 +191,15 @@ EVERY_DIAGNOSTIC = DiagnosticFilter()
 
 
 class Store(Protocol):
-    """A store of sessions: read by many threads at once, closed once.
+    """A store of sessions. Any number of threads may read it.
 
-    Times are UTC and aware. Every method that takes the id of a session or a message raises NotFoundError when there
-    is none of that id; every method raises StoreError when the database cannot be read. What a method answers is of
-    one state of the store, even if somebody writes meanwhile. `limit` counts items; a `cursor` is the `next_cursor` of
-    the page before, of the same method and filter, and ValueError is raised for any other.
+    Times are UTC with a time zone. Methods that take the id of a session or message raise NotFoundError if it does not
+    exist, and all methods raise StoreError if the database cannot be read. The result of a call describes one state of
+    the store, even if another process writes at the same time. `limit` counts items. `cursor` is the `next_cursor` of
+    the previous page with the same method and filter; any other value raises ValueError.
 
-    An engine is one class that has these methods (`store.sqlite`), and `open_store` knows its URLs. Whoever reads a
-    store knows nothing else of it. What else a second engine needs is in docs/explanation/architecture.md.
+    An engine is one class with these methods (`store.sqlite`), and `open_store` knows its URLs. Readers of a store know
+    nothing else about it. docs/explanation/architecture.md has what else a second engine needs.
     """
 
     def __enter__(self) -> Self:
@@ -213,7 +213,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Close every connection. Whatever is read afterwards is a StoreError."""
+        """Close all connections. Later calls raise StoreError."""
         ...
 
     # -- sessions
@@ -227,10 +227,10 @@ class Store(Protocol):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page[Session]:
-        """Sessions, page by page; `count` fills in the page's `total`.
+        """One page of sessions; `count` also sets the page's `total`.
 
-        A session that a user would not recognize is not listed: one that only an agent's stream or hooks tell of and
-        that another session stands for.
+        Sessions that a user would not recognise are left out: those known only from a stream or hooks that another
+        session replaces.
         """
         ...
 
@@ -239,51 +239,51 @@ class Store(Protocol):
         ...
 
     def find_session(self, agent: str, external_id: str) -> Session | None:
-        """The session that an agent knows by this id."""
+        """The session with this id of its agent; None if it is not stored."""
         ...
 
     def children(self, session_id: str) -> list[Session]:
-        """Sessions that came out of this one, oldest first; of a chat also the logs of the agents that answered it."""
+        """Child sessions, oldest first. For a chat also the sessions of agents that answered it."""
         ...
 
     def relationships(self, session_id: str) -> list[SessionLink]:
-        """Every relationship in which the session is child or parent, those as child first."""
+        """All relationships of the session, first those to its parents."""
         ...
 
     def previews(self, session_ids: Iterable[str]) -> Mapping[str, SessionPreview]:
-        """Session id -> what lists show of it besides itself. One that is not stored is left out."""
+        """Session id -> what lists show in addition to the session. Ids that are not stored are left out."""
         ...
 
     def turn_facts(self, session_ids: Iterable[str]) -> Mapping[str, TurnFacts]:
-        """Session id -> what its last records say of its last turn. One that is not stored is left out."""
+        """Session id -> facts about its last turn. Ids that are not stored are left out."""
         ...
 
     def annotations(self, session_ids: Iterable[str]) -> Mapping[str, Annotations]:
-        """Session id -> what the user said about it. One about which nothing was said is left out."""
+        """Session id -> annotations. Sessions without any are left out."""
         ...
 
     def annotate(self, session_id: str, **change: Unpack[AnnotationsChange]) -> Annotations:
-        """Change what the user says about a session; all of it as it is then.
+        """Change the user's annotations of a session; return them.
 
-        Raises StoreBusyError when somebody else has been writing for too long, StoreError when it cannot be written.
+        Raises StoreBusyError if another process writes for too long, StoreError if the store cannot be written.
         """
         ...
 
     def parents(self, session_ids: Iterable[str]) -> Mapping[str, str]:
-        """Id -> id of the parent, of those of these sessions that are subagents and whose parent is stored."""
+        """Session id -> id of its parent, for those that are subagents with a stored parent."""
         ...
 
-    # -- native sessions: written here, and nowhere else
+    # -- native sessions, which only programs write
 
     def save_session(self, session_id: str, **facts: Unpack[SessionFacts]) -> Session:
-        """Make a session, or change what is known of it; the session as it is then.
+        """Create or update a session, and return it.
 
-        Saving the same again changes nothing. The id is `<agent>:<name>`: the agent is any word in small letters that
-        is no agent whose logs turnlog reads, the name holds no slash.
+        Saving the same values again changes nothing. The id is `<agent>:<name>`. The agent is a word in lower case that
+        is not an agent whose logs turnlog reads; the name contains no slash.
 
-        Raises ValueError for an id that cannot be one, ConflictError for a session that logs tell of or that was
-        forgotten, StoreBusyError when somebody else has been writing for too long, StoreError when it cannot be
-        written. So do the next two methods.
+        Raises ValueError for an invalid id, ConflictError if the session is read from logs or was forgotten,
+        StoreBusyError if another process writes for too long, StoreError if the store cannot be written. So do the next
+        two methods.
         """
         ...
 
@@ -295,26 +295,27 @@ class Store(Protocol):
         retracted: Collection[str] = (),
         answers: Mapping[str, AgentAnswer] | None = None,
     ) -> None:
-        """Write messages, each in place of the one of its id or at the end, and retract others by their ids.
+        """Insert or replace messages by id, new ones at the end, and retract messages by their ids.
 
-        All of it is one transaction. The session is made if it is new. A message that equals the stored one changes
-        nothing. Another one replaces it, unless its `updated_at` is earlier; calls and results that only the stored one
-        has are kept. Ids are unique in their agent. `answers` says, by the ids of messages, which of them an agent
-        tells of in a log of its own: where that has them, they count there.
+        This is one transaction, and creates the session if it does not exist. A message equal to the stored one changes
+        nothing. Otherwise it replaces the stored one, unless its `updated_at` is earlier; calls and results that only
+        the stored one has are kept. Ids are unique within an agent. `answers` maps ids of messages to the agent's
+        session that also logs them; once that log has them, they count there only.
 
-        Raises ConflictError for a message that another session holds.
+        Raises ConflictError for a message of another session.
         """
         ...
 
     def save_tool_call(self, session_id: str, message_id: str, call: ToolCallPart) -> Message:
-        """Write a call in place of the one of its id, or as the last part of its message; the message as it is then.
+        """Insert or replace a call by its id, a new one as the last part of its message; return the message.
 
-        Raises NotFoundError for a message that the session does not hold, ConflictError for one that no assistant said.
+        Raises NotFoundError if the session does not contain the message, ConflictError if it is not an assistant
+        message.
         """
         ...
 
     def change_owner(self, session_id: str, ownership: Ownership) -> Session:
-        """Say whose a session is, also one that logs tell of; a rebuild keeps it."""
+        """Set the owner of any session, native or read from logs. A rebuild keeps it."""
         ...
 
     # -- messages and history of one session
@@ -331,26 +332,27 @@ class Store(Protocol):
         structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
     ) -> list[PlacedMessage]:
-        """Messages of a session in their order, by position.
+        """Messages of a session, ordered by position.
 
         Args:
             session_id: The session.
-            after: Only those behind this position; `limit` counts from here.
-            before: Only those before this position; without `after`, `limit` counts back from here.
-            around: Half of `limit` before this position, the rest from it on. ValueError beside the other two.
-            limit: How many; all by default.
-            fates: Only messages of these fates.
-            structured: Kinds of tools whose results have the agent's own JSON, as `message` reads it.
-            resolve_blobs: Whether large contents are read in; references to them otherwise.
+            after: Only messages after this position; `limit` then counts from there.
+            before: Only messages before this position; without `after`, `limit` counts backwards from there.
+            around: Half of `limit` before this position and half from it on. ValueError together with `after` or
+                `before`.
+            limit: The number of messages; None for all.
+            fates: Only messages with these fates.
+            structured: Kinds of tools for whose results to read the agent's own JSON, as `message` does.
+            resolve_blobs: Load large contents; otherwise parts have references to them.
         """
         ...
 
     def message(
         self, message_id: str, *, session_id: str | None = None, structured: bool = False, resolve_blobs: bool = True
     ) -> Message:
-        """One message; `structured` reads the agent's own JSON of its results from the archive.
+        """One message. `structured` reads the agent's own JSON of its results from the archive.
 
-        Places of results and child sessions are those of `session_id`, or of the session that is billed.
+        Positions of results and child sessions are those in `session_id`, by default in the session that is billed.
         """
         ...
 
@@ -364,23 +366,23 @@ class Store(Protocol):
         ...
 
     def memberships(self, message_id: str) -> list[Membership]:
-        """The place of a message in each session that holds it, the billed session first."""
+        """The memberships of a message in all sessions that contain it, that of the billed session first."""
         ...
 
     def records(self, message_id: str, *, session_id: str | None = None) -> list[RawRecord]:
-        """The records that a message was made from, in the order of the log, none twice."""
+        """The distinct records from which a message was made, in the order of the log."""
         ...
 
     def places(
         self, session_id: str, *, fates: Iterable[Fate], since: int | None = None, limit: int = 1000
     ) -> list[MessagePlace]:
-        """The messages of these fates in their order, from a position on, without their contents."""
+        """The places of messages with these fates, from a position on, in order, without contents."""
         ...
 
     def bodies(
         self, session_id: str, first: int, last: int, *, fates: Iterable[Fate], resolve_blobs: bool = True
     ) -> dict[str, bytes]:
-        """Message id -> canonical JSON as its own records say it, of the messages between two positions, both in."""
+        """Message id -> canonical JSON of the message from its own records, between two positions, both inclusive."""
         ...
 
     def child_sessions(self, session_id: str) -> Mapping[str, str]:
@@ -388,13 +390,13 @@ class Store(Protocol):
         ...
 
     def history(self, session_id: str, *, resolve_blobs: bool = True) -> list[HistoryEvent]:
-        """Everything in a session in causal order: messages, results as events of their own, and other events."""
+        """Everything in a session in causal order: messages, arrivals of results, and other events."""
         ...
 
     def events(self, session_id: str, *, position: int | None = None, type: str | None = None) -> list[HistoryEvent]:
-        """What is neither a message nor the result of a known call, in order.
+        """The events of a session, in order; results of known calls are not among them.
 
-        Of one position, or of one type (`tool-result`: results whose call is not known), where one is named.
+        Optionally only those at one position, or of one type (`tool-result`: orphan results).
         """
         ...
 
@@ -407,14 +409,14 @@ class Store(Protocol):
         around: int | None = None,
         limit: int = 40,
     ) -> Passage:
-        """A passage of the history, counted in messages, with what it takes to understand it; large contents cut.
+        """A passage of the history with the context that it needs; `limit` counts messages, and large contents are cut.
 
-        The bounds are those of `messages`.
+        `messages` describes the bounds.
         """
         ...
 
     def outline(self, session_id: str) -> list[OutlineEntry]:
-        """Prompts, compactions, rewinds and failures, in order."""
+        """The landmarks of a session in order: prompts, compactions, rewinds and errors."""
         ...
 
     def window(
@@ -426,7 +428,7 @@ class Store(Protocol):
         around: int | None = None,
         limit: int = 40,
     ) -> Window:
-        """A piece of a session as JSON for a browser, without decoding a message. Its bounds: see `messages`."""
+        """A window of a session as JSON for a browser, made without decoding. `messages` describes the bounds."""
         ...
 
     # -- tool calls, files and figures of many sessions
@@ -438,59 +440,59 @@ class Store(Protocol):
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[ToolCall]:
-        """Tool calls, newest first; those of one session in their order."""
+        """Tool calls, newest first; those of a single session in their own order."""
         ...
 
     def tool_usage(self, filter: ToolCallFilter = EVERY_TOOL_CALL) -> list[ToolUsage]:
-        """How often each tool was called and failed, the most called first."""
+        """Calls and failures of each tool, most called first."""
         ...
 
     def reasoning(self, session_id: str | None = None) -> ReasoningVolume:
-        """How much reasoning one session holds, or all; a message of several sessions counts once for all."""
+        """The reasoning of one session, or of all: a message that several sessions share counts once."""
         ...
 
     def file_history(
         self, path: str, *, changed: bool = False, limit: int = 50, cursor: str | None = None
     ) -> FileHistory:
-        """What was done to a file, named by its path, or to every file whose path ends with this one.
+        """What was done to a file, given its path, or to all files whose path ends with it.
 
-        A path that a session wrote without its folder is understood from the session's. `changed` leaves out calls
-        that only read. An unknown path has no history.
+        Relative paths are resolved with the session's folder. `changed` leaves out calls that only read. An unknown
+        path has an empty history.
         """
         ...
 
     def touched_files(self, filter: FileFilter = EVERY_FILE, *, limit: int = 200) -> list[TouchedFile]:
-        """Files that calls read or changed, the last touched first."""
+        """Files that calls read or changed, last touched first."""
         ...
 
     def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:
-        """Tokens and cost, from the totals kept at every write. Days run forwards, all else from dear to cheap."""
+        """Tokens and cost, from totals that every write updates. Days are ascending, other rows descending by cost."""
         ...
 
     def projects(self) -> list[ProjectSummary]:
-        """All projects, the last used first."""
+        """All projects, last used first."""
         ...
 
     def models(self) -> list[ModelSummary]:
-        """All models, the most called first."""
+        """All models, most called first."""
         ...
 
     def agents(self) -> list[AgentSummary]:
-        """All agents of which there is anything, by name."""
+        """All agents with stored sources or sessions, sorted by name."""
         ...
 
     def agent_versions(self) -> Mapping[str, list[AgentVersion]]:
-        """Agent -> its versions that wrote sessions, the most common first."""
+        """Agent -> the versions that wrote its sessions, most common first."""
         ...
 
     # -- runs
 
     def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
-        """What was started through turnlog, newest first, with the `total`. Raises ValueError for an unknown status."""
+        """Runs, newest first, with the `total`. Raises ValueError for an unknown status."""
         ...
 
     def run(self, run_id: str) -> Run:
-        """One run, by its id or a beginning that no other run's id has; NotFoundError for none and for several."""
+        """The run with this id, or with an id that begins so. Raises NotFoundError if none or several match."""
         ...
 
     def run_messages(
@@ -504,45 +506,42 @@ class Store(Protocol):
         ...
 
     def newest_runs(self, session_ids: Iterable[str]) -> Mapping[str, Run]:
-        """Session id -> its newest run. One that turnlog did not start is left out."""
+        """Session id -> its newest run. Sessions without a run are left out."""
         ...
 
     def run_facts(
         self, session_id: str, since: datetime | None, until: datetime | None, *, stream: str | None = None
     ) -> RunFacts:
-        """What a session says of a run that lasted from `since` to `until`, None for an end that is not known.
+        """What a session says about a run that lasted from `since` to `until` (None if it has not ended).
 
-        With `stream`, the path of what the run printed: what that says, whenever it was. Usage, cost and calls are
-        those of the session and its subagents.
+        With `stream`, the path of the run's saved output, the facts are those in the output at any time. Usage, cost
+        and calls include those of subagents.
         """
         ...
 
     def save_run(self, run: Run) -> None:
-        """Write a run in place of the one of its id. Raises StoreError when it cannot be written."""
+        """Insert or replace a run by its id. Raises StoreError if the store cannot be written."""
         ...
 
     def change_unfinished_runs(self, change: Callable[[Run], Run | None]) -> list[Run]:
-        """Write what `change` makes of each run that has not ended, but for None; these runs as they are then.
+        """Replace each unfinished run by the result of `change`, unless that is None; return the new values.
 
-        No other process can end them meanwhile. When `change` returns None for all, nothing is written.
+        No other process can end them meanwhile. If `change` always returns None, nothing is written.
         """
         ...
 
     def forget_run(self, run_id: str) -> Run:
-        """Remove a run for good, so that its words are no longer in the file; the run as it was. Its session stays.
-
-        Raises NotFoundError for none and for several, ConflictError for one that has not ended.
-        """
+        """Delete a run so that its text is no longer in the file, and return it. Its session stays."""
         ...
 
     # -- what was read
 
     def sources(self, session_id: str | None = None) -> list[SourceInfo]:
-        """Sources of one session, its log first, or of all, by path."""
+        """The sources of one session, its log first, or all sources, sorted by path."""
         ...
 
     def fingerprints(self) -> Mapping[str, Fingerprint]:
-        """Path -> fingerprint of every source that was read without a problem and is not gone."""
+        """Path -> fingerprint, for sources that were read without a problem and still exist."""
         ...
 
     def diagnostics(
@@ -552,78 +551,77 @@ class Store(Protocol):
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[StoredDiagnostic]:
-        """What could not be read, by path and place, with the `total`."""
+        """Diagnostics, sorted by path and place, with the `total`."""
         ...
 
     def diagnostic_counts(self, *, limit: int = 40) -> list[DiagnosticCount]:
-        """How many diagnostics are about the same place in records, the most frequent first."""
+        """The number of diagnostics per JSON path, most frequent first."""
         ...
 
     def unknown_kinds(self) -> list[UnknownKind]:
-        """Kinds of records that this version does not know, the most frequent first."""
+        """Kinds of records that this version does not know, most frequent first."""
         ...
 
     def unknown_record(self, agent: str, kind: str) -> Json | None:
-        """One record of an unknown kind as plain values; None where no event has it."""
+        """One record of an unknown kind as plain values; None if no event has that kind."""
         ...
 
     def record(self, source: str, offset: int, length: int) -> bytes:
-        """Bytes of a source by its path, as they were read. Raises NotFoundError for what the store does not hold."""
+        """Bytes of a source, given its path, as archived. Raises NotFoundError if the store does not have them."""
         ...
 
     def raw(self, session_id: str) -> Iterator[RawSource]:
-        """The bytes of every source of a session, its log first, also when the files are gone."""
+        """The archived bytes of all sources of a session, its log first."""
         ...
 
     def restore(self, session_id: str, to: Path) -> list[RestoredFile]:
-        """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
+        """Write the files of a session and its subagents below `to`, laid out as below the agent's home.
 
-        Files that hooks wrote are not the agent's, and are left out. Where several homes have a file at one place, each
-        with bytes of its own, those of the later homes lie under the whole path of their home. A source of rows is
-        written as its agent keeps rows.
+        Spools of hooks are not restored. If several homes have different files at the same relative path, those of the
+        later homes are written below the whole path of their home. A source of rows is written in the agent's own form.
 
-        Raises NotFoundError for a session that has no files, ConflictError when a file is there already with other
-        bytes, StoreError for a path that would leave `to`.
+        Raises NotFoundError if the session has no files, ConflictError if a file with other bytes exists, StoreError if
+        a path would leave `to`.
         """
         ...
 
     def plan_forgetting(self, session_id: str) -> Forgetting:
-        """What `forget` would remove. Nothing is removed."""
+        """What `forget` would remove. Removes nothing."""
         ...
 
     def forget(self, session_id: str) -> Forgetting:
-        """Remove a session for good, so that its words are in no file of the store any more; a tombstone stays.
+        """Remove a session so that its text is in no file of the store any more; a tombstone remains.
 
-        Messages that other sessions share stay with those. The agent's own files are not touched. Raises StoreBusyError
-        where another process reads for so long that the bytes cannot be overwritten.
+        Messages that other sessions share stay in those. The agent's own files are not touched. Raises StoreBusyError
+        if another process reads for so long that the bytes cannot be overwritten.
         """
         ...
 
     def spill(self, session_id: str, name: str) -> bytes:
-        """The whole of an output that its result only previews (`ToolResult.spilled_to`)."""
+        """The whole of a spilled output (`ToolResult.spilled_to`)."""
         ...
 
     def blob(self, sha256: str) -> BlobContent:
-        """A large or binary content by the hexadecimal hash in its reference. Raises NotFoundError for an unknown."""
+        """A large or binary content, given its SHA-256 in hexadecimal. Raises NotFoundError if it is not stored."""
         ...
 
     # -- changes and status
 
     def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:
-        """What changed after this number of the change sequence, in the order of the commits."""
+        """The changes after this number of the change sequence, in the order of their commits."""
         ...
 
     def last_change(self) -> int:
-        """The number of the last change; 0 before the first."""
+        """The number of the last change; 0 if there is none."""
         ...
 
     def session_changes(self, session_id: str, after: int, until: int, *, limit: int = 200) -> SessionChanges | None:
-        """What changed in a session after `after` and up to `until`; both are the last number of some commit.
+        """What changed in a session after `after` and up to `until`, which are both last numbers of a commit.
 
-        None when more than `limit` messages or events did, or everything was made anew: it must be read again.
+        None if more than `limit` messages or events changed, or the session was rebuilt: then it must be read again.
         """
         ...
 
     def status(self) -> StoreStatus:
-        """Counts, sizes and freshness."""
+        """Counts, sizes and the time of the last sync."""
         ...

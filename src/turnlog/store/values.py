@@ -1,8 +1,8 @@
-"""What a store returns besides the model's own values: sessions' surroundings, tool calls, files, sources, runs.
+"""The values that a store returns besides the model's own: facts about sessions, tool calls, files, sources, runs.
 
-Frozen structs that the server and the CLI encode as they are. Times are UTC and aware, sizes bytes. Usage and the
-summaries of agents, models and projects are in `store.usage_report`, what a session is doing in `store.session_state`,
-windows in `store.window`.
+The server and the CLI encode these frozen structs directly. Times are UTC with a time zone, sizes are bytes.
+`store.usage_report` has usage and summaries of agents, models and projects, `store.session_state` the state of a
+session, `store.window` windows.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ ItemT = TypeVar("ItemT")
 
 
 class StoreValue(msgspec.Struct, frozen=True):
-    """A value of a store. Its JSON always has every field: null where nothing is known."""
+    """A value of a store. Its JSON always has all fields; null means unknown."""
 
 
 class Page(StoreValue, Generic[ItemT], frozen=True):
-    """A piece of a list, and where the next one begins."""
+    """One page of a list, and the cursor of the next page."""
 
     items: tuple[ItemT, ...]
     next_cursor: str | None = None
-    """Opaque; None on the last page. It stays good while sessions come and go."""
+    """Opaque; None on the last page. It stays valid while sessions are added or deleted."""
     total: int | None = None
-    """How many items all pages hold, where that was counted."""
+    """Number of items on all pages, if it was requested."""
 
 
 class SessionPreview(StoreValue, frozen=True):
-    """What a list shows of a session besides itself."""
+    """What a list shows of a session in addition to its own fields."""
 
     first_prompt: str | None
-    """The first 200 characters of its first prompt that has text; None when no prompt has any."""
+    """The first 200 characters of the first prompt with text; None if no prompt has any."""
     children: int
-    """How many sessions came out of it: subagents, forks, continuations."""
+    """Number of child sessions: subagents, forks, continuations."""
 
 
 class SessionLink(StoreValue, frozen=True):
-    """One relationship, seen from either side."""
+    """A relationship of a session, from the point of view of either side."""
 
     child_session_id: str
     relationship: Relationship
 
 
 class Annotations(StoreValue, frozen=True):
-    """What the user said about a session. It outlives a rebuild."""
+    """The user's annotations of a session. A rebuild keeps them."""
 
     title: str | None = None
     starred: bool = False
@@ -64,7 +64,7 @@ class Annotations(StoreValue, frozen=True):
 
 
 class AnnotationsChange(TypedDict, total=False):
-    """What is to be said of a session from now on; what is left out stays as it is, None and nothing empty it."""
+    """A change of annotations. Missing fields stay as they are; None and empty values clear them."""
 
     title: str | None
     starred: bool
@@ -74,22 +74,22 @@ class AnnotationsChange(TypedDict, total=False):
 
 
 class SessionFacts(TypedDict, total=False):
-    """What a program says of a session that it writes itself; what is left out, or None, stays as it is."""
+    """The facts that a program gives to a native session. Missing fields and None stay as they are."""
 
     ownership: Ownership
-    """Whose it is. All of it is replaced."""
+    """The owner, replaced as a whole."""
     title: str | None
-    """Without one, the beginning of the first prompt is the title."""
+    """Without a title, the beginning of the first prompt is used."""
     cwd: str | None
-    """The folder that it was about; the session's project too, if it is the first."""
+    """The session's folder, which the first time also becomes its project."""
     git_branch: str | None
     git_commit: str | None
     created_at: datetime | None
-    """The earliest that was said; now, for a new session."""
+    """The earliest value given; now, for a new session."""
     updated_at: datetime | None
-    """The latest that was said; now, for a new session."""
+    """The latest value given; now, for a new session."""
     metadata: Mapping[str, Any]
-    """JSON by name, added to what is there."""
+    """JSON values by name, merged with the stored ones."""
 
 
 class PlacedMessage(StoreValue, frozen=True):
@@ -98,7 +98,7 @@ class PlacedMessage(StoreValue, frozen=True):
     message: Message
     membership: Membership
     cost: Cost | None = None
-    """Priced from its usage, also where another session is billed for it; None when the price is unknown."""
+    """Computed from its usage, even if another session is billed; None if the price is unknown."""
 
 
 class StoredPart(StoreValue, frozen=True):
@@ -113,7 +113,7 @@ class StoredPart(StoreValue, frozen=True):
 
 
 class MessagePlace(StoreValue, frozen=True):
-    """Where a message is in a session, and its role."""
+    """The position of a message in a session, and its role."""
 
     position: int
     message_id: str
@@ -121,27 +121,28 @@ class MessagePlace(StoreValue, frozen=True):
 
 
 class Passage(StoreValue, frozen=True):
-    """What happened between two positions of a session, and what it takes to understand it alone."""
+    """What happened between two positions of a session, with the context that it needs."""
 
     events: list[HistoryEvent]
-    """In causal order; also those around and before the passage on which its meaning depends."""
+    """In causal order, including items around and before the passage on which its meaning depends."""
     first: int
     end: int
-    """The passage itself: from the position `first` up to, and without, `end`."""
+    """The bounds of the passage itself: positions from `first` up to and excluding `end`."""
     interrupted: frozenset[str]
-    """Ids of the messages that the user stopped, as any record of the session says."""
+    """Ids of messages that the user stopped, according to any record of the session."""
     before: int | None = None
-    """The passage before this one ends at this position; None at the start."""
+    """The previous passage ends at this position; None at the beginning."""
     after: int | None = None
     """The next passage begins after this position; None at the end."""
 
 
 class OutlineEntry(StoreValue, frozen=True):
-    """A landmark of a session: a prompt, a compaction, a rewind, a failure that is no tool's."""
+    """A landmark of a session: a prompt, a compaction, a rewind, or an error that is not a tool's."""
 
     position: int
     kind: str
-    """The message's origin (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction`, `rewind` or `error`."""
+    """The origin of the message (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction`, `rewind` or
+    `error`."""
     text: str
     message_id: str | None = None
     turn: int | None = None
@@ -150,7 +151,7 @@ class OutlineEntry(StoreValue, frozen=True):
 
 
 class ToolCall(StoreValue, frozen=True):
-    """A tool call as lists show it, without its input and output; `Store.message` has those."""
+    """A tool call in lists, without its input and output, which `Store.message` has."""
 
     tool_call_id: str
     tool_name: str
@@ -158,7 +159,7 @@ class ToolCall(StoreValue, frozen=True):
     state: str
     message_id: str
     session_id: str
-    """The session that is billed for the message; copies in forks are not listed again."""
+    """The session that is billed for the message; copies in forks are not listed."""
     position: int
     agent: str
     started_at: datetime | None = None
@@ -173,7 +174,7 @@ class ToolCall(StoreValue, frozen=True):
 
 
 class ToolUsage(StoreValue, frozen=True):
-    """How often a tool was called, and how that ended."""
+    """How often a tool was called, and the outcomes."""
 
     tool_name: str
     kind: str
@@ -182,31 +183,31 @@ class ToolUsage(StoreValue, frozen=True):
     denied: int
     aborted: int
     unanswered: int
-    """Calls that have no final result."""
+    """Calls without a final result."""
     duration_ms: int
-    """Sum over the calls whose duration is known."""
+    """Sum over the calls with a known duration."""
     unknown_durations: int
 
 
 class ReasoningVolume(StoreValue, frozen=True):
-    """How much reasoning there is."""
+    """The amount of reasoning."""
 
     parts: int
     characters: int
-    """Visible ones; withheld reasoning has none."""
+    """Characters that are visible; withheld reasoning has none."""
     messages: int
     tokens: int
-    """Counted apart from output; where a log does not tell them apart they are in `output`."""
+    """Tokens counted apart from output; if a log does not separate them, they are in `output`."""
 
 
 class TouchedFile(StoreValue, frozen=True):
-    """A file, and how much was done to it."""
+    """A file, with counts of what was done to it."""
 
     path: str
     sessions: int
     calls: int
     edits: int
-    """Calls of these that changed it: edits, deletions, moves."""
+    """The number of these calls that changed it: edits, deletions, moves."""
     last_at: datetime | None
 
 
@@ -216,17 +217,17 @@ class FileUse(StoreValue, frozen=True):
     session_id: str
     calls: int
     edits: int
-    """Calls of these that changed it: edits, deletions, moves."""
+    """The number of these calls that changed it: edits, deletions, moves."""
     kinds: tuple[str, ...]
     first_at: datetime | None
     last_at: datetime | None
 
 
 class FileTouch(StoreValue, frozen=True):
-    """A call that read or changed a file, and the part of its message that it is."""
+    """A call that read or changed a file, with the index of its part."""
 
     path: str
-    """The file's absolute path, as far as the session's folder tells it."""
+    """Absolute path of the file, if the session's folder is known."""
     call: ToolCall
     part: int
     """Index in the message's parts."""
@@ -236,9 +237,9 @@ class FileHistory(StoreValue, frozen=True):
     """Everything that was done to a file."""
 
     uses: tuple[FileUse, ...]
-    """By session, the last first."""
+    """By session, last used first."""
     touches: Page[FileTouch]
-    """Call by call, the newest first."""
+    """By call, newest first."""
 
 
 class SourceInfo(StoreValue, frozen=True):
@@ -249,15 +250,15 @@ class SourceInfo(StoreValue, frozen=True):
     kind: str
     session_id: str | None
     size: int
-    """Bytes as of the last pass."""
+    """Bytes at the last sync."""
     generation: int
     cursor: int
-    """Bytes that are read."""
+    """Bytes that were read."""
     lines: int
     read_at: datetime | None
     vanished_at: datetime | None
     problem: str | None
-    """Why it could not be read on the last pass."""
+    """Why the last sync could not read it."""
 
 
 class StoredDiagnostic(StoreValue, frozen=True):
@@ -275,7 +276,7 @@ class StoredDiagnostic(StoreValue, frozen=True):
 
 
 class DiagnosticCount(StoreValue, frozen=True):
-    """How many diagnostics of one agent are about the same place in its records."""
+    """The number of an agent's diagnostics with the same JSON path."""
 
     agent: str
     severity: str
@@ -284,7 +285,7 @@ class DiagnosticCount(StoreValue, frozen=True):
 
 
 class UnknownKind(StoreValue, frozen=True):
-    """Records of a kind that this version does not know; they are kept as they are."""
+    """Records of a kind that this version does not know. They are stored unchanged."""
 
     agent: str
     kind: str
@@ -292,7 +293,7 @@ class UnknownKind(StoreValue, frozen=True):
 
 
 class AgentVersion(StoreValue, frozen=True):
-    """A version of an agent, and how many sessions it wrote last."""
+    """A version of an agent, with the number of sessions that it was the last to write."""
 
     version: str
     sessions: int
@@ -317,24 +318,24 @@ class RestoredFile(StoreValue, frozen=True):
 
     path: Path
     source: str
-    """Where it lay when it was read."""
+    """The path from which it was read."""
     size: int
     """Bytes."""
 
 
 class Forgetting(StoreValue, frozen=True, kw_only=True):
-    """What is removed with a session: the same of a plan and of what was done."""
+    """What forgetting a session deletes, as a plan or afterwards."""
 
     session_ids: tuple[str, ...]
     """The session, its subagents, and the chats that it answered."""
     messages: int
-    """Messages that no other session holds."""
+    """Messages that no other session contains."""
     files: tuple[str, ...]
-    """Paths of archived files that go; the agent's own files on disk are never touched."""
+    """Paths of archived files that are deleted from the store; the agent's own files are never touched."""
     archived_bytes: int
-    """Bytes of the archive that go."""
+    """Bytes deleted from the archive."""
     shared: dict[str, int]
-    """Other session -> how many messages of this one it holds too; those stay there."""
+    """Other session -> number of messages shared with this one; they stay there."""
 
 
 class BlobContent(StoreValue, frozen=True):
@@ -345,10 +346,10 @@ class BlobContent(StoreValue, frozen=True):
 
 
 LONGEST_MEMORY: Final = 10_000
-"""Numbers of the change sequence over which is remembered what has left a session."""
+"""Number of changes for which the store remembers what has left a session."""
 
 ChangeKind: TypeAlias = Literal["session", "forgotten", "rebuilt"]
-"""`session`: something of it was added, has changed or has left it. The others name no session."""
+"""`session`: something was added to a session, changed in it or left it. The others name no session."""
 
 
 class ChangeEntry(StoreValue, frozen=True):
@@ -364,42 +365,42 @@ class SessionChanges(StoreValue, frozen=True):
     """What changed in a session between two numbers of the change sequence, as JSON for a browser."""
 
     messages: list[bytes]
-    """JSON of each message that is new or has changed, large contents as previews."""
+    """JSON of each new or changed message, large contents as previews."""
     rows: bytes
-    """JSON: a `store.window.MessageRow` for each of these messages, then of those whose place alone has changed."""
+    """JSON: a `store.window.MessageRow` for each of these messages, then for those with only a new place."""
     events: bytes
-    """JSON: the events that are new or have changed."""
+    """JSON: new and changed events."""
     gone_messages: list[str]
-    """Ids of messages that are no longer part of the session."""
+    """Ids of messages that left the session."""
     gone_events: list[tuple[int, str]]
-    """Position and id of events that are no longer there; of a result without its call, `<call's id>:<result's id>`."""
+    """Position and id of events that left the session; for an orphan result, `<call id>:<result id>`."""
 
 
 class StoreCounts(StoreValue, frozen=True, kw_only=True):
-    """How much the store holds, and how fresh it is."""
+    """How much a store contains, and when it was last synced."""
 
     path: str
     schema_version: int
     file_size: int
-    """Bytes on disk, the write-ahead log included."""
+    """Bytes on disk, including the write-ahead log."""
     sessions: int
     subagents: int
     messages: int
     sources: int
     source_bytes: int
-    """Bytes of all logs as of the last pass."""
+    """Bytes of all logs at the last sync."""
     archive_bytes: int
     """Bytes of the compressed archive."""
     vanished: int
-    """Sources whose file is gone; the store still has them."""
+    """Sources whose file was deleted; the store still has them."""
     unreadable: int
-    """Sources with a problem on the last pass."""
+    """Sources with a problem at the last sync."""
     diagnostics: int
     last_sync_at: datetime | None
 
 
 class StoreStatus(StoreCounts, frozen=True, kw_only=True):
-    """The counts, and the number of the last change that is in them."""
+    """The counts, with the number of the last change that they include."""
 
     change_sequence: int
 
@@ -407,16 +408,17 @@ class StoreStatus(StoreCounts, frozen=True, kw_only=True):
 # -- runs
 
 RunOrigin: TypeAlias = Literal["command", "runtime", "import"]
-"""`turnlog run`, a runtime of a chat, or a record of another program that was imported."""
+"""`turnlog run`, a runtime of a chat, or an imported record of another program."""
 
 UNFINISHED: Final = ("pending", "running")
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of an agent that was started through turnlog. What is None is not known.
+    """A run of an agent that was started through turnlog. None means unknown.
 
-    Not derived from logs: no pass and no rebuild changes a run, and only forgetting its session removes it. A run names
-    its session by id and has no part in the session's totals. Starting, watching and linking runs is `turnlog.runs`.
+    Runs are not derived from logs: no sync and no rebuild changes one, and only forgetting its session deletes it. A
+    run refers to its session by id and is not part of the session's totals. `turnlog.runs` starts, watches and links
+    runs.
     """
 
     id: str
@@ -425,7 +427,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     agent: str | None = None
     session_id: str | None = None
-    """The session that the run made or went on with; before its log is read, the one that its command names."""
+    """The session that the run created or resumed; until its log is read, the one that its command names."""
     command: tuple[str, ...] = ()
     """The program and its arguments."""
     cwd: str | None = None
@@ -437,26 +439,26 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     """Negative: the number of the signal that ended it."""
     error: str | None = None
-    """Why it failed."""
+    """The error, if it failed."""
     result: str | None = None
-    """The last words of the agent."""
+    """The agent's last text."""
     log_path: str | None = None
     log_problem: str | None = None
-    """Why the log was not read, or the session is not known. Such a run has not failed for that."""
+    """Why the log was not read or the session is unknown. The run itself may have succeeded."""
     usage: Usage | None = None
-    """All model calls of the run, those of its subagents included."""
+    """All model calls of the run, including those of subagents."""
     cost: Decimal | None = None
-    """US dollars, priced; None when no call could be priced."""
+    """US dollars, computed from prices; None if no call could be priced."""
     tool_calls: int | None = None
-    """Those of its subagents included."""
+    """Including those of subagents."""
     pid: int | None = None
-    """The process that watches over the run: while it lives, the run goes on."""
+    """The process that watches the run: while it lives, the run is going on."""
     boot_id: str | None = None
-    """The boot of the machine in which `pid` is a process."""
+    """The boot of the machine to which `pid` belongs."""
     process_start: str | None = None
-    """When that process began, in the machine's own words: the system may give the same pid to a later process."""
+    """The system's own value for the start time of that process: the same pid may be used again later."""
     metadata: dict[str, Any] = {}
-    """What another program recorded of it besides, under its own names."""
+    """Further values in another program's record, under their own names."""
 
     @property
     def is_finished(self) -> bool:
@@ -465,19 +467,19 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunFacts(NamedTuple):
-    """What the messages of a session say of one run."""
+    """The facts about a run in the messages of its session."""
 
     prompt: str | None = None
     """The first prompt."""
     model: str | None = None
-    """The model that wrote the last assistant message."""
+    """The model of the last assistant message."""
     result: str | None = None
-    """The text of the last assistant message that has any."""
+    """The last non-empty text of an assistant message."""
     error: str | None = None
-    """Of the last assistant message, when that was one."""
+    """The error of the last message, if that is an assistant message."""
     usage: Usage | None = None
     cost: Decimal | None = None
-    """US dollars, priced; None when no call could be priced."""
+    """US dollars, computed from prices; None if no call could be priced."""
     tool_calls: int = 0
 
 
@@ -485,7 +487,7 @@ class RunFacts(NamedTuple):
 
 
 class AgentAnswer(NamedTuple):
-    """Who else has a message of a chat."""
+    """An agent's message that is also a message of a chat."""
 
     log_id: str
     """The agent's session."""

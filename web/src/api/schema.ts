@@ -26,7 +26,7 @@ export interface AgentsResponse {
   items: AgentItem[];
 }
 
-/** What the user said about a session. It outlives a rebuild. */
+/** The user's annotations of a session. A rebuild keeps them. */
 export interface Annotations {
   title: string | null;
   starred: boolean;
@@ -399,7 +399,7 @@ export interface ModelsResponse {
 /** Where a message that no model wrote came from. */
 export type Origin = "command" | "command_output" | "compaction" | "harness" | "notification" | "prompt" | "shell" | "shell_output" | "subagent_prompt";
 
-/** A landmark of a session: a prompt, a compaction, a rewind, a failure that is no tool's. */
+/** A landmark of a session: a prompt, a compaction, a rewind, or an error that is not a tool's. */
 export interface OutlineEntry {
   position: number;
   kind: string;
@@ -863,7 +863,7 @@ export interface StatusResponse {
   store: StoreCounts;
 }
 
-/** How much the store holds, and how fresh it is. */
+/** How much a store contains, and when it was last synced. */
 export interface StoreCounts {
   path: string;
   schema_version: number;
@@ -932,7 +932,7 @@ export interface TextPart {
   blob?: BlobRef;
 }
 
-/** A tool call as lists show it, without its input and output; `Store.message` has those. */
+/** A tool call in lists, without its input and output, which `Store.message` has. */
 export interface ToolCall {
   tool_call_id: string;
   tool_name: string;
@@ -1061,7 +1061,7 @@ export interface ToolResultShown {
 /** The state of a call. The last four are final, though a later result may still replace a final state. */
 export type ToolState = "aborted" | "approval-requested" | "approval-responded" | "input-available" | "input-streaming" | "output-available" | "output-denied" | "output-error";
 
-/** How often a tool was called, and how that ended. */
+/** How often a tool was called, and the outcomes. */
 export interface ToolUsage {
   tool_name: string;
   kind: string;
@@ -1079,7 +1079,7 @@ export interface ToolsResponse {
   items: ToolUsage[];
 }
 
-/** A file, and how much was done to it. */
+/** A file, with counts of what was done to it. */
 export interface TouchedFile {
   path: string;
   sessions: number;
