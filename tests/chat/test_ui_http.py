@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,20 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
+from support.chat_script import drain, post
 from turnlog.aisdk.streaming import Scope
-from turnlog.chat import UIMessagesApp, UIMessageStore, ui_messages_endpoint
+from turnlog.chat import (
+    Chat,
+    NativeKeeper,
+    RunFinish,
+    RunRequest,
+    RunStart,
+    StreamEvent,
+    TextDelta,
+    UIMessagesApp,
+    UIMessageStore,
+    ui_messages_endpoint,
+)
 from turnlog.model import Message, Ownership, ReasoningPart, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import Store
@@ -102,3 +115,25 @@ def test_a_user_may_be_refused(store: Store) -> None:
 def test_a_store_is_wrapped_first(store: Store) -> None:
     with pytest.raises(TypeError, match="expected a UIMessageStore, not SqliteStore"):
         ui_messages_endpoint(store)  # type: ignore[arg-type]
+
+
+def test_what_a_chat_keeps_for_its_next_run_is_not_sent(tmp_path: Path) -> None:
+    async def answer(request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
+        yield RunStart(metadata={"turnlogPrivate": {"state": "hunter2"}, "shown": 1})
+        yield TextDelta(id="t", delta="Hello")
+        yield RunFinish(stop_reason="stop")
+
+    keeper = NativeKeeper(tmp_path / "chats.db")
+    chat = Chat(answer, keeper)
+    told = asyncio.run(_ask(chat))
+    with open_store(tmp_path / "chats.db") as store, TestClient(UIMessagesApp(UIMessageStore(store))) as client:
+        page = client.get("/api/sessions/turnlog:chat/ui-messages").text
+    keeper.close()
+    for text in (told, page):
+        assert "hunter2" not in text
+        assert "Private" not in text
+        assert '"shown":1' in text
+
+
+async def _ask(chat: Chat) -> str:
+    return (await drain(await chat.post(post()))).decode()

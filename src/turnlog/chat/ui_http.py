@@ -12,10 +12,11 @@ routes are in `turnlog.chat.fastapi`.
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from turnlog.aisdk.streaming import Receive, Scope, Send
+from turnlog.chat.conversion import PRIVATE_KEY
 from turnlog.chat.http import (
     LARGEST_PAGE,
     HttpResponse,
@@ -30,6 +31,7 @@ from turnlog.chat.keepers import is_of
 from turnlog.chat.loading import EVERYTHING, UIMessageStore
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model import Ownership
+from turnlog.model.codec import parse_json, to_json
 
 _NAME = "/ui-messages"
 
@@ -62,7 +64,7 @@ class UIMessagesHttp:
             raise NotFoundError(f"there is no session {session_id}")
         given = dict(parse_qsl(query.decode("latin-1")))
         if given.get("all", "false") == "true":
-            return self._sessions.load_json(session_id, limit=EVERYTHING).to_json()
+            return _for_pages(self._sessions.load_json(session_id, limit=EVERYTHING).to_json())
         limit = min(number_in(given, "limit", 50), LARGEST_PAGE)
         try:
             page = self._sessions.load_json(
@@ -70,7 +72,23 @@ class UIMessagesHttp:
             )
         except ValueError as error:
             raise ShapeError(str(error), json_path="cursor") from error
-        return page.to_json()
+        return _for_pages(page.to_json())
+
+
+def _for_pages(data: bytes) -> bytes:
+    """The JSON without what chats keep for their next run."""
+    if PRIVATE_KEY.encode() not in data:
+        return data
+    return bytes(to_json(_without_private(parse_json(data))))
+
+
+def _without_private(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_private(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    return {name: _without_private(each) for name, each in fields.items() if name != PRIVATE_KEY}
 
 
 class UIMessagesApp:
