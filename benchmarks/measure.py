@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import statistics
 import subprocess
+import sysconfig
 import tempfile
 import threading
 import time
@@ -153,6 +155,13 @@ def bare_environment(home: Path, **settings: str | Path) -> dict[str, str]:
     bare = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TZ": "UTC"}
     bare |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     return bare | {name: str(value) for name, value in settings.items()}
+
+
+def find_turnlog() -> Path | None:
+    """The command that is installed beside this Python, else one on the PATH; None without either."""
+    beside = Path(sysconfig.get_path("scripts")) / "turnlog"
+    found = str(beside) if beside.exists() else shutil.which("turnlog")
+    return Path(found) if found else None
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ import argparse
 import json
 import shutil
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from corpus import Corpus
-from measure import Measurement, Summary, alternate, bare_environment, run
+from measure import Measurement, Summary, alternate, bare_environment, find_turnlog, run
 
 HERE = Path(__file__).parent
 SMALL_FILES = 10_000
@@ -184,12 +183,6 @@ def _print_sizes(name: str, data: Path, source: int) -> None:
             print(f"    {path.stat().st_size / 1e6:8.1f} MB  {path.relative_to(data)}")
 
 
-def _find_turnlog() -> Path | None:
-    beside = Path(sysconfig.get_path("scripts")) / "turnlog"
-    found = str(beside) if beside.exists() else shutil.which("turnlog")
-    return Path(found) if found else None
-
-
 def _find_agentsview(given: Path | None) -> Path | None:
     """The peer's own binary, not the Python script that pip puts before it: it shall not pay for a Python start."""
     found = str(given) if given else shutil.which("agentsview")
@@ -210,7 +203,7 @@ def main() -> None:
     parser.add_argument("--home", type=Path, help="folder with .claude/projects; made when not given")
     parser.add_argument("--mb", type=float, default=300, help="size of the tree that is made, in millions of bytes")
     parser.add_argument("--work", type=Path, help="folder for data and generated logs; a temporary one when not given")
-    parser.add_argument("--turnlog", type=Path, default=_find_turnlog(), help="the command to measure")
+    parser.add_argument("--turnlog", type=Path, default=find_turnlog(), help="the command to measure")
     parser.add_argument("--agentsview", type=Path, help="the peer's command; looked for on PATH when not given")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cold import; fast ones run more often")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))

@@ -108,8 +108,9 @@ def other_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, 
 
 
 def _small(value: Any) -> Any:
-    json = bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)
-    return {"bytes": len(json)} if len(json) > _LARGEST_FIELD else value_of(json)
+    json = value if isinstance(value, Raw) else msgspec.json.encode(value)
+    size = len(memoryview(json))
+    return {"bytes": size} if size > _LARGEST_FIELD else value_of(json)
 
 
 def value_of(json: bytes | Raw) -> Any:

@@ -32,6 +32,8 @@ _LEADING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
 _SEARCH_LIMIT = 8
 """A broken line is searched for records up to this multiple of its length, so that a huge one cannot block a sync."""
 
+_LARGE_LINE = 1 << 20
+
 _REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
 
 
@@ -88,14 +90,17 @@ class JsonLines(Generic[RecordT]):
         start, size = 0, len(data)
         while start < size:
             end = find(b"\n", start)
-            text = data[start:] if end < 0 else data[start:end]
+            stop = size if end < 0 else end
+            # Of a large line alone no copy is made to take off its newline, which is white space to a decoder.
+            text = data if start == 0 and size > _LARGE_LINE and stop >= size - 1 else data[start:stop]
             try:
                 record = decode(text)
             except UNREADABLE:
                 yield from _OddLine(self, text, offset + start, number, changes, torn=end < 0).read()
             else:
-                yield record, text, offset + start, len(text), number
-            start += len(text) + 1
+                yield record, text, offset + start, stop - start, number
+            del text
+            start = stop + 1
             number += 1
 
     def starts(self, line: bytes, position: int) -> Iterator[int]:

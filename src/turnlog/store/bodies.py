@@ -7,7 +7,7 @@ record. `frames` stores bodies.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -31,6 +31,11 @@ TEXT_LIMIT = 65536
 PREVIEW_LENGTH = 8000
 """Characters of a large text that the body keeps."""
 
+LARGE = 8 << 20
+"""Bytes from which on a content is hashed, compressed and written in pieces."""
+
+_PIECE = 1 << 20
+
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
 
@@ -40,7 +45,28 @@ class ExternalContent(NamedTuple):
 
     sha256: bytes
     media_type: str | None
-    data: bytes
+    size: int
+    data: bytes | memoryview | str
+    """Of a text the UTF-8, or the text itself where it is so large that two forms of it should not be in memory."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it should be handled in pieces."""
+        return self.size >= LARGE
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """All its bytes, about a megabyte at a time."""
+        return _pieces(self.data)
+
+
+def _pieces(data: bytes | memoryview | str) -> Iterator[bytes | memoryview]:
+    if isinstance(data, str):
+        for start in range(0, len(data), _PIECE):
+            yield repair_text(data[start : start + _PIECE]).encode()
+        return
+    view = memoryview(data)
+    for start in range(0, len(view), _PIECE):
+        yield view[start : start + _PIECE]
 
 
 def pack(message: Message) -> bytes:
@@ -109,7 +135,7 @@ def _externalize_part(part: Part, blobs: list[ExternalContent]) -> Part:
 
 
 def _externalize_text(part: TextPart | ReasoningPart, blobs: list[ExternalContent]) -> TextPart | ReasoningPart:
-    reference = _add(blobs, repair_text(part.text).encode(), TEXT_TYPE)
+    reference = _add(blobs, _utf8(part.text), TEXT_TYPE)
     return msgspec.structs.replace(part, text=part.text[:PREVIEW_LENGTH], blob=reference)
 
 
@@ -120,10 +146,11 @@ def _externalize_file(part: FilePart, blobs: list[ExternalContent]) -> FilePart:
 
 def _externalize_input(part: ToolCallPart, blobs: list[ExternalContent]) -> ToolCallPart:
     if part.input is not UNSET:
-        data, kind = bytes(part.input), JSON_TYPE
+        data, kind = memoryview(part.input), JSON_TYPE
+        preview = bytes(data[: PREVIEW_LENGTH * 4]).decode("utf-8", "ignore")[:PREVIEW_LENGTH]
     else:
-        data, kind = repair_text(part.input_text or "").encode(), TEXT_TYPE
-    preview = data[: PREVIEW_LENGTH * 4].decode("utf-8", "ignore")[:PREVIEW_LENGTH]
+        data, kind = _utf8(part.input_text or ""), TEXT_TYPE
+        preview = repair_text((part.input_text or "")[:PREVIEW_LENGTH])
     reference = _add(blobs, data, kind)
     return msgspec.structs.replace(part, input=UNSET, input_text=preview, input_blob=reference)
 
@@ -133,10 +160,18 @@ def _externalize_result(result: ToolResult, blobs: list[ExternalContent]) -> Too
     return msgspec.structs.replace(result, content=content, structured=UNSET)
 
 
-def _add(blobs: list[ExternalContent], data: bytes, media_type: str) -> BlobRef:
-    digest = hashlib.sha256(data)
-    blobs.append(ExternalContent(digest.digest(), media_type, data))
-    return BlobRef(sha256=digest.hexdigest(), size=len(data), media_type=media_type)
+def _utf8(text: str) -> bytes | str:
+    """The bytes of a text, which a large one has only piece by piece."""
+    return text if len(text) >= LARGE else repair_text(text).encode()
+
+
+def _add(blobs: list[ExternalContent], data: bytes | memoryview | str, media_type: str) -> BlobRef:
+    digest, size = hashlib.sha256(), 0
+    for piece in _pieces(data):
+        digest.update(piece)
+        size += len(piece)
+    blobs.append(ExternalContent(digest.digest(), media_type, size, data))
+    return BlobRef(sha256=digest.hexdigest(), size=size, media_type=media_type)
 
 
 def _resolve_part(part: Part, load: Callable[[BlobRef], bytes]) -> Part:

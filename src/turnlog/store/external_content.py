@@ -201,10 +201,12 @@ def save_blobs(connection: sqlite3.Connection, found: Sequence[tuple[bodies.Exte
     for blob, message_key in found:
         known = connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (blob.sha256,)).fetchone()
         if known is None:
-            connection.execute(
-                "INSERT INTO blobs (sha256, size, media_type, compressed, data) VALUES (?, ?, ?, ?, ?)",
-                (blob.sha256, len(blob.data), blob.media_type, *_smallest(blob.data)),
-            )
+            if blob.is_large:
+                _save_large(connection, blob)
+            else:
+                data = b"".join(blob.pieces())
+                row = (blob.sha256, blob.size, blob.media_type, *_smallest(data))
+                connection.execute(_BLOB_INSERT.format("?"), row)
         connection.execute(
             "INSERT OR IGNORE INTO blob_uses (sha256, message_key) VALUES (?, ?)", (blob.sha256, message_key)
         )
@@ -224,7 +226,27 @@ def replace_blobs(connection: sqlite3.Connection, message_key: int, found: Seque
     save_blobs(connection, [(blob, message_key) for blob in found])
 
 
+_BLOB_INSERT = "INSERT INTO blobs (sha256, size, media_type, compressed, data) VALUES (?, ?, ?, ?, {})"
+
+
+def _save_large(connection: sqlite3.Connection, blob: bodies.ExternalContent) -> None:
+    """Write a large content in pieces: a statement would make two more copies of it."""
+    packed = zstd.compress_in_pieces(blob.pieces(), blob.size)
+    packed_size = sum(map(len, packed))
+    is_compressed = _helps(packed_size, blob.size)
+    row = (blob.sha256, blob.size, blob.media_type, is_compressed, packed_size if is_compressed else blob.size)
+    key = connection.execute(_BLOB_INSERT.format("zeroblob(?)"), row).lastrowid
+    assert key is not None
+    with connection.blobopen("blobs", "data", key) as written:
+        for piece in packed if is_compressed else blob.pieces():
+            written.write(piece)
+
+
 def _smallest(data: bytes) -> tuple[bool, bytes]:
     """Compressed if that makes it smaller (text), otherwise unchanged (most images)."""
     packed = zstd.compress(data)
-    return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)
+    return (True, packed) if _helps(len(packed), len(data)) else (False, data)
+
+
+def _helps(packed_size: int, size: int) -> bool:
+    return packed_size < size * 0.9

@@ -104,6 +104,9 @@ CALL_COLUMNS = (
 """The columns of `parts` for a call."""
 
 
+_INPUT_SIZE = CALL_COLUMNS.index("text_size")
+
+
 class MessageFacts(NamedTuple):
     """What the parts of a message say about it as a whole."""
 
@@ -118,6 +121,8 @@ class MessageFacts(NamedTuple):
     has_tool_calls: bool
     has_reasoning: bool
     has_files: bool
+    text_size: int
+    """Characters of all parts."""
     has_structured: bool
     """A result has the agent's own JSON, which stored bodies do not contain."""
 
@@ -156,7 +161,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
     more: list[tuple[str, int, int]] = []
     texts: list[str] = []
     said: list[str] = []
-    failed = reasoning = files = 0
+    failed = reasoning = files = size = 0
     has_structured = False
     for sequence, part in enumerate(message.parts):
         if isinstance(part, ToolCallPart):
@@ -167,7 +172,9 @@ def message_facts(message: Message, key: int) -> MessageFacts:
                     files += isinstance(block, FilePart)
             paths = touched_paths(part)
             more += [(path, key, sequence) for path in paths[1:]]
-            calls.append(_call_row(key, sequence, part, paths[0] if paths else None))
+            call = _call_row(key, sequence, part, paths[0] if paths else None)
+            size += call[_INPUT_SIZE] + call[_INPUT_SIZE + 1]
+            calls.append(call)
             continue
         if isinstance(part, TextPart):
             texts.append(part.text)
@@ -177,12 +184,16 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             reasoning += 1
         elif isinstance(part, FilePart):
             files += 1
-        plain.append(_plain_row(key, sequence, part))
+        row = _plain_row(key, sequence, part)
+        size += row[-1]
+        plain.append(row)
     counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
     # Context that the agent adds to a prompt appears in previews only if there is nothing else.
     shown = [command_line(message) or ""] if message.origin in _TYPED else said
     preview = _preview(shown) or _preview(texts)
-    return MessageFacts(plain, calls, more, counts, preview, bool(calls), reasoning > 0, files > 0, has_structured)
+    return MessageFacts(
+        plain, calls, more, counts, preview, bool(calls), reasoning > 0, files > 0, size, has_structured
+    )
 
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, Protocol, TypeAlias, cast
 
 import zstandard
 
@@ -15,6 +15,9 @@ ARCHIVE_LEVEL = 3
 """For data that is kept and rarely read: a sixteenth smaller. A large import compresses it in parallel to its other
 work."""
 
+
+PIECE_SIZE = 1 << 20
+"""Bytes of a piece of what is too large to be compressed or unpacked at once."""
 
 _batch_compressor = zstandard.ZstdCompressor(level=ARCHIVE_LEVEL)
 """Per thread, for many pieces at once, because two threads must not use one compressor."""
@@ -61,3 +64,33 @@ def content_size(frame: bytes) -> int:
 def decompress(frame: bytes) -> bytes:
     """Decompress one frame."""
     return _own.decompressor.decompress(frame)
+
+
+class Readable(Protocol):
+    """What can be read in pieces: an open file, a stored blob."""
+
+    def read(self, length: int = ..., /) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+        ...
+
+
+def decompress_in_pieces(frame: Readable) -> Iterator[bytes]:
+    """The data of a stored frame in pieces of at most `PIECE_SIZE` bytes: it may be too large to be held at once."""
+    # The type asks for a whole file; the function only reads.
+    return zstandard.ZstdDecompressor().read_to_iter(cast("BinaryIO", frame), PIECE_SIZE, PIECE_SIZE)
+
+
+class _Chunker(Protocol):
+    # zstandard's own declaration does not say what comes out.
+    def compress(self, data: bytes | memoryview, /) -> Iterable[bytes]: ...
+
+    def finish(self) -> Iterable[bytes]: ...
+
+
+def compress_in_pieces(data: Iterable[bytes | memoryview], size: int) -> list[bytes]:
+    """One frame of data that comes in pieces and has so many bytes, in pieces itself."""
+    chunker = cast("_Chunker", zstandard.ZstdCompressor(level=LEVEL).chunker(size=size, chunk_size=PIECE_SIZE))
+    packed: list[bytes] = []
+    for piece in data:
+        packed += chunker.compress(piece)
+    return [*packed, *chunker.finish()]

@@ -11,9 +11,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from io import FileIO
+from io import BytesIO, FileIO
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from turnlog.store.archive import Archive
 from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_hash
@@ -26,7 +28,12 @@ _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"[ \t\r\0]*\n")
 
 CHUNK_SIZE = 4 << 20
-"""Bytes read and folded at a time: memory stays the same however large a file is."""
+"""Bytes read at a time: memory stays the same however large a file is."""
+
+MOST_LINES = 4096
+"""Lines folded at a time: what a fold makes of a record of ten bytes takes a thousand."""
+
+_SOME_LINES = re.compile(rb"(?:[^\n]*+\n){1,%d}+" % MOST_LINES)
 
 
 class LogFile:
@@ -105,29 +112,21 @@ class LogFile:
 
     def iter_lines(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines from the cursor on, in pieces; all bytes up to the end go into the archive, the torn tail too."""
-        offset = self._line_start()
-        pending = b""
-        while piece := self._read(CHUNK_SIZE, offset + len(pending)):
-            self._archive_new(offset + len(pending), piece)
-            data = pending + piece if pending else piece
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                yield offset, data[:cut] if cut < len(data) else data
-                offset += cut
-            pending = data[cut:]
-        # A writer may leave out the last newline. Nothing more may ever come, so the record is read now if it parses.
-        if pending and is_complete(pending):
-            yield offset, pending
+        start = self._line_start()
+        return feeds_of(self._archived(start), start)
 
     def whole(self) -> Iterator[tuple[int, bytes]]:
         """All bytes of a file that is written whole."""
-        pieces: list[bytes] = []
-        offset = 0
+        content = BytesIO()
+        content.writelines(self._archived(0))
+        yield 0, content.getvalue()
+
+    def _archived(self, offset: int) -> Iterator[bytes]:
+        """All bytes from `offset` on, each piece archived before it is returned."""
         while piece := self._read(CHUNK_SIZE, offset):
             self._archive_new(offset, piece)
-            pieces.append(piece)
             offset += len(piece)
-        yield 0, b"".join(pieces)
+            yield piece
 
     def _line_start(self) -> int:
         """The cursor, past the end of a last line that the pass before took without its newline."""
@@ -180,11 +179,64 @@ def is_padding(data: bytes) -> bool:
 def is_complete(line: bytes) -> bool:
     """Whether a last line without a newline is a whole record already (a torn object never parses)."""
     line = line.strip(_EDGES).removeprefix(_BOM)
+    # Nothing of a large line that is still being written is decoded, and of a sound one there is no copy.
+    if line[:1] + line[-1:] not in (b"{}", b"[]"):
+        return False
+    try:
+        _skip(line)
+        return line.isascii() or bool(line.decode())
+    except (msgspec.DecodeError, RecursionError):
+        return _is_lenient_json(line)
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_lenient_json(line: bytes) -> bool:
+    """Whether Python's own decoder takes it, which knows NaN."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return line[:1] in (b"{", b"[")
+    return True
+
+
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def feeds_of(pieces: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of a file that is read from `offset` on, each feed with where it begins.
+
+    A feed has at most about the size of a piece, or is one line, and has at most `MOST_LINES`. While a line is put
+    together, it is in memory once.
+    """
+    # What has no line end yet. A BytesIO grows in place, and gives its bytes away without a copy.
+    pending = BytesIO()
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if not cut:
+            pending.write(piece)
+            continue
+        rest = memoryview(piece)
+        pending.write(rest[:cut])
+        data = pending.getvalue()
+        pending = BytesIO()
+        pending.write(rest[cut:])
+        yield from _cut(data, offset)
+        offset += len(data)
+        del data
+    # A writer may leave out the last newline. Nothing more may ever come, so the record is read now if it parses.
+    last = pending.getvalue()
+    if last and is_complete(last):
+        yield offset, last
+
+
+def _cut(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, cut where they are too many for a feed."""
+    if data.count(b"\n") <= MOST_LINES:
+        yield offset, data
+        return
+    for some in _SOME_LINES.finditer(data):
+        yield offset + some.start(), some[0]
 
 
 def line_number(pieces: Iterable[bytes], offset: int) -> int:

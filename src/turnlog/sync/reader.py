@@ -162,6 +162,8 @@ class SourceReader:
             batch.save(row, changes, data, offset)
             state.cursor = offset + len(data)
             state.lines += changes.counts.total
+            # Or the next feed would be read while this one, which may be a line of any size, is still in memory.
+            del data, changes
         state.state = fold.state()
         torn = state.archived - state.cursor
         # A spilled output consists of any text and has no records that could be torn.

@@ -23,7 +23,7 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import ArchivedSource, archived_sources, look_again, save_fold_state
 from turnlog.store.writing.batch import Batch, rebuilding
 from turnlog.store.writing.transaction import SourceRow
-from turnlog.sync.log_file import LOOK_AHEAD, is_complete, is_padding, line_number
+from turnlog.sync.log_file import LOOK_AHEAD, feeds_of, is_padding, line_number
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
@@ -95,6 +95,7 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
             changes = fold.feed(data, offset)
             batch.save(row, changes, data, offset)
             lines += changes.counts.total
+            del data, changes
         save_fold_state(connection, archived.key, fold.state(), agent.parser_version, lines)
         tail = archive.read(archived.key, generation.number, end, min(LOOK_AHEAD, generation.size - end))
         if not is_padding(tail):
@@ -108,15 +109,15 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
 
 def _lines(pieces: Iterator[bytes], end: int) -> Iterator[tuple[int, bytes]]:
     """The lines that were folded before: up to `end`, which may be the end of a record without its newline."""
-    offset, pending = 0, b""
+    return feeds_of(_up_to(pieces, end), 0)
+
+
+def _up_to(pieces: Iterator[bytes], end: int) -> Iterator[bytes]:
     for piece in pieces:
-        pending = (pending + piece)[: end - offset]
-        cut = pending.rfind(b"\n") + 1
-        if cut:
-            yield offset, pending[:cut]
-            offset, pending = offset + cut, pending[cut:]
-    if pending and is_complete(pending):
-        yield offset, pending
+        yield piece[:end]
+        end -= len(piece)
+        if end <= 0:
+            return
 
 
 def _whole(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -59,6 +60,10 @@ FOLLOW_FROM = 8 << 20
 """Bytes from which on a second process is worth its start of a tenth of a second."""
 
 _POLL_SECONDS = 0.1
+"""Seconds between two counts of what is not indexed yet."""
+
+_MOST_COUNTING = 0.05
+"""Share of the time that counting may take: beside a million messages each count takes a tenth of a second."""
 
 
 @contextmanager
@@ -83,6 +88,9 @@ def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int],
 
 def _wait(store_path: Path, follower: Follower, on_progress: Callable[[int], None]) -> None:
     with Indexer(store_path, search_path(store_path)) as indexer:
-        while not follower.finish(_POLL_SECONDS):
+        pause = _POLL_SECONDS
+        while not follower.finish(pause):
+            started = time.monotonic()
             on_progress(indexer.unindexed())
+            pause = max(_POLL_SECONDS, (time.monotonic() - started) / _MOST_COUNTING)
     on_progress(0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
@@ -68,7 +69,7 @@ class ClaudeCodeFold:
 
 
 def _session_named_in(data: bytes, agent_id: str | None) -> str | None:
-    for line in data.split(b"\n"):
+    for line in BytesIO(data):
         if b'"sessionId"' not in line:
             continue
         try:

@@ -79,7 +79,8 @@ def _read_interrupt(
     context: ClaudeContext, record: ClaudeRecord, session: SessionContext, content: str | list[ContentBlock]
 ) -> bool:
     text = content if isinstance(content, str) else contents.text_of(content)
-    during = INTERRUPTS.get(text.strip())
+    # To take white space off a text copies it, and a prompt may be of any size.
+    during = INTERRUPTS.get(text.strip()) if len(text) <= _LONGEST_INTERRUPT else None
     if during is None:
         return False
     add_interrupt(context, record, session, during)
@@ -190,7 +191,8 @@ def _continues_previous(context: ClaudeContext, record: ClaudeRecord, session: S
     state = session.state
     if record.timestamp is None or record.timestamp != state.prompted_at or state.leaf != state.anchor:
         return False
-    return (state.prompted_by_command or not user_text.strip()) and context.parent_node(record, session) == state.leaf
+    is_blank = not user_text or user_text.isspace()
+    return (state.prompted_by_command or is_blank) and context.parent_node(record, session) == state.leaf
 
 
 def _placement_of(
@@ -242,7 +244,7 @@ def _exact_block(json: bytes, record: ClaudeRecord, block: ContentBlock, index: 
 
 def _origin_of(parts: tuple[Part, ...], user_text: str) -> Origin:
     """The origin by a message's text. Wrappers alone are injected context; images or files alone are a prompt."""
-    if user_text.strip():
+    if user_text and not user_text.isspace():
         return origin_of_text(user_text)
     # An image pasted without a word is a prompt; a lone reminder is not.
     return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
@@ -457,6 +459,9 @@ INTERRUPTS = {
 }
 """Texts that replace a prompt when the user pressed Esc -> what was stopped."""
 
+_LONGEST_INTERRUPT = 1000
+"""Characters, white space around it included."""
+
 WARM_UP = "Warmup"
 """The prompt of sidechains that 2.0.x ran only to fill the cache."""
 
@@ -527,9 +532,9 @@ class Command(NamedTuple):
 
 def command_of(text: str, origin: Origin) -> Command | None:
     """The command in the text of a `COMMAND` or `SHELL` message."""
-    tags = tags_of(text)
     if origin is Origin.SHELL:
-        return Command("!", tags.get("bash-input", ""))
+        return Command("!", tags_of(text).get("bash-input", ""))
     if origin is Origin.COMMAND:
+        tags = tags_of(text)
         return Command(tags.get("command-name", ""), tags.get("command-args", ""))
     return None

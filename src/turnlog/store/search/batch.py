@@ -100,6 +100,9 @@ class Postings:
 BATCH_SIZE = 16 << 20
 """Bytes of text that are collected and sorted before FTS5 gets them, so that few segments are written."""
 
+MOST_DOCUMENTS = 32 << 10
+"""Documents that are collected, however small they are: each takes half a kilobyte besides its text."""
+
 FRESH_SIZE = 1 << 20
 """Bytes of text in `fresh` at which it is emptied."""
 
@@ -138,7 +141,7 @@ class IndexBatch:
     @property
     def is_full(self) -> bool:
         """Whether to call `write` now."""
-        return self.size + self._pending >= BATCH_SIZE
+        return self.size + self._pending >= BATCH_SIZE or len(self._seen) >= MOST_DOCUMENTS
 
     def add(self, row: MessageToIndex) -> None:
         """Update the documents of a message to its current body."""
@@ -219,6 +222,7 @@ class IndexBatch:
         """Insert new documents. This runs for every document: it makes few calls and computes nothing twice."""
         block, role = None, ROLES.index(row.role)
         prefixes = self._prefixes[row.home, row.agent, row.role]
+        new = self._postings.new
         for document, data, entry in texts:
             if block is None or len(block.entries) == SLOTS:
                 block = DocumentBlock(
@@ -228,11 +232,11 @@ class IndexBatch:
             prefix = prefixes.get((entry.field, entry.flags, document.tool)) or self._prefix(row, document, entry.flags)
             words = to_index_text(data)
             number = block.number << SLOT_BITS | len(block.entries)
-            self._postings.new.append((number, entry.checksum, prefix, words))
+            new.append((number, entry.checksum, prefix, words))
             block.entries.append(entry)
             self._pending += len(words)
-            if self._pending > BATCH_SIZE:
-                # A single message may have many megabytes: write early to limit memory.
+            if self._pending > BATCH_SIZE or len(new) >= MOST_DOCUMENTS:
+                # A single message may have many megabytes, or many parts: write early to limit memory.
                 self._flush()
                 block = None
 

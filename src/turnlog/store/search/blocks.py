@@ -143,7 +143,7 @@ class Blocks:
             if following is None:
                 if self._is_free(block):
                     break
-                following = block + 1
+                following = self._end_of_crowd(block)
             passed.append(block)
             block = following
         self._taken[block] = block + 1
@@ -164,6 +164,23 @@ class Blocks:
             found = self._search.execute("SELECT min(block) FROM documents WHERE block >= ?", (block,)).fetchone()[0]
             start, end = self._gap = block, _END if found is None else found
         return block < end
+
+    def _end_of_crowd(self, block: int) -> int:
+        """The first block behind this one that the index does not have, found in steps that double and halve."""
+        block += 1
+        step = 1
+        while self._is_crowded(block, block + step):
+            block += step
+            step *= 2
+        while step > 1:
+            step //= 2
+            if self._is_crowded(block, block + step):
+                block += step
+        return block
+
+    def _is_crowded(self, start: int, end: int) -> bool:
+        count = "SELECT count(*) FROM documents WHERE block >= ? AND block < ?"
+        return self._search.execute(count, (start, end)).fetchone()[0] == end - start
 
     def _load(self, condition: str, value: int) -> list[DocumentBlock]:
         rows = self._search.execute(

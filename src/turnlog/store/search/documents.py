@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -19,7 +20,7 @@ from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader
 from turnlog.store.search.base import FIELDS
-from turnlog.store.zstd import decompress
+from turnlog.store.zstd import PIECE_SIZE, decompress_in_pieces
 
 if TYPE_CHECKING:
     from turnlog.model import Json
@@ -45,7 +46,10 @@ _MESSAGE = (
     f" (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), {BODY_COLUMNS} FROM messages m"
 )
 # Many messages have the same number of the change sequence, one per transaction and session: the key orders those.
-_NEWER = "WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
+# These are two conditions because SQLite seeks to a key in its index only after an equality.
+_SAME_CHANGE = "WHERE m.changed_seq = ?1 AND m.key > ?2"
+_LATER_CHANGE = "WHERE m.changed_seq > ?1"
+_MOST_ROWS = 1000
 
 # An output is spilled into the folder of its session; that of a subagent (`<session>.<agent id>`) into its parent's.
 _FIND_SPILL = """
@@ -151,18 +155,29 @@ class StoreReader:
 
     def unindexed(self, sequence: int, message_key: int) -> int:
         """The number of messages changed after a watermark (change sequence and key of the last message seen)."""
-        return self._connection.execute(
-            f"SELECT count(*) FROM messages m {_NEWER}", (sequence, message_key)
-        ).fetchone()[0]
+        query = (
+            f"SELECT (SELECT count(*) FROM messages m {_SAME_CHANGE})"
+            f" + (SELECT count(*) FROM messages m {_LATER_CHANGE})"
+        )
+        return self._connection.execute(query, (sequence, message_key)).fetchone()[0]
 
     def has_newer(self, sequence: int, message_key: int) -> bool:
         """Whether any message changed after a watermark."""
-        query = f"SELECT 1 FROM messages m {_NEWER} LIMIT 1"
-        return self._connection.execute(query, (sequence, message_key)).fetchone() is not None
+        query = (
+            f"SELECT EXISTS (SELECT 1 FROM messages m {_SAME_CHANGE})"
+            f" OR EXISTS (SELECT 1 FROM messages m {_LATER_CHANGE})"
+        )
+        return bool(self._connection.execute(query, (sequence, message_key)).fetchone()[0])
 
     def newer(self, sequence: int, message_key: int) -> Generator[MessageToIndex]:
         """The next messages that changed after a watermark, in the order of their changes."""
-        yield from self._rows(f"{_MESSAGE} {_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000", sequence, message_key)
+        found = 0
+        for row in self._rows(f"{_MESSAGE} {_SAME_CHANGE} ORDER BY m.key LIMIT {_MOST_ROWS}", sequence, message_key):
+            found += 1
+            yield row
+        if found < _MOST_ROWS:
+            later = f"{_MESSAGE} {_LATER_CHANGE} ORDER BY m.changed_seq, m.key LIMIT {_MOST_ROWS}"
+            yield from self._rows(later, sequence)
 
     def message(self, key: int) -> MessageToIndex | None:
         """One message; None if it was deleted."""
@@ -199,10 +214,13 @@ class StoreReader:
 
     def _blob(self, sha256: str) -> Iterator[bytes]:
         row = self._connection.execute(
-            "SELECT compressed, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)
+            "SELECT rowid, compressed FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)
         ).fetchone()
-        if row is not None:
-            yield decompress(row[1]) if row[0] else row[1]
+        if row is None:
+            return
+        key, is_compressed = row
+        with self._connection.blobopen("blobs", "data", key, readonly=True, name=self._database) as blob:
+            yield from decompress_in_pieces(blob) if is_compressed else iter(partial(blob.read, PIECE_SIZE), b"")
 
     def _spill(self, message_key: int, name: str) -> Iterator[bytes]:
         row = self._connection.execute(_FIND_SPILL, (name, message_key)).fetchone()

@@ -126,6 +126,7 @@ class Batch:
         save_diagnostics(self._transaction, changes.diagnostics)
         if source.is_stream:
             self._note_stream(changes)
+        self._transaction.end_feed()
 
     def include(self, session_id: str) -> None:
         """Reconcile a session in `close`, although no source of this batch describes it."""

@@ -158,14 +158,15 @@ class MessageInserts:
 
     def _body(self, message: Message, facts: MessageFacts, key: int) -> bytes:
         """The JSON to store; large contents are written as blobs."""
-        body = bodies.pack_fresh(message)
+        # Packing a huge text would only copy it.
+        body = bodies.pack_fresh(message) if facts.text_size <= bodies.LARGE else None
         # Only a larger body can contain a text that becomes a blob.
-        if len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
+        if body is not None and len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
             return body
         found: list[bodies.ExternalContent] = []
         external = bodies.externalize(message, found)
         self._blobs += [(blob, key) for blob in found]
-        return body if external is message else bodies.pack_fresh(external)
+        return body if body is not None and external is message else bodies.pack_fresh(external)
 
     def _compress(self, texts: list[bytes]) -> Callable[[], zstd.Frames]:
         """Compress bodies, in parallel if there is a worker. The returned function waits for the frames."""

@@ -74,6 +74,9 @@ _UPSERT_USAGE = (
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
 )
 
+_MOST_COUNTS = 1024
+"""Rows of counts that are kept before they are added up."""
+
 _NO_MODEL = 0
 """`usage.model_key` of calls with an unknown model."""
 
@@ -120,11 +123,17 @@ class SessionDraft(msgspec.Struct):
 
     def add_message(self, counts: tuple[int, ...]) -> None:
         """Count a message that the session now contains (`rows.MESSAGE_COUNTS`)."""
-        self.message_counts.append(counts)
+        self._count(counts)
 
     def remove_message(self, counts: tuple[int, ...]) -> None:
         """Subtract a message from the counts."""
-        self.message_counts.append(tuple([-count for count in counts]))
+        self._count(tuple([-count for count in counts]))
+
+    def _count(self, counts: tuple[int, ...]) -> None:
+        self.message_counts.append(counts)
+        # A session may have a million messages. Summing many rows at once is the cheapest.
+        if len(self.message_counts) >= _MOST_COUNTS:
+            self.message_counts = [tuple(_sums(self.message_counts, MESSAGE_COUNTS))]
 
     def note_turn(self, turn: int | None) -> None:
         """Note that this turn has a message."""
@@ -428,7 +437,7 @@ class UsageRows:
         self._names = names
         self._sessions = sessions
         self.days: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
-        """Day, model and session -> `_USAGE_COLUMNS` of each message that was added, negative of each removed."""
+        """Day, model and session -> `_USAGE_COLUMNS` of messages that were added, negative of those removed."""
 
     def add(self, session_key: int, message: Message, cost: int | None) -> None:
         """Bill a model call to a session: its usage and cost (nano-dollars), on its day."""
@@ -446,7 +455,10 @@ class UsageRows:
         key = (day_of(milliseconds(message.created_at)), model_key, session_key)
         reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
         added = (*counts, reported)
-        self.days[key].append(added if sign > 0 else tuple([-count for count in added]))
+        counted = self.days[key]
+        counted.append(added if sign > 0 else tuple([-count for count in added]))
+        if len(counted) >= _MOST_COUNTS:
+            counted[:] = [tuple(_sums(counted, _USAGE_COLUMNS))]
 
     def bill(self, message_key: int, old: int | None, new: int | None) -> None:
         """Move the bill of a stored message from session `old` to `new` (None: to none)."""

@@ -86,6 +86,10 @@ class Transaction:
         self._feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
         self._places[source.key] = (rank_of(source.kind), source.session_id, source.path)
 
+    def end_feed(self) -> None:
+        """Everything of the feed is written: its bytes are not held any longer."""
+        self._feed = None
+
     def archived_places(self, change: MessageChange) -> dict[bytes, bytes]:
         """Text -> place, for the long texts of a message that are archived (`external_content`)."""
         return {} if self._feed is None else self._feed.places(change.message, change.placement.records)
