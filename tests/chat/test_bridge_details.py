@@ -7,6 +7,7 @@ import base64
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, TypedDict
 
+import pytest
 from agents.items import ModelResponse
 from agents.models.interface import Model
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
@@ -291,6 +292,24 @@ def test_langchain_gets_files_and_signed_thoughts_back() -> None:
     blocks: list[Any] = list(answer.content_blocks)
     assert blocks[0] == {"type": "reasoning", "reasoning": "Hm", "extras": {"signature": "signed"}}
     assert [call["name"] for call in answer.tool_calls] == ["look", "break"]
+
+
+def test_a_graph_whose_state_is_lost_ends_with_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> str:
+        keeper = MemoryKeeper()
+        await drain(
+            await Chat(LangChainRuntime(agents_of_langchain.make_agent([])), keeper).post(
+                post(message=user(text="delete it"))
+            )
+        )
+        restarted = Chat(LangChainRuntime(agents_of_langchain.make_agent([])), keeper)
+        message: dict[str, Any] = to_plain((await restarted.messages("chat"))[1])
+        call = message["parts"][-1]
+        call |= {"state": "approval-responded", "approval": {**call["approval"], "approved": True}}
+        return (await drain(await restarted.post(post(message=message)))).decode()
+
+    assert '"type":"error"' in asyncio.run(run())
+    assert "checkpointer has no paused thread" in caplog.text
 
 
 class Seen(TypedDict):

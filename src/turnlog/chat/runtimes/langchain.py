@@ -19,6 +19,7 @@ from langchain_core.runnables import Runnable
 from turnlog.chat.conversion import PRIVATE_KEY, private_metadata
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.chat.runtimes.frameworks import approval_id, arguments, decisions, is_open, text_result, told, waits
+from turnlog.errors import NotFoundError
 from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import to_json
 from turnlog.model.stream import (
@@ -94,6 +95,8 @@ class LangChainRuntime(FunctionRuntime):
         config = {**self._config, "configurable": {**self._config.get("configurable", {}), "thread_id": thread}}
         given: Any = None
         if paused and answers:
+            if not (await self._runnable.aget_state(config)).interrupts:
+                raise NotFoundError(f"the graph's checkpointer has no paused thread {thread}: is it in memory only?")
             given = _resume(paused["interrupts"], answers)
             yield RunStart(metadata={PRIVATE_KEY: {_KEY: None}})
         else:
