@@ -33,7 +33,9 @@ serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 80
 
 setup: .build/tools .build/bytecode $(STATIC) $(JUDGES) ## Install and build what the tests need
 
-test: lint types layers webcheck pytest ## Check everything: style, types, layers, web app, behaviour
+test: lint layers ## Check everything: style, types, layers, web app, behaviour
+	@# Types take one processor a minute, and the tests wait for theirs to be installed: all of it goes on at once.
+	$(MAKE) --no-print-directory -j3 types webcheck pytest
 
 lint: .build/tools ## Check style and formatting
 	$(BIN)/ruff check

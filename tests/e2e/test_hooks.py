@@ -58,7 +58,7 @@ def test_a_session_is_on_the_screen_before_its_log_is_written(visit: Visit, addr
     tell(address, "MessageDisplay", "PreToolUse", "Notification")
     expect(page.get_by_text("First line of the answer.")).to_have_count(3)
     visit.open("/")
-    expect(page.get_by_role("region", name="Now")).to_contain_text("waits for permission")
+    expect(page.get_by_role("region", name="Now")).to_contain_text("Waiting for permission")
     visit.open(f"/sessions/{name}")
     tell(address, "Stop", "SessionEnd")
     shutil.copytree(RECORDED.home / "projects", agent_home / ".claude" / "projects", dirs_exist_ok=True)
@@ -75,14 +75,14 @@ def test_what_changed_before_the_stream_is_up_is_shown_too(visit: Visit, address
     held: list[Route] = []
     visit.page.route("**/api/sessions/*/events*", lambda route: held.append(route))
     page = visit.open(f"/sessions/{name}")
-    expect(page.locator(".session-facts")).to_contain_text("waits for permission")
+    expect(page.locator(".session-facts")).to_contain_text("Waiting for permission")
     tell(address, "Stop", "SessionEnd")
     shutil.copytree(RECORDED.home / "projects", agent_home / ".claude" / "projects", dirs_exist_ok=True)
     wait_for_state(address, name, "done")
     assert held
     visit.page.unroute("**/api/sessions/*/events*")  # lets go of what is held
     expect(page.locator(".session-facts")).to_contain_text("claude-")
-    expect(page.locator(".session-facts")).not_to_contain_text("waits for permission")
+    expect(page.locator(".session-facts")).not_to_contain_text("Waiting for permission")
 
 
 def wait_for_state(address: str, name: str, state: str) -> None:

@@ -154,7 +154,7 @@ def test_what_runs_stands_first_with_what_it_does(visit: Visit, agent_home: Path
     page = visit.open("/")
     now = page.get_by_role("region", name="Now")
     expect(now.locator(".session-row")).to_have_count(1)
-    expect(now).to_contain_text("running")
+    expect(now).to_contain_text("Running")
     expect(now).to_contain_text("make all the shelves")
     now.get_by_role("link").click()
     expect(page.locator(".session-facts")).to_contain_text("make all the shelves")

@@ -130,7 +130,7 @@ def test_permission_requests_are_answered_in_the_page(page: Page) -> None:
     field.press("Enter")
     asked = page.get_by_role("region", name="Waiting for your permission")
     expect(asked.get_by_role("heading")).to_have_text("May it use Edit?")
-    expect(page.locator(".session-facts")).to_contain_text("waits for permission")
+    expect(page.locator(".session-facts")).to_contain_text("Waiting for permission")
     expect(page.get_by_text("Waiting for you")).to_be_visible()
     expect(asked.locator(".diff")).to_contain_text("green")
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -154,9 +154,9 @@ def test_the_list_shows_at_once_what_waits_for_permission(page: Page) -> None:
     expect(row).to_have_count(1)
     page.get_by_role("textbox", name="Next prompt").fill("ask")
     page.get_by_role("textbox", name="Next prompt").press("Enter")
-    expect(row).to_contain_text("waits for permission")
+    expect(row).to_contain_text("Waiting for permission")
     page.get_by_role("button", name="Stop").click()
-    expect(row).not_to_contain_text("waits for permission")
+    expect(row).not_to_contain_text("Waiting for permission")
 
 
 def test_a_server_that_takes_no_prompts_shows_no_field(visit: Visit) -> None:

@@ -62,10 +62,10 @@ describe("what a session is doing", () => {
   });
 
   it("is said where it is news", () => {
-    expect(stateLabel(state("waiting", { evidence: "approval" }), now)).toBe("waits for permission");
-    expect(stateLabel(state("waiting", { evidence: "question" }), now)).toBe("waits for an answer");
-    expect(stateLabel(state("killed", { detail: "exit 137" }), now)).toBe("killed, exit 137");
-    expect(stateLabel(state("quiet"), now)).toMatch(/^quiet since \d/);
+    expect(stateLabel(state("waiting", { evidence: "approval" }), now)).toBe("Waiting for permission");
+    expect(stateLabel(state("waiting", { evidence: "question" }), now)).toBe("Waiting for an answer");
+    expect(stateLabel(state("killed", { detail: "exit 137" }), now)).toBe("Killed, exit 137");
+    expect(stateLabel(state("quiet"), now)).toMatch(/^Idle since \d/);
     expect(stateLabel(state("quiet", { since: "2026-11-19T08:00:00Z" }), now)).toBeNull();
     expect(stateLabel(state("done"), now)).toBeNull();
   });

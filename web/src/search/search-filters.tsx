@@ -28,8 +28,8 @@ const ROLES = [
 ];
 
 const OUTCOMES = [
-  { value: "true", label: "Failed calls" },
-  { value: "false", label: "Calls that did not fail" },
+  { value: "true", label: "Failed" },
+  { value: "false", label: "Succeeded" },
 ];
 
 const SORTS = [{ value: "relevance", label: "Best match first" }];
@@ -49,8 +49,8 @@ export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
         onChange={(field) => onChange({ field })}
       />
       <FilterSelect
-        label="Role"
-        everything="Any role"
+        label="Author"
+        everything="Any author"
         value={filters.role}
         choices={ROLES}
         onChange={(role) => onChange({ role })}

@@ -55,7 +55,11 @@ export default function SearchPage() {
 function countOf(page: SearchResponse | undefined): string {
   if (!page) return "";
   const total =
-    page.total === null ? "" : `${plural(page.total, "hit")}${page.total_is_exact ? "" : " or more"}`;
+    page.total === null
+      ? ""
+      : page.total_is_exact
+        ? plural(page.total, "result")
+        : `${formatCount(page.total)}+ results`;
   const unindexed =
     page.unindexed > 0 ? `${formatCount(page.unindexed)} messages are not searchable yet` : "";
   return [total, unindexed].filter(Boolean).join(" · ");

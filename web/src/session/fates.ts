@@ -11,7 +11,7 @@ interface FateLabel {
 }
 
 export const FATES: Record<Exclude<Fate, "active">, FateLabel> = {
-  compacted: { text: "Later replaced by a summary", icon: "compact", left: false },
+  compacted: { text: "Compacted later", icon: "compact", left: false },
   rewound: { text: "Rewound: the conversation went on from an earlier point", icon: "rewind", left: true },
   retracted: { text: "Retracted: the answer was generated again", icon: "rewind", left: true },
   superseded: { text: "Superseded by a later version", icon: "rewind", left: true },

@@ -48,20 +48,20 @@ const NEWS = 24 * HOUR;
 export function stateLabel(state: SessionState, now: Date): string | null {
   const name = stateAt(state, now);
   const age = state.since ? now.getTime() - new Date(state.since).getTime() : Number.POSITIVE_INFINITY;
-  if (name === "running") return "running";
+  if (name === "running") return "Running";
   if (name === "waiting")
-    return state.evidence === "approval" ? "waits for permission" : "waits for an answer";
+    return state.evidence === "approval" ? "Waiting for permission" : "Waiting for an answer";
   if (age > NEWS) return null;
-  if (name === "killed") return state.detail ? `killed, ${state.detail}` : "killed";
-  if (name === "quiet" && state.since) return `quiet since ${formatClock(state.since)}`;
+  if (name === "killed") return state.detail ? `Killed, ${state.detail}` : "Killed";
+  if (name === "quiet" && state.since) return `Idle since ${formatClock(state.since)}`;
   return null;
 }
 
 /** The same where it is no news. */
 export function pastState({ state, evidence, since }: SessionState, now: Date): string {
   const day = since ? ` ${formatDate(new Date(since), now)}` : "";
-  if (state === "done") return evidence === "interrupt" ? "stopped" : "done";
-  return state === "killed" ? `killed${day}` : day ? `quiet since${day}` : "quiet for a long time";
+  if (state === "done") return evidence === "interrupt" ? "Stopped" : "Done";
+  return state === "killed" ? `Killed${day}` : day ? `Idle since${day}` : "Idle for a long time";
 }
 
 const EVIDENCE: Record<string, string> = {

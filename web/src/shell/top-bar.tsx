@@ -36,7 +36,13 @@ export function TopBar() {
       >
         <Icon name={theme === "dark" ? "sun" : "moon"} />
       </button>
-      <button type="button" className="top-button top-help" onClick={openKeyHelp} aria-label="Keyboard help">
+      <button
+        type="button"
+        className="top-button top-help"
+        onClick={openKeyHelp}
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+      >
         <Icon name="help" />
       </button>
     </header>

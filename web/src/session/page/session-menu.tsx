@@ -53,7 +53,7 @@ export function SessionMenu({ session }: { session: SessionItem }) {
         ))}
         <label className="menu-item">
           <input type="checkbox" checked={redact} onChange={(event) => setRedact(event.target.checked)} />
-          Without secrets
+          Redact secrets
         </label>
       </MenuSection>
       <MenuSection title="Copy as a request">
