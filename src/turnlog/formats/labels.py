@@ -116,7 +116,7 @@ _LONGEST_SUBJECT = 120
 
 
 def subject(call: ToolCallPart) -> str | None:
-    """A call in one line of at most 120 characters: its title, else the most telling field of its input."""
+    """A call in one line of at most 120 characters: its title, otherwise the most telling field of its input."""
     if call.title:
         return call.title
     line = " ".join((call_summary(call) or "")[: 2 * _LONGEST_SUBJECT].split())

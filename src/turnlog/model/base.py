@@ -13,7 +13,7 @@ import msgspec
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 RawJson: TypeAlias = msgspec.Raw | msgspec.UnsetType
-"""Exact JSON of any value, or UNSET where there is none (JSON's own null is a value)."""
+"""Exact JSON of any value, or UNSET if there is none (JSON's own null is a value)."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -107,7 +107,7 @@ def to_plain_json(value: Any) -> Any:
 def parse_json(data: bytes | str) -> Any:
     """Plain Python values from JSON as agents write it: lone surrogates, NaN and numbers of any size are accepted.
 
-    Raises ValueError (json.JSONDecodeError) when it is not JSON at all, RecursionError when nested too deep.
+    Raises ValueError (json.JSONDecodeError) if it is not JSON at all, RecursionError when nested too deep.
     """
     return json.loads(data, parse_constant=str, parse_float=_parse_float, parse_int=_parse_int)
 
@@ -208,7 +208,7 @@ def _decode_field(raw: msgspec.Raw, field_type: Any) -> Any:
 
 
 def _item_type(field_type: Any) -> Any:
-    """The model type inside `X`, `X | None` or `tuple[X, ...]`; None when there is none."""
+    """The model type inside `X`, `X | None` or `tuple[X, ...]`; None if there is none."""
     if _is_value_type(field_type):
         return field_type
     options: list[Any] = [option for option in get_args(field_type) if option not in (type(None), Ellipsis)]

@@ -35,7 +35,7 @@ _STATE_RANK = {state: rank for rank, state in enumerate((*ToolState, ToolState.O
 
 
 def merge_messages(one: Message, other: Message) -> Message:
-    """Join two readings of the message `one.id`; raise ValueError when the ids differ.
+    """Join two readings of the message `one.id`. Raises ValueError if the ids differ.
 
     Of two versions of a rewritten record the later one holds, and one that has a version holds against one that has
     none. Usage: a reading with a stop reason is final and wins; between two of the same rank the larger count wins.
@@ -76,6 +76,7 @@ def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
             merged.append(part)
         else:
             merged[index] = _join_parts(merged[index], part)
+    # A resume may copy a message without some of its blocks, so numbers in the copy are not those of the original.
     merged = _without_copied(merged)
     merged.sort(key=_place)
     counts = Counter(part.id for part in merged if part.id is not None)
@@ -85,7 +86,7 @@ def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
 
 
 _COPY = "c"
-"""Before the number of a block in a copy. It sorts behind digits: of two ids the smaller is that in the original."""
+"""Before the number of a block in a copy. It sorts after digits: of two ids the smaller is that in the original."""
 
 _COUNTED = re.compile(rf"(?<=\.)({_COPY}?\d+)~\d+\Z")
 _FIRST_COPY, _UNNUMBERED = 1 << 29, 1 << 30
@@ -99,7 +100,7 @@ def copy_part_id(message_id: str, number: int) -> str:
 def block_index(part: Part) -> int:
     """The block number in a part id `<message id>.<number>`.
 
-    A block that only a copy has comes behind those of the original; a part without a number last, in order of arrival.
+    A block that only a copy has comes after those of the original; a part without a number last, in order of arrival.
     """
     number = (part.id or "").rpartition(".")[2].partition("~")[0]
     if number.isdecimal():
@@ -142,6 +143,7 @@ def _calls_by_time(parts: list[Part], counts: Counter[str]) -> list[Part]:
     for are_calls, run in groupby(parts, lambda part: isinstance(part, ToolCallPart)):
         found = list(run)
         if are_calls and any(counts[part.id or ""] > 1 for part in found):
+            # Two readings may number different calls alike; their times are the only order left.
             found.sort(key=_call_time)
         ordered += found
     return ordered
@@ -224,6 +226,7 @@ def _join_texts(one: TextPart | ReasoningPart, other: TextPart | ReasoningPart) 
 
     What only the other knows (the signature of a thought) is kept.
     """
+    # Equal lengths are decided by the text, so that the order of merging does not matter.
     longest = max(one, other, key=lambda part: (len(part.text), part.text))
     fields = _join_fields(one, other, skip=frozenset({"text", "state", "blob"}))
     state = "done" if "done" in (one.state, other.state) else "streaming"
@@ -247,7 +250,7 @@ def _declared(part: ToolCallPart) -> ToolState:
 
 
 def _join_fields(one: Value, other: Value, *, skip: frozenset[str]) -> dict[str, Any]:
-    """Field by field: what is set wins over the default; of two different values the smaller, whoever came first."""
+    """Join field by field: a set value wins over the default, and the smaller of two different values, in any order."""
     joined: dict[str, Any] = {}
     for name, default in _defaults_of(type(one)):
         if name in skip:
@@ -259,7 +262,7 @@ def _join_fields(one: Value, other: Value, *, skip: frozenset[str]) -> dict[str,
 
 @cache
 def _defaults_of(kind: type[Value]) -> tuple[tuple[str, Any], ...]:
-    """Name and default of each field; msgspec works its types out anew whenever it is asked for fields."""
+    """Name and default of each field; msgspec works its types out again whenever it is asked for fields."""
     return tuple([(field.name, field_default(field)) for field in msgspec.structs.fields(kind)])
 
 
@@ -279,6 +282,7 @@ def _join(left: Any, right: Any, default: Any) -> Any:
         return left
     if _is_mapping(left) and _is_mapping(right):
         return join_mappings(left, right)
+    # Neither reading is known to be newer. Any choice is right if it does not depend on the order.
     return min(left, right, key=encode)
 
 

@@ -102,7 +102,7 @@ def part_ids(message: Message) -> list[str]:
 def command_line(message: Message) -> str | None:
     """The command of a `COMMAND` or `SHELL` message as it was typed (`/compact keep the names`, `! ls`).
 
-    It is in `metadata[agent]["command"]` as `name` and `arguments`; None when the agent's module found none.
+    It is in `metadata[agent]["command"]` as `name` and `arguments`; None if the agent's module found none.
     """
     for facts in message.metadata.values():
         match facts:
@@ -125,7 +125,7 @@ class Fate(StrEnum):
 
 
 class Provenance(Value, frozen=True, kw_only=True):
-    """Where a record lies: file and byte range, or table and key."""
+    """The place of a record: file and byte range, or table and key."""
 
     source: str
     offset: int | None = None

@@ -88,7 +88,7 @@ def can_advance(current: ToolState, following: ToolState) -> bool:
 
 
 def advance(current: ToolState, following: ToolState) -> ToolState:
-    """Return `following`; raise ValueError when the table does not allow it after `current`."""
+    """Return `following`. Raises ValueError if the table does not allow it after `current`."""
     if not can_advance(current, following):
         raise ValueError(f"a tool call cannot go from {current} to {following}")
     return following
@@ -231,7 +231,7 @@ class ToolCallPart(_Part, frozen=True, kw_only=True, tag="tool-call"):
         require_json("input", self.input)
 
     def input_value(self) -> Any:
-        """The input as Python values, or `input_text` when it is not JSON."""
+        """The input as Python values, or `input_text` if it is not JSON."""
         return self.input_text if self.input is UNSET else msgspec.json.decode(self.input)
 
     @property
@@ -304,10 +304,7 @@ Part: TypeAlias = (
 
 
 def call_summary(call: ToolCallPart) -> str | None:
-    """The text of the most descriptive field of a call's input, unchanged; None where there is none.
-
-    A command that is a list of words becomes one line.
-    """
+    """The text of the most descriptive field of a call's input, unchanged; None if it has none."""
     return None if call.input is UNSET else input_summary(call.input)
 
 

@@ -15,7 +15,7 @@ class Relationship(Value, frozen=True, kw_only=True):
     """That a session came out of another.
 
     `subagent`: started by a tool call of the parent. `fork`: shares the parent's history up to a message and goes
-    its own way. `continuation`: goes on where the parent ended, in a file of its own.
+    its own way. `continuation`: continues where the parent ended, in a file of its own.
     """
 
     kind: RelationshipKind
@@ -99,7 +99,7 @@ class Session(Value, frozen=True, kw_only=True):
     counts: SessionCounts = SessionCounts()
     usage: UsageTotal = UsageTotal()
     cost: Cost | None = None
-    """Priced from the usage that is billed to this session; None when no call could be priced."""
+    """Priced from the usage that is billed to this session; None if no call could be priced."""
     unpriced_calls: int = 0
     """Model calls whose cost is unknown and not in `cost`."""
     reported_cost: Cost | None = None

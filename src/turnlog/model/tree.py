@@ -101,7 +101,7 @@ def place(nodes: Sequence[Node], leaf: str | None, compactions: Iterable[Compact
 
 
 def _compacted_by(node: Node, compactions: Sequence[Compaction]) -> str | None:
-    """The first compaction that left the node out; None when the last one kept it or comes before it."""
+    """The first compaction that left the node out; None if the last one kept it or comes before it."""
     if not compactions or node.position >= compactions[-1].position or node.id in compactions[-1].kept:
         return None
     first = bisect_right(compactions, node.position, key=lambda compaction: compaction.position)

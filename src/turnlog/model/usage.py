@@ -42,7 +42,7 @@ class Usage(Value, frozen=True, kw_only=True):
     output: int | None = None
     """Completion tokens without `reasoning`; with them where `reasoning` is None."""
     reasoning: int | None = None
-    """Thinking tokens; None when they are inside `output` or unknown."""
+    """Thinking tokens; None if they are inside `output` or unknown."""
     tool_prompt: int | None = None
     service_tier: str | None = None
     speed: str | None = None
@@ -53,7 +53,7 @@ class Usage(Value, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int | None:
-        """Sum of all known buckets; None when none is known."""
+        """Sum of all known buckets; None if none is known."""
         known = [count for count in self.buckets() if count is not None]
         return sum(known) if known else None
 

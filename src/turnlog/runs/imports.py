@@ -170,7 +170,7 @@ def _count(value: Any) -> int | None:
 
 
 def _moment(value: Any) -> datetime | None:
-    """A time; None for a value that is none."""
+    """A time; None for a value that is not a time."""
     try:
         if isinstance(value, str):
             found = datetime.fromisoformat(value.strip())

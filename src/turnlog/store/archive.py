@@ -1,7 +1,7 @@
-"""The bytes of every source, as they were: zstd frames of up to a megabyte, addressed by source, generation, offset.
+"""The archive: the exact bytes of every source, in zstd frames of up to 1 MB, addressed by source, generation, offset.
 
-A log grows within one generation. A file that was rewritten starts a new one, which stores only what follows the
-bytes it shares with the one before. Nothing here knows what the bytes mean.
+A log grows within one generation. A file that was rewritten begins a new generation, which stores only the bytes after
+the prefix that it shares with the previous one. The archive does not interpret the bytes.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from turnlog.errors import NotFoundError, StoreError
 from turnlog.store import zstd
 
 SEGMENT_SIZE = 1 << 20
-"""Raw bytes of one frame: large enough to compress well, small enough to reach one record in about a millisecond."""
+"""Uncompressed bytes in one frame: large enough to compress well, small enough to read one record in about a
+millisecond."""
 
 _REFILL_BELOW = 1 << 16
-"""A last frame smaller than this is written anew with what is appended, so that a live log is not a heap of crumbs."""
+"""If the last frame is smaller than this, appending rewrites it, so that a live log does not become many tiny
+frames."""
 
 _END = 1 << 62
-"""Behind all that a file holds."""
+"""An offset after the end of any file."""
 
 _MAX_PENDING = 16
-"""Frames that may wait for a worker: bounds the memory they hold."""
+"""Frames that may wait for a worker at a time; limits their memory."""
 
 
 class Generation(NamedTuple):
-    """One life of a file."""
+    """One version of a file, until it was rewritten."""
 
     number: int
     size: int
@@ -38,9 +40,9 @@ class Generation(NamedTuple):
 
 
 class Archive:
-    """Reads and writes the archive tables of one store connection; the caller owns the transaction.
+    """Reads and writes the archive tables over one connection; the caller owns the transaction.
 
-    With a `worker`, frames are compressed beside the caller's own work and stored by `flush`, which must be called
+    With a `worker`, frames are compressed in parallel with the caller's work. `flush` stores them and must be called
     before the transaction ends.
     """
 
@@ -50,14 +52,15 @@ class Archive:
         self._pending: list[tuple[int, int, int, int, Future[bytes]]] = []
 
     def append(self, source_key: int, generation: int, start: int, data: bytes) -> None:
-        """Add `data`, which stands at byte `start` of the file, behind what is stored of this generation."""
+        """Append `data`, which begins at byte `start` of the file, to the generation."""
         if not data:
             return
         start, data = self._refill(source_key, generation, start, data)
         view = memoryview(data)
         for begin in range(0, len(data), SEGMENT_SIZE):
             piece = view[begin : begin + SEGMENT_SIZE]
-            # `_refill` looks for small frames in the table: one that it may take back cannot wait for the worker.
+            # `_refill` looks for a small last frame in the table, so a frame that it may need cannot wait for the
+            # worker.
             if self._worker is not None and len(piece) > _REFILL_BELOW:
                 frame = self._worker.submit(zstd.compress_for_archive, piece)
                 self._pending.append((source_key, generation, start + begin, len(piece), frame))
@@ -67,16 +70,16 @@ class Archive:
             self.flush()
 
     def flush(self) -> None:
-        """Store what the worker has compressed."""
+        """Store the frames that the worker has compressed."""
         self._insert([(*place, frame.result()) for *place, frame in self._pending])
         self._pending.clear()
 
     def discard(self) -> None:
-        """Drop what is not stored yet: the source it came from could not be read to its end."""
+        """Drop frames that are not stored yet, because their source could not be read to its end."""
         self._pending.clear()
 
     def drop(self, source_key: int) -> None:
-        """Keep nothing of a file, in the store's bytes neither."""
+        """Delete the bytes of a file, also from the bytes of the store."""
         self._pending = [frame for frame in self._pending if frame[0] != source_key]
         self._connection.execute("PRAGMA secure_delete = ON")
         for table in ("archive", "generations"):
@@ -88,14 +91,14 @@ class Archive:
         )
 
     def begin(self, source_key: int, generation: int, shared_prefix: int, now: int) -> None:
-        """Open a generation that shares its first `shared_prefix` bytes with the one before."""
+        """Start a generation that shares its first `shared_prefix` bytes with the previous one."""
         self._connection.execute(
             "INSERT INTO generations (source_key, generation, size, shared_prefix, started_at) VALUES (?, ?, ?, ?, ?)",
             (source_key, generation, shared_prefix, shared_prefix, now),
         )
 
     def settle(self, source_key: int, generation: int, size: int, mode: int, mtime_ns: int, now: int) -> None:
-        """Write down how long the generation is now, and the file's mode and time."""
+        """Record the current length of the generation, and the mode and time of the file."""
         self._connection.execute(
             "INSERT INTO generations (source_key, generation, size, mode, mtime_ns, started_at)"
             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
@@ -104,7 +107,7 @@ class Archive:
         )
 
     def generations(self, source_key: int) -> list[Generation]:
-        """All lives of the file, oldest first."""
+        """All generations of the file, oldest first."""
         rows = self._connection.execute(
             "SELECT generation, size, shared_prefix, mode, mtime_ns FROM generations"
             " WHERE source_key = ? ORDER BY generation",
@@ -113,9 +116,9 @@ class Archive:
         return [Generation(*row) for row in rows]
 
     def read(self, source_key: int, generation: int, start: int, length: int) -> bytes:
-        """`length` bytes from `start` of what was read, which of a compressed file is what stands inside of it.
+        """Read `length` bytes from `start`. Offsets in a compressed file count its decompressed content.
 
-        Raises NotFoundError when they are not all there.
+        Raises NotFoundError if the archive does not have all of them.
         """
         found = self.read_up_to(source_key, generation, start, length)
         if len(found) != length:
@@ -125,13 +128,13 @@ class Archive:
         return found
 
     def read_up_to(self, source_key: int, generation: int, start: int, length: int) -> bytes:
-        """`read`, but for what is not there."""
+        """Like `read`, but returns fewer bytes if the archive has fewer."""
         if (packed := self._packed_path(source_key)) is not None:
             return self._unpacked(packed, source_key, generation)[start : start + length]
         return b"".join(self._pieces(source_key, generation, start, start + length))
 
     def read_around(self, source_key: int, generation: int, offset: int) -> tuple[int, bytes]:
-        """What is unpacked to reach a byte: where it begins, and its bytes, none where the byte is not there."""
+        """The decompressed frame that contains a byte: its offset and its bytes, empty if it is not archived."""
         if (packed := self._packed_path(source_key)) is not None:
             return 0, self._unpacked(packed, source_key, generation)
         for number, _, end in self._ranges(source_key, generation, offset, _END)[:1]:
@@ -140,18 +143,18 @@ class Archive:
         return offset, b""
 
     def iter_bytes(self, source_key: int, generation: int) -> Iterator[bytes]:
-        """The whole file of a generation in pieces of at most `SEGMENT_SIZE` bytes."""
+        """Yield the whole file of a generation in chunks of at most `SEGMENT_SIZE` bytes."""
         size = self._generation(source_key, generation).size
         return self._pieces(source_key, generation, 0, size)
 
     def iter_all(self, source_key: int) -> Iterator[bytes]:
-        """All that is stored of a file, one life after the other."""
+        """Yield all bytes stored of a file, one generation after the other."""
         for found in self.generations(source_key):
             yield from self._own_pieces(source_key, found.number, 0, found.size)
 
     def _packed_path(self, source_key: int) -> str | None:
-        """Path of a compressed file; None of any other."""
-        # Imported here, and below, because what only writes has no use for agents.
+        """Path of a compressed file; None for any other file."""
+        # Imported here and below because code that only writes needs no agents.
         from turnlog.agents.files import is_compressed
 
         row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
@@ -173,14 +176,14 @@ class Archive:
             yield from self._own_pieces(source_key, number, first, last)
 
     def _ranges(self, source_key: int, generation: int, start: int, end: int) -> list[tuple[int, int, int]]:
-        """Which generation stores which bytes: (generation, from, to), in the order of the bytes."""
+        """The generations that store a range of bytes: (generation, from, to), in the order of the bytes."""
         rows = self._connection.execute(
             "SELECT generation, shared_prefix FROM generations WHERE source_key = ? AND generation <= ?"
             " ORDER BY generation DESC",
             (source_key, generation),
         ).fetchall()
         ranges: list[tuple[int, int, int]] = []
-        # A first life that is being read has no row before it is settled.
+        # The first generation has no row until `settle`, which runs after it was read.
         for number, shared in rows or [(generation, 0)]:
             if max(start, shared) < end:
                 ranges.append((number, max(start, shared), end))
@@ -194,7 +197,7 @@ class Archive:
             yield piece[max(0, start - frame_start) : end - frame_start]
 
     def _frames(self, source_key: int, generation: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Where each frame of these bytes begins, and what is in it."""
+        """Yield the offset and content of each frame in a range."""
         if self._pending:
             self.flush()
         rows = self._connection.execute(
@@ -209,7 +212,7 @@ class Archive:
             yield frame_start, piece
 
     def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:
-        """Take back a small last frame to write it again with `data` behind it."""
+        """Remove a small last frame and return its bytes, to compress them together with `data`."""
         row = self._connection.execute(
             "SELECT start, length, data FROM archive WHERE source_key = ? AND generation = ? AND start < ?"
             " ORDER BY start DESC LIMIT 1",
@@ -225,7 +228,7 @@ class Archive:
 
 
 class RecordReader:
-    """Reads one record after the other: the frame that the last one ended in is at hand."""
+    """Reads records one by one, keeping the frame of the last one decompressed."""
 
     def __init__(self, archive: Archive) -> None:
         """Begin with nothing at hand."""
@@ -235,7 +238,7 @@ class RecordReader:
         self._bytes = b""
 
     def read(self, source_key: int, generation: int, start: int, length: int) -> bytes:
-        """As `Archive.read`, but that what is not there is missing."""
+        """Like `Archive.read`, but returns fewer bytes if the archive has fewer."""
         pieces: list[bytes] = []
         end = start + length
         while start < end and self._turn_to(source_key, generation, start):
@@ -245,7 +248,7 @@ class RecordReader:
         return b"".join(pieces)
 
     def _turn_to(self, source_key: int, generation: int, offset: int) -> bool:
-        """Have the frame at hand that a byte stands in; False where there is none."""
+        """Load the frame that contains a byte; False if none does."""
         if self._source != (source_key, generation) or not 0 <= offset - self._start < len(self._bytes):
             self._source = source_key, generation
             self._start, self._bytes = self._archive.read_around(source_key, generation, offset)

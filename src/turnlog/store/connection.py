@@ -1,11 +1,11 @@
-"""The store's SQLite file: opening it, pragmas, migrations, the write transaction, and checkpoints.
+"""The SQLite file of the store: opening it, pragmas, migrations, the write transaction, and checkpoints.
 
-Knows nothing of what the tables mean. Writers wait for each other (`BEGIN IMMEDIATE` and a busy timeout); readers
-never wait (WAL).
+This module does not know what the tables mean. Writers wait for each other (`BEGIN IMMEDIATE` and a busy timeout);
+readers never wait (WAL).
 
-SQLite moves what its write-ahead log holds into the database in the middle of a commit, once the log is long, and syncs
-three files for it: on a busy disk that is tenths of a second, in which whoever watches a session waits. A
-`Checkpointer` does it on a thread of its own; who writes goes on meanwhile (`connect(own_checkpoints=False)`).
+If the write-ahead log is long, SQLite checkpoints it in the middle of a commit and syncs three files. On a busy disk
+this takes tenths of a second, which the viewer of a live session sees as a delay. So a `Checkpointer` does it on a
+thread of its own while the writer continues (`connect(own_checkpoints=False)`).
 """
 
 from __future__ import annotations
@@ -24,47 +24,48 @@ from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
 from turnlog.store.write_lock import begin, is_busy, is_database_error, use_write_ahead_log
 
 Connection: TypeAlias = sqlite3.Connection
-"""What `connect` returns. Outside of the store it is only handed on: all SQL is here (`store.sqlite`)."""
+"""What `connect` returns. Code outside of the store only passes it on: all SQL is in the store."""
 
 DatabaseError = sqlite3.Error
-"""What SQLite raises where nothing has made a StoreError of it."""
+"""Errors of SQLite that were not converted to StoreError."""
 
 SQLITE_VERSION = sqlite3.sqlite_version
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
-# For a value that is neither a number nor a text, the sqlite3 module of Python 3.11 looks for an adapter, and makes an
-# error of not finding one only to drop it: a NULL takes three times as long as a number. These hand the value on.
+# For a value that is neither a number nor a text, the sqlite3 module of Python 3.11 looks for an adapter, and creates
+# and drops an exception if there is none: binding NULL takes three times as long as a number. These adapters return the
+# value itself.
 sqlite3.register_adapter(type(None), dict[None, None]().get)
 sqlite3.register_adapter(bytes, bytes)
 sqlite3.register_adapter(bool, int)
 
 PAGE_SIZE = 8192
-"""The end of a row that is larger than a page fills a part of one: the larger pages are, the more stays empty. Smaller
-ones take longer to write and to read."""
+"""The last page of an overflowing row is only partly filled: larger pages waste more space, smaller ones are slower to
+write and read."""
 
 _LARGE_IMPORT_PAGES = 32000
-"""Pages in the write-ahead log at which a commit of a large import moves what is left: it must not grow on."""
+"""Pages in the write-ahead log from which on a commit of a large import runs a checkpoint itself, so that it stops
+growing."""
 
 REST_SECONDS = 30.0
-"""Time between two checkpoints. The first commit after each waits for the disk once, so that they had better be few;
-what agents write in so long is some megabytes."""
+"""Seconds between two checkpoints. The first commit after each one waits for the disk once, so they should be rare.
+Agents write a few megabytes in that time."""
 
 
 def connect(
     path: Path, *, read_only: bool = False, checked: bool = True, own_checkpoints: bool = True
 ) -> sqlite3.Connection:
-    """Open the store at `path`, brought up to the newest schema; create it when it is not there.
+    """Open the store at `path` with the newest schema; create it if it does not exist.
 
     Args:
         path: The file.
-        read_only: Never write, not even a missing schema.
-        checked: Let SQLite check and cascade foreign keys. An import does without: it writes children before their
-            parents, and each parent would then be looked for in tables that have no index on it.
-        own_checkpoints: Let commits move what the write-ahead log holds into the database when it has become long;
-            without, somebody else must (`Checkpointer`).
+        read_only: Never write, not even to create or migrate the schema.
+        checked: Let SQLite check and cascade foreign keys. An import turns this off: it writes children before their
+            parents, and SQLite would look up each parent in tables without an index for it.
+        own_checkpoints: Let commits checkpoint a long write-ahead log. Otherwise somebody else must (`Checkpointer`).
 
-    Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is no store.
+    Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is not a store.
     """
     connection = _open(path, read_only=read_only)
     try:
@@ -86,16 +87,16 @@ def connect(
 
 
 def leave_checkpoints(connection: sqlite3.Connection) -> None:
-    """Let no commit of this connection wait for a checkpoint: somebody else makes them."""
+    """Let no commit of this connection run a checkpoint, because another thread or process does."""
     connection.execute("PRAGMA wal_autocheckpoint = 0")
 
 
 @contextmanager
 def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """Hold the one writer's place; commit at the end, roll back on any error.
+    """A write transaction: commit at the end, roll back on any error.
 
-    Raises StoreBusyError when the place is taken for too long, StoreError when the disk is full or may not be written,
-    or when the file is damaged.
+    Raises StoreBusyError if another writer takes too long, StoreError if the disk is full or read-only or the file is
+    damaged.
     """
     try:
         begin(connection, BUSY_TIMEOUT_SECONDS)
@@ -107,7 +108,7 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException as error:
-        # A full disk has ended the transaction already.
+        # SQLite has rolled back already if the disk is full.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if isinstance(error, Exception) and is_database_error(error):
@@ -116,13 +117,13 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 
 class Checkpointer:
-    """Checkpoints databases a while after something was committed. `note` may be called on any thread.
+    """Checkpoints databases some time after a commit. Any thread may call `note`.
 
-    It keeps logs short and promises nothing: a checkpoint that fails or comes too early is made up for by the next.
+    It only keeps write-ahead logs short: if a checkpoint fails or comes too early, the next one makes up for it.
     """
 
     def __init__(self, databases: Sequence[Path], rest: float = REST_SECONDS) -> None:
-        """Start the thread; it sleeps until something is committed."""
+        """Start the thread, which sleeps until `note` is called."""
         self._databases = databases
         self._rest = rest
         self._committed = threading.Event()
@@ -137,31 +138,31 @@ class Checkpointer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the thread, after the checkpoint it may be in."""
+        """Stop the thread, after the checkpoint that may be running."""
         self._stopped.set()
         self._committed.set()
         self._thread.join()
 
     def note(self) -> None:
-        """Something was committed."""
+        """Note that something was committed."""
         self._committed.set()
 
     def _run(self) -> None:
         while self._committed.wait() and not self._stopped.wait(self._rest):
             self._committed.clear()
-            if self._stopped.is_set():  # just now: what would have told of it is cleared
+            if self._stopped.is_set():  # set between the wait and the clear
                 return
             for database in self._databases:
                 _checkpoint(database)
 
 
 def _checkpoint(database: Path) -> None:
-    """Move what no reader holds back. On a connection made for it: an index may be deleted and made anew meanwhile."""
+    """Checkpoint as far as readers allow, on a new connection: the index may have been deleted and recreated."""
     try:
         with closing(open_file(database, "rw")) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
-        # Imported here, since every command opens a store and hardly one logs.
+        # Imported here because every command opens a store and hardly any logs.
         import logging
 
         logging.getLogger(__name__).debug("no checkpoint of %s: %s", database, error)
@@ -169,9 +170,9 @@ def _checkpoint(database: Path) -> None:
 
 @contextmanager
 def large_import(connection: sqlite3.Connection) -> Generator[None]:
-    """During the `with`, let commits leave checkpoints to somebody else (`Checkpointer`), up to 256 MB of them.
+    """Within the `with`, leave checkpoints to somebody else (`Checkpointer`), up to a write-ahead log of 256 MB.
 
-    A first import, into a store without messages, goes without the indexes for questions too.
+    A first import, into a store without messages, also runs without the indexes for queries.
     """
     is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
     (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
@@ -186,10 +187,10 @@ def large_import(connection: sqlite3.Connection) -> Generator[None]:
 
 @contextmanager
 def without_indexes(connection: sqlite3.Connection) -> Generator[None]:
-    """Drop the indexes for questions during a first large import, and make them at its end.
+    """Drop the indexes for queries during a first large import, and create them at its end.
 
-    Meanwhile no other process makes them either: an empty file beside the store is locked, until this one ends in
-    whatever way.
+    A lock on an empty file next to the store keeps other processes from creating them meanwhile. It is released when
+    this process ends, however that happens.
     """
     mark = _import_mark(Path(connection.execute("PRAGMA database_list").fetchone()[2]))
     with closing(_lock(mark)) as lock:
@@ -201,12 +202,12 @@ def without_indexes(connection: sqlite3.Connection) -> Generator[None]:
         finally:
             if lock.in_transaction:
                 _make_indexes(connection)
-                with suppress(OSError):  # some platforms keep a file that is open; nobody minds it unlocked
+                with suppress(OSError):  # Windows deletes no file that is open; an unlocked one does no harm
                     mark.unlink()
 
 
 def _goes_without_indexes(path: Path) -> bool:
-    """Whether another connection is in the middle of its first large import."""
+    """Whether another connection is running its first large import."""
     mark = _import_mark(path)
     if not mark.exists():
         return False
@@ -215,7 +216,7 @@ def _goes_without_indexes(path: Path) -> bool:
 
 
 def _lock(mark: Path) -> sqlite3.Connection:
-    """A connection that is in a transaction if it got the lock: SQLite's are there on every platform."""
+    """A connection in a transaction if it got the lock, which SQLite implements on every platform."""
     connection = sqlite3.connect(mark, timeout=0, isolation_level=None)
     with suppress(sqlite3.OperationalError):
         connection.execute("BEGIN EXCLUSIVE")
@@ -241,14 +242,14 @@ def _index_statements() -> list[str]:
 
 
 def schema_version() -> int:
-    """The schema this version of turnlog writes."""
+    """The schema version that this turnlog writes."""
     return max(_migrations())
 
 
 def open_file(path: Path, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connection:
-    """The SQLite file at `path`. Nobody but its user may read one that is made here, nor the logs SQLite keeps for it.
+    """Open the SQLite file at `path`. Only the user may read a new file and the logs that SQLite keeps for it.
 
-    The mode is changed by name: closing a descriptor of our own would take away the locks that SQLite has on the file.
+    The mode is changed by name, because closing a file descriptor would drop the locks that SQLite has on the file.
     """
     is_new = mode == "rwc" and not path.exists()
     connection = sqlite3.connect(
@@ -264,9 +265,9 @@ def open_file(path: Path, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connectio
 
 
 def file_uri(path: Path, mode: Literal["ro", "rw", "rwc"]) -> str:
-    """What SQLite is asked to open. A file in a folder where nothing can be written is read as it lies.
+    """The URI under which SQLite opens the file, immutable if nothing can be written to its folder.
 
-    Even to read, SQLite would make a log beside it: a copy on a disk that is only read would be out of reach.
+    SQLite creates a write-ahead log even to read, so a copy on a read-only disk could not be opened otherwise.
     """
     has_log = path.with_name(f"{path.name}-wal").exists()
     lies_still = mode == "ro" and not has_log and not os.access(path.absolute().parent, os.W_OK)
@@ -297,14 +298,15 @@ def _prepare(connection: sqlite3.Connection, *, read_only: bool, checked: bool) 
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         use_write_ahead_log(connection, BUSY_TIMEOUT_SECONDS)
         connection.execute("PRAGMA synchronous = NORMAL")
-        # A cold import writes some tens of MB in one transaction; a larger cache keeps it out of the WAL.
+        # A first import writes tens of megabytes in one transaction; a larger cache keeps them out of the WAL until the
+        # commit.
         connection.execute("PRAGMA cache_size = -32768")
     connection.execute(f"PRAGMA foreign_keys = {'ON' if checked else 'OFF'}")
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
-    """Raise when the file is no store, or not one that this version can use; it is left as it is."""
+    """Raise if the file is not a store that this version can use; the file is not changed."""
     found = _version(connection)
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if tables and "memberships" not in tables:
@@ -320,12 +322,12 @@ def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> No
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Run the numbered scripts that the store has not seen, each in a transaction with its number."""
+    """Run the numbered scripts that are newer than the store, each in a transaction that also sets its number."""
     for number, script in sorted(_migrations().items()):
         if _version(connection) >= number:
             continue
         with write_transaction(connection):
-            # Another process may have migrated while this one waited for its turn.
+            # Another process may have migrated the store while this one waited for the lock.
             if _version(connection) >= number:
                 continue
             for statement in _statements(script):
@@ -347,7 +349,7 @@ def _migrations() -> dict[int, str]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one (`executescript` would commit the transaction it runs in)."""
+    """Split a script into statements (`executescript` would commit the current transaction)."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

@@ -1,4 +1,4 @@
-"""The sources table: what has been read, how far, whether a file is still the one that was read, and our own files."""
+"""The table of sources: which files were read, how far, and whether a file has changed; and turnlog's own files."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from turnlog.store import zstd
 
 
 def imports_folder(store_path: Path) -> Path:
-    """The folder for the bytes of files that were imported one by one; they go with the session that they are about."""
+    """The folder for single files that were imported. A file is deleted with the session that it describes."""
     return store_path.absolute().parent / "imports"
 
 
 def hooks_folder(store_path: Path) -> Path:
-    """The folder with the spools of hooks, a folder in it for each agent."""
+    """The folder with the spools of hooks, one folder per agent."""
     return store_path.absolute().parent / SPOOLS
 
 
 SAMPLE_SIZE = 4096
-"""Bytes hashed at the head of a file, and before the end of what is archived, to know it again."""
+"""Bytes hashed at the beginning of a file and before the end of its archived part, to recognise it."""
 
 
 class Fingerprint(NamedTuple):
-    """What says that a file has not changed, without opening it."""
+    """Values of `stat` that show that a file has not changed, without opening it."""
 
     size: int
     mtime_ns: int
@@ -40,7 +40,7 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def of(cls, status: stat_result) -> Fingerprint:
-        """The fingerprint that a `stat` call shows."""
+        """The fingerprint for the result of a `stat` call."""
         return cls(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
 
 
@@ -51,22 +51,22 @@ class SourceState(msgspec.Struct, kw_only=True):
     fingerprint: Fingerprint
     generation: int = 0
     archived: int = 0
-    """Bytes of this generation in the archive; never less than `cursor`."""
+    """Archived bytes of this generation; never less than `cursor`."""
     cursor: int = 0
-    """Bytes of this generation that are folded."""
+    """Folded bytes of this generation."""
     head_hash: bytes | None = None
     tail_hash: bytes | None = None
     state: bytes | None = None
     parser_version: int = 0
     problem: str | None = None
     lines: int = 0
-    """Records that were folded."""
+    """Number of folded records."""
     is_new: bool = False
-    """Has no row yet: `save_source` makes it."""
+    """It has no row yet; `save_source` inserts one."""
 
 
 def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]:
-    """Path -> fingerprint of every source that was read without a problem and is not gone."""
+    """Path -> fingerprint of the sources that were read without a problem and still exist."""
     rows = connection.execute(
         "SELECT path, size, mtime_ns, device, inode FROM sources WHERE problem IS NULL AND vanished_at IS NULL"
     )
@@ -74,17 +74,17 @@ def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]
 
 
 def known_roots(connection: sqlite3.Connection, agent: str) -> list[str]:
-    """The homes of an agent that sources were found in."""
+    """The homes of an agent in which sources were found."""
     return [row[0] for row in connection.execute("SELECT DISTINCT root FROM sources WHERE agent = ?", (agent,))]
 
 
 def present_paths(connection: sqlite3.Connection) -> list[str]:
-    """Paths of sources that are not known to be gone, readable or not."""
+    """Paths of the sources that are not known to be deleted, readable or not."""
     return [row[0] for row in connection.execute("SELECT path FROM sources WHERE vanished_at IS NULL")]
 
 
 def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None:
-    """The state of a source; None when it has never been read."""
+    """The state of a source; None if it was never read."""
     row = connection.execute(
         "SELECT s.key, s.size, s.mtime_ns, s.device, s.inode, s.generation, g.size, s.cursor, s.head_hash, s.tail_hash,"
         " s.state, s.parser_version, s.problem, s.lines FROM sources s"
@@ -131,7 +131,7 @@ class ArchivedSource(NamedTuple):
 
 
 def archived_sources(connection: sqlite3.Connection) -> list[ArchivedSource]:
-    """All sources, the last modified first."""
+    """All sources, last modified first."""
     rows = connection.execute(
         "SELECT key, cursor, agent, path, root, kind, session_id, appendable FROM sources ORDER BY mtime_ns DESC"
     )
@@ -139,17 +139,17 @@ def archived_sources(connection: sqlite3.Connection) -> list[ArchivedSource]:
 
 
 def look_again(connection: sqlite3.Connection, key: int) -> None:
-    """Let the next pass read a source once more, though its file has not changed."""
+    """Let the next sync read a source again, although its file has not changed."""
     connection.execute("UPDATE sources SET mtime_ns = 0 WHERE key = ?", (key,))
 
 
 def next_source_key(connection: sqlite3.Connection) -> int:
-    """The key that the next new source gets."""
+    """The key that the next new source will get."""
     return (connection.execute("SELECT max(key) FROM sources").fetchone()[0] or 0) + 1
 
 
 def save_source(connection: sqlite3.Connection, source: Source, state: SourceState, now: int) -> None:
-    """Write what a pass has reached."""
+    """Write the progress of a sync in a source."""
     row = (
         *state.fingerprint,
         state.generation,
@@ -195,7 +195,7 @@ _INSERT = (
 
 
 def save_fold_state(connection: sqlite3.Connection, key: int, state: bytes, parser_version: int, lines: int) -> None:
-    """Write back where a fold of the archived bytes ended, which parser it was, and how many records it found."""
+    """Write the state of a fold after the archived bytes, its parser version, and the number of records it found."""
     connection.execute(
         "UPDATE sources SET state = ?, parser_version = ?, lines = ? WHERE key = ?",
         (_packed(state), parser_version, lines, key),
@@ -207,7 +207,7 @@ def _packed(state: bytes | None) -> bytes | None:
 
 
 def mark_vanished(connection: sqlite3.Connection, paths: list[str], now: int) -> None:
-    """Note that these files are gone; what was read from them stays, and why they could not be read is past."""
+    """Mark files as deleted. What was read from them stays, and their problems are cleared."""
     connection.executemany(
         "UPDATE sources SET vanished_at = ?, problem = NULL WHERE path = ? AND vanished_at IS NULL",
         [(now, path) for path in paths],
@@ -215,5 +215,5 @@ def mark_vanished(connection: sqlite3.Connection, paths: list[str], now: int) ->
 
 
 def sample_hash(data: bytes) -> bytes:
-    """The hash that heads and tails are compared by."""
+    """The hash by which beginnings and ends of files are compared."""
     return hashlib.sha256(data).digest()

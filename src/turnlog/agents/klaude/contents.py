@@ -250,7 +250,7 @@ def _wire_part(raw: Raw) -> KlaudePart:
 
 
 def _sign_google_part(found: list[Part], part: KlaudePart, provider: str | None) -> bool:
-    """Sign the call or text right before a signature of Gemini, which signs any part; False where there is none."""
+    """Sign the call or text right before a signature of Gemini, which signs any part; False if there is none."""
     before = found[-1] if found else None
     is_of_google = (part.format or "").startswith("google")
     if not is_of_google or not isinstance(before, ToolCallPart | TextPart) or before.provider is not None:

@@ -269,7 +269,7 @@ class _Blocks:
 
 
 def _prompt(event: MessageEvent) -> str | None:
-    """What the outline calls a prompt; None for what nobody asked."""
+    """The text of a prompt in the outline; None for a message that is not a prompt."""
     if event.message.origin not in _PROMPTS:
         return None
     typed = command_line(event.message)
