@@ -43,6 +43,7 @@ BESIDES_THE_PROTOCOL = {
     "server/hooks.py": ["store.connection"],  # what SQLite raises while hooks are read in the background
     "server/worker.py": ["store.connection"],  # the process that reads logs into the store
     "cli/doctor.py": ["store.connection", "store.sources"],  # the version of SQLite; which files changed since
+    "cli/serve.py": ["store.connection"],  # whether the store can be written
     "cli/main.py": ["store.write_lock"],  # tells the user that another process writes
     "cli/run.py": ["store.write_lock"],
 }
