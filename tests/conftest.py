@@ -1,9 +1,11 @@
 """What every test stands on: a home folder of its own, and an environment that names no other place."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support import new_stores
 from support.profiles import load_profile
 
 load_profile()
@@ -32,3 +34,16 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for name in PLACES:
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def copied_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """New stores are copies of one that is made here."""
+    with new_stores.copies(tmp_path_factory.mktemp("new store")):
+        yield
+
+
+@pytest.fixture
+def stores_from_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts of the schema make new stores, for tests of just that."""
+    new_stores.make_from_scripts(monkeypatch)

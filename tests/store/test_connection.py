@@ -27,6 +27,8 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.write_lock import use_write_ahead_log
 
+pytestmark = pytest.mark.usefixtures("stores_from_scripts")
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

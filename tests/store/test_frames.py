@@ -175,6 +175,7 @@ def _said(connection: sqlite3.Connection) -> bytes:
     return b"".join([zstd.decompress(row[0]) for row in connection.execute("SELECT data FROM frames")])
 
 
+@pytest.mark.usefixtures("stores_from_scripts")
 def test_a_store_of_before_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-S30: bodies stood in the rows of their messages before."""
     path = tmp_path / "store.db"
