@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 
 from turnlog.agents import BUILT_IN, agent
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "turnlog"
@@ -43,25 +45,35 @@ NAMES = re.compile("|".join(re.escape(word) for name in BUILT_IN for word in sor
 
 def names_in_python(code: str) -> Iterator[str]:
     """Strings and identifiers that hold an agent's name; not comments, docstrings and the examples of commands."""
-    tree = ast.parse(code)
+    nodes = list(_nodes(ast.parse(code)))
     passed_over: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             passed_over.add(node.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "examples":
             passed_over.update(node.args)
-    for node in ast.walk(tree):
-        if node not in passed_over:
-            for word in _words(node):
-                if NAMES.search(word):
-                    yield word
+    words = [word for node in nodes if node not in passed_over for word in _own(node, str)]
+    # One search in all of them is much faster than one in each.
+    if NAMES.search("\n".join(words)):
+        yield from (word for word in words if NAMES.search(word))
 
 
-def _words(node: ast.AST) -> Iterator[str]:
-    """The names and strings that a node itself holds, module names included."""
-    for _, value in ast.iter_fields(node):
-        values = cast("list[object]", value) if isinstance(value, list) else [value]
-        yield from (each for each in values if isinstance(each, str))
+def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """The node and all below it. `ast.walk` does the same, in three times the time."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        left += _own(node, ast.AST)
+
+
+def _own(node: ast.AST, kind: type[T]) -> Iterator[T]:
+    """What a node itself holds of a kind: as strings its names and texts, module names included."""
+    for value in vars(node).values():
+        if isinstance(value, kind):
+            yield value
+        elif isinstance(value, list):
+            yield from (each for each in cast("list[object]", value) if isinstance(each, kind))
 
 
 _COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w])//[^\n]*", re.DOTALL)

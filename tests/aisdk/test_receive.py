@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from support.ai_sdk_messages import message as random_message
+from support.profiles import examples
 from turnlog.aisdk import encode, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.convert import to_ui_messages
 from turnlog.aisdk.receive import Received, from_ui_messages
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, Origin, TextPart, ToolCallPart, ToolState, UnknownPart
 
-MESSAGES = 500
+MESSAGES = examples(500)
 SEED = 20261124
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
 from support.ai_sdk_streams import stream
+from support.profiles import examples
 from turnlog.aisdk import encode, parse_ui_messages, read_chat
 from turnlog.errors import ShapeError
 
-ANSWERS = 700
+ANSWERS = examples(700)
 """For each version others."""
 SEED = 20261123
 

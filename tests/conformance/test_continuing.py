@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
 from support.ai_sdk_messages import message
 from support.ai_sdk_streams import stream
+from support.profiles import examples
 from turnlog.aisdk import StartChunk, UIMessage, UIMessageReader, encode, parse_chunk, parse_ui_message
 from turnlog.errors import ConversionError, ShapeError
 
@@ -31,7 +32,7 @@ def continued(random: Random, version: int) -> UIMessage:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_going_on_with_a_message(judge: Judge, version: int) -> None:
     random = Random(SEED)
-    cases = [(stream(random), continued(random, version)) for _ in range(250)]
+    cases = [(stream(random), continued(random, version)) for _ in range(examples(250))]
     items = [{"sse": sse(texts), "message": json.loads(encode(before))} for texts, before in cases]
     differing: list[str] = []
     for (texts, before), answer in zip(cases, judge.ask("read", version, items), strict=True):
@@ -54,14 +55,14 @@ def test_what_a_server_keeps(judge: Judge, version: int) -> None:
     random = Random(SEED + version)
     asked: list[bytes] = []
     mine: list[dict[str, Any]] = []
-    for _ in range(400):
+    for _ in range(examples(400)):
         texts, before = stream(random), continued(random, version)
         kept = kept_of(texts, before, version)
         # A client takes keys out of a citation that it does not know; a server believes itself.
         if kept is not None and "zzz" not in "".join(texts):
             mine.append(kept)
             asked.append(b'{"chunks":[%b],"messages":[%b]}' % (",".join(texts).encode(), encode(before)))
-    assert len(mine) > 100
+    assert len(mine) > examples(400) / 4
     for question, kept, answer in zip(asked, mine, judge.ask("kept", version, asked), strict=True):
         assert as_javascript_has_it(kept) == as_javascript_has_it(answer), question
 

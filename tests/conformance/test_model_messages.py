@@ -11,11 +11,12 @@ import pytest
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from support.ai_sdk_messages import message
 from support.ai_sdk_values import flag
+from support.profiles import examples
 from turnlog.aisdk import UIMessage, encode, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.model_messages import FinishedToolCall, ToModelOutput, to_model_messages
 from turnlog.errors import ConversionError, ShapeError
 
-CHATS = 2000
+CHATS = examples(2000)
 SEED = 20261123
 
 URLS = (

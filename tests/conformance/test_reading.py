@@ -10,11 +10,12 @@ import pytest
 
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
 from support.ai_sdk_streams import stream
+from support.profiles import examples
 from turnlog.aisdk import UIMessage, UIMessageReader, encode
 from turnlog.errors import ConversionError, ShapeError
 from turnlog.sse import SseDecoder
 
-STREAMS = 1700
+STREAMS = examples(1700)
 """For each version others."""
 SEED = 20261121
 
@@ -94,7 +95,7 @@ def received(written: str, random: Random) -> list[str]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_streams_however_they_are_written(judge: Judge, version: int) -> None:
     random = Random(SEED + version)
-    streams = [badly_written(random) for _ in range(500)]
+    streams = [badly_written(random) for _ in range(examples(500))]
     for written, answer in zip(streams, judge.ask("read", version, [{"sse": each} for each in streams]), strict=True):
         texts = received(written, random)
         ours = as_javascript_has_it(read_ours(texts, version, None, every=False))

@@ -11,10 +11,11 @@ import pytest
 
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from support.ai_sdk_messages import message
+from support.profiles import examples
 from turnlog.aisdk import ToolSchema, encode, validate_ui_messages
 from turnlog.errors import ShapeError
 
-MESSAGES = 2000
+MESSAGES = examples(2000)
 SEED = 20261122
 OTHERS: list[Any] = [None, [], {}, "text", 5, [None], [5], [[]], [{}]]
 
