@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -338,6 +339,44 @@ def test_streams_change_owners_when_their_lease_runs_out_and_are_forgotten_when_
         await store.delete_finished(20.75)
         assert await store.state("s") is None
         assert await store.read("s", 0, 1_000) == []
+
+    runner.run(run())
+
+
+def test_the_streams_of_a_deleted_chat_are_deleted(store: StreamStore, runner: asyncio.Runner) -> None:
+    async def run() -> None:
+        for stream_id, chat_id in (("old", "chat"), ("other", "other chat"), ("new", "chat")):
+            assert await store.create(stream_id, chat_id, "7.0.173", 10.0)
+            await store.append(stream_id, [StoredFrames(1, 1, b"a")], 11.0)
+            if stream_id != "new":
+                await store.finish(stream_id)
+        await store.delete_chat("chat")
+        for stream_id in ("old", "new"):
+            assert await store.state(stream_id) is None
+            assert await store.read(stream_id, 0, 1_000) == []
+        assert await store.newest("chat") is None
+        assert not await store.append("new", [StoredFrames(2, 1, b"b")], 12.0)
+        assert await store.read("new", 0, 1_000) == []
+        assert await store.read("other", 0, 1_000) == [StoredFrames(1, 1, b"a")]
+
+    runner.run(run())
+
+
+def test_a_file_of_streams_is_for_the_user_alone_and_keeps_nothing_that_was_deleted(
+    tmp_path: Path, runner: asyncio.Runner
+) -> None:
+    path = tmp_path / "streams.db"
+
+    async def run() -> None:
+        store = SqliteStreamStore(path)
+        await store.create("s", "chat", "7.0.173", 10.0)
+        await store.append("s", [StoredFrames(1, 1, b"zebrasecret" * 1000)], 11.0)
+        files = [path, *tmp_path.glob("streams.db-*")]
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        assert any(b"zebrasecret" in file.read_bytes() for file in files)
+        await store.delete_chat("chat")
+        assert not any(b"zebrasecret" in file.read_bytes() for file in tmp_path.iterdir())
+        store.close()
 
     runner.run(run())
 

@@ -106,3 +106,23 @@ def test_a_windows_path_is_found_by_its_end(run: Command, store: Path, logs: Pat
     read_home(store, logs)
     for path in ("kasse.py", "src/kasse.py", r"shop\src\kasse.py", r"C:\shop\src\kasse.py"):
         assert asked(run, path)["sessions"][0]["session"] == "plain:windows"
+
+
+@pytest.mark.parametrize("state", [ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED])
+def test_an_edit_that_failed_is_no_change(state: ToolState, run: Command, store: Path, logs: Path) -> None:
+    log = Log(logs, "failed")
+    part = ToolCallPart(
+        tool_call_id="f1",
+        tool_name="Edit",
+        kind=ToolKind.EDIT,
+        input=to_json({"file_path": "/work/nope.py"}),
+        state=state,
+    )
+    log.message(Message(id="f1", role="assistant", created_at=at(1), parts=(part,)))
+    read_home(store, logs)
+    (use,) = asked(run, "nope.py")["sessions"]
+    assert (use["calls"], use["edits"]) == (1, 0)
+    assert asked(run, "nope.py", "--changed")["sessions"] == []
+    (file,) = asked(run, "--contains", "nope")["files"]
+    assert file["edits"] == 0
+    assert asked(run, "--contains", "nope", "--changed")["files"] == []

@@ -49,3 +49,10 @@ def test_the_shell_completes_names(option: str, beginning: str, expected: str, s
     line = f"turnlog {command} {option} {beginning}"
     result = in_pipe(_TURNLOG_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD="3")
     assert f"plain,{expected}" in result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("command", ["usage", "sessions"])
+def test_a_model_that_was_never_called_is_an_error(command: str, run: Command, store: Path) -> None:
+    result = run(command, "--model", "larg")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "there is no model 'larg': did you mean large?" in result.stderr

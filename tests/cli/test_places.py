@@ -67,8 +67,8 @@ def test_agents_that_only_the_store_knows_are_listed_too(run: Command) -> None:
     assert items["claude-code"]["sessions"] == 0
 
 
-def test_without_a_store_agents_are_listed_all_the_same(run: Command) -> None:
-    assert "none here" in run("agents").stdout
+def test_without_a_store_agents_are_listed_with_the_places_of_their_logs(run: Command, home: Path) -> None:
+    assert f"none at {home / '.codex'}" in run("agents").stdout
 
 
 @pytest.mark.usefixtures("store", "plain_agent")

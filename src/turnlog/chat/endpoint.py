@@ -185,6 +185,7 @@ class Chat:
         await self._check(chat_id, owner)
         await self._streams.stop(chat_id)
         await self.directory.delete(chat_id, owner or ANYBODY)
+        await self._streams.delete(chat_id)
 
     async def messages(self, chat_id: str, *, version: Version = 7, owner: Ownership | None = None) -> list[UIMessage]:
         """The messages of a chat, for a page to begin with (`useChat({messages})`)."""

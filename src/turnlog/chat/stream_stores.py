@@ -9,6 +9,7 @@ machines a Redis or Valkey server (`pip install turnlog[redis]`).
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -95,6 +96,10 @@ class StreamStore(Protocol):
         """Delete the finished streams whose lease ended before a time."""
         ...
 
+    async def delete_chat(self, chat_id: str) -> None:
+        """Delete all streams of a chat; the owner of one that runs stores nothing more."""
+        ...
+
 
 class _MemoryStream:
     def __init__(self, chat_id: str, state: StreamState) -> None:
@@ -120,24 +125,27 @@ class MemoryStreamStore:
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
         """Store frames and renew the lease; whether to stop."""
-        stream = self._streams[stream_id]
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return False
         stream.frames += frames
         stream.state = stream.state._replace(lease_until=lease_until)
         return stream.to_stop
 
     async def ask_to_stop(self, stream_id: str) -> None:
         """Let the owner know."""
-        self._streams[stream_id].to_stop = True
+        if stream_id in self._streams:
+            self._streams[stream_id].to_stop = True
 
     async def finish(self, stream_id: str) -> None:
         """Nothing will follow."""
-        stream = self._streams[stream_id]
-        stream.state = stream.state._replace(finished=True)
+        if (stream := self._streams.get(stream_id)) is not None:
+            stream.state = stream.state._replace(finished=True)
 
     async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
         """Become the owner of a stream that has lost its own."""
-        stream = self._streams[stream_id]
-        if stream.state.finished or stream.state.lease_until >= now:
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.state.finished or stream.state.lease_until >= now:
             return False
         stream.state = stream.state._replace(lease_until=lease_until)
         return True
@@ -167,6 +175,12 @@ class MemoryStreamStore:
         """Forget finished streams."""
         for stream_id, stream in list(self._streams.items()):
             if stream.state.finished and stream.state.lease_until < before:
+                del self._streams[stream_id]
+
+    async def delete_chat(self, chat_id: str) -> None:
+        """Delete all streams of a chat."""
+        for stream_id, stream in list(self._streams.items()):
+            if stream.chat_id == chat_id:
                 del self._streams[stream_id]
 
 
@@ -292,6 +306,15 @@ class SqliteStreamStore:
         """Forget finished streams."""
         await self._write("delete from streams where finished and lease_until < ?", (before,))
 
+    async def delete_chat(self, chat_id: str) -> None:
+        """Delete all streams of a chat, also from the bytes of the file and of its log."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("delete from streams where chat_id = ?", (chat_id,))
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+
+        await self._run(work)
+
     def close(self) -> None:
         """Close the file; the store cannot be used afterwards."""
         self._thread.submit(self._connection.close).result()
@@ -312,12 +335,17 @@ def _connect(path: Path | str) -> sqlite3.Connection:
     if str(path) != ":memory:" and not folder.is_dir():
         raise StoreError(f"streams cannot be kept in {path}: there is no folder {folder}, make it first")
     try:
+        if str(path) != ":memory:":
+            # For the user alone, as chats are; SQLite gives its log the same mode.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False)
         use_write_ahead_log(connection, _BUSY_SECONDS)
         connection.execute("pragma synchronous = normal")
         connection.execute("pragma foreign_keys = on")
+        # A deleted answer is overwritten.
+        connection.execute("pragma secure_delete = on")
         connection.executescript(_SCHEMA)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise StoreError(f"streams cannot be kept in {path}: {error}") from error
     return connection
 
@@ -381,6 +409,20 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[2])
 end
 """
 
+_DELETE_CHAT: Final = """
+local newest = ARGV[1] .. 'chat:' .. ARGV[2]
+local ids = redis.call('ZRANGE', KEYS[1], 0, -1)
+local last = redis.call('GET', newest)
+if last then table.insert(ids, last) end
+for _, id in ipairs(ids) do
+    if redis.call('HGET', ARGV[1] .. 'stream:' .. id, 'chat') == ARGV[2] then
+        redis.call('DEL', ARGV[1] .. 'stream:' .. id, ARGV[1] .. 'frames:' .. id)
+        redis.call('ZREM', KEYS[1], id)
+    end
+end
+redis.call('DEL', newest)
+"""
+
 
 class RedisStreamStore:
     """Streams in a Redis or Valkey server; appended frames survive a killed web server.
@@ -411,6 +453,7 @@ class RedisStreamStore:
         self._set = client.register_script(_SET_ON_EXISTING)
         self._claim = client.register_script(_CLAIM)
         self._forget = client.register_script(_FORGET)
+        self._delete_chat = client.register_script(_DELETE_CHAT)
 
     async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
         """Begin a stream if none runs."""
@@ -462,6 +505,10 @@ class RedisStreamStore:
     async def delete_finished(self, before: float) -> None:
         """Forget finished streams; a chat's pointer to its last one expires."""
         await self._forget(keys=[f"{self._prefix}finished"], args=[self._prefix, before])
+
+    async def delete_chat(self, chat_id: str) -> None:
+        """Delete all streams of a chat."""
+        await self._delete_chat(keys=[f"{self._prefix}finished"], args=[self._prefix, chat_id])
 
     def _stream(self, stream_id: str) -> str:
         return f"{self._prefix}stream:{stream_id}"

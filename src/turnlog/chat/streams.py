@@ -333,6 +333,10 @@ class Streams:
             await asyncio.wait([task])
         return True
 
+    async def delete(self, chat_id: str) -> None:
+        """Delete what is stored of a chat's streams; stop the run first."""
+        await self._store.delete_chat(chat_id)
+
     async def finished(self, stream_id: str) -> None:
         """Wait until a stream of this process has ended and is stored."""
         task = self._tasks.get(stream_id)

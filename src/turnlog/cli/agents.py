@@ -48,7 +48,7 @@ def agents(as_json: bool, store_path: Path) -> None:
             formatting.count(item["subagents"]),
             _span([each.version for each in item["versions"]]),
             formatting.count(len(item["unknown_kinds"])),
-            ", ".join(item["roots"]) or "none here",
+            ", ".join(item["roots"]) or (f"none at {', '.join(item['home_folders'])}" if item["home_folders"] else ""),
         )
         for item in items
     ]
@@ -96,6 +96,7 @@ def _items(store_path: Path) -> list[AgentDocument]:
                 "agent": name,
                 "display_name": None if agent is None else agent.display_name,
                 "roots": [] if agent is None else [str(root) for root in homes_of(agent)],
+                "home_folders": [] if agent is None else [str(folder) for folder in agent.home_folders()],
                 "sources": summary.sources,
                 "sessions": summary.sessions,
                 "subagents": summary.subagents,

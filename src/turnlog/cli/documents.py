@@ -222,6 +222,9 @@ class AgentDocument(TypedDict):
     agent: str
     display_name: str | None
     roots: list[str]
+    """Its homes that hold logs."""
+    home_folders: list[str]
+    """Where its homes are looked for."""
     sources: int
     sessions: int
     subagents: int

@@ -59,6 +59,13 @@ def find_project(store: Store, text: str | None) -> str | None:
     raise NotFoundError(_unknown("project", text, names))
 
 
+def find_model(store: Store, text: str | None) -> str | None:
+    """The model of this name. Raises NotFoundError when no call was made to it."""
+    if text is None or text in (names := _models(store)):
+        return text
+    raise NotFoundError(_unknown("model", text, names))
+
+
 def _unknown(what: str, text: str, names: Iterable[str]) -> str:
     """The error for a name that does not exist: with the names that are like it, else with some that exist."""
     from difflib import get_close_matches
@@ -130,7 +137,7 @@ def project_option(command: CommandT) -> CommandT:
 
 
 def model_option(help: str = "Only this model.") -> Callable[[CommandT], CommandT]:
-    """`--model NAME`."""
+    """`--model NAME`; pass it through `find_model`."""
     return click.option("--model", shell_complete=partial(_complete, _models), help=help)
 
 

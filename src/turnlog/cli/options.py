@@ -156,7 +156,8 @@ def open_existing(store_path: Path) -> Store:
     from turnlog.store import open_store
 
     if not store_path.exists():
-        raise NotFoundError(f"there is no store at {store_path} yet: `turnlog sync` creates it")
+        option = "" if store_path == paths.database_path() else f" --store {store_path}"
+        raise NotFoundError(f"there is no store at {store_path} yet: `turnlog sync{option}` creates it")
     return open_store(store_path)
 
 

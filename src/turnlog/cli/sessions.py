@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_project, model_option, project_option
+from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
@@ -76,6 +76,7 @@ def sessions(
     with open_fresh(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
         filters["project"] = find_project(store, filters["project"])
+        filters["model"] = find_model(store, filters["model"])
         wanted = SessionFilter(**filters, parent=None if parent is None else find_session(store, parent).id)
         try:
             page = store.sessions(wanted, sort=sort, limit=limit, cursor=cursor, count=True)

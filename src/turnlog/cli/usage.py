@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_project, model_option, project_option
+from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     abbreviations,
@@ -73,7 +73,7 @@ def usage(
             until=until,
             agent=find_agent(store, agent),
             project=find_project(store, project),
-            model=model,
+            model=find_model(store, model),
         )
         report = store.usage(by, wanted)
     if as_csv:

@@ -207,7 +207,7 @@ class TouchedFile(StoreValue, frozen=True):
     sessions: int
     calls: int
     edits: int
-    """The number of these calls that changed it: edits, deletions, moves."""
+    """The number of these calls that changed it: edits, deletions and moves that did not fail."""
     last_at: datetime | None
 
 
@@ -217,7 +217,7 @@ class FileUse(StoreValue, frozen=True):
     session_id: str
     calls: int
     edits: int
-    """The number of these calls that changed it: edits, deletions, moves."""
+    """The number of these calls that changed it: edits, deletions and moves that did not fail."""
     kinds: tuple[str, ...]
     first_at: datetime | None
     last_at: datetime | None

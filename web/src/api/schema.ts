@@ -479,7 +479,7 @@ export interface PromptResponse {
   permission_requests: PermissionRequest[];
 }
 
-/** Where a record lies: file and byte range, or table and key. */
+/** The place of a record: file and byte range, or table and key. */
 export interface Provenance {
   source: string;
   offset?: number;

@@ -245,7 +245,13 @@ def _call_of(row: Sequence[Any]) -> ToolCall:
     return ToolCall(**facts)
 
 
-_CHANGING = f"({', '.join(repr(kind) for kind in CHANGING_KINDS)})"
+_UNDONE = (ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED)
+"""States of a call that changed nothing, whatever it was for."""
+
+_CHANGED = (
+    f"(p.tool_kind IN ({', '.join(repr(kind) for kind in CHANGING_KINDS)})"
+    f" AND p.tool_state NOT IN ({', '.join(repr(str(state)) for state in _UNDONE)}))"
+)
 
 _TOUCHED = (
     "WITH touched (path, message_key, sequence) AS (SELECT path, message_key, sequence FROM parts WHERE {condition}"
@@ -303,7 +309,7 @@ class FileQueries(Connections):
                 values["session"] = session_key(connection, filter.session)
             rows = connection.execute(
                 f"{_TOUCHED.format(condition=condition)} SELECT t.path, s.cwd, s.key, count(*),"
-                f" sum(p.tool_kind IN {_CHANGING}), max({_TIME}){_SESSIONS_OF_TOUCHED}"
+                f" sum({_CHANGED}), max({_TIME}){_SESSIONS_OF_TOUCHED}"
                 f" WHERE {where} GROUP BY t.path, s.key",
                 values,
             )
@@ -327,7 +333,7 @@ def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterat
     else:
         # The folders before the name may belong to the session's folder, so whole paths are compared below.
         condition, value = "path LIKE ?1 ESCAPE '!'", f"%{_escaped(_NAME.split(wanted)[-1])}"
-    kinds = f" WHERE p.tool_kind IN {_CHANGING}" if changed else ""
+    kinds = f" WHERE {_CHANGED}" if changed else ""
     rows = connection.execute(
         f"{_TOUCHED.format(condition=condition)} SELECT {_CALL_COLUMNS}, t.path, s.cwd,"
         f" coalesce(p.started_at, m.created_at, -1), p.message_key, p.sequence{_PARTS_OF_TOUCHED}{kinds}",
@@ -370,13 +376,13 @@ def _uses(touches: list[_Touch]) -> tuple[FileUse, ...]:
 
 
 def _use(session_id: str, touches: list[_Touch]) -> FileUse:
-    kinds = [touch.found.call.kind for touch in touches]
+    calls = [touch.found.call for touch in touches]
     times = [touch.time for touch in touches if touch.time >= 0]
     return FileUse(
         session_id=session_id,
         calls=len(touches),
-        edits=sum(kind in CHANGING_KINDS for kind in kinds),
-        kinds=tuple(sorted(set(kinds))),
+        edits=sum(call.kind in CHANGING_KINDS and call.state not in _UNDONE for call in calls),
+        kinds=tuple(sorted({call.kind for call in calls})),
         first_at=moment(min(times, default=None)),
         last_at=moment(max(times, default=None)),
     )
