@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support import new_stores
+from support import installed_agents, new_stores
 from support.profiles import load_profile
 
 load_profile()
@@ -40,6 +40,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def copied_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """New stores are copies of one that is made here."""
     with new_stores.copies(tmp_path_factory.mktemp("new store")):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_looked_up_once() -> Iterator[None]:
+    """Which of the installed packages register agents does not change while tests run."""
+    with installed_agents.looked_up_once():
         yield
 
 
