@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+import time
 from pathlib import Path
 
 import click
@@ -26,6 +27,35 @@ def test_usage_adds_up_by_day_and_in_all(run: Command) -> None:
     assert [row["name"] for row in document["rows"]] == ["2026-11-02", "2026-11-03"]
     assert [row["totals"]["calls"] for row in document["rows"]] == [3, 1]
     assert (document["by"], document["totals"]["tokens"], document["totals"]["cost"]) == ("day", 600, 0.45)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ((), ["2026-11-01", "2026-11-03"]),
+        (("--utc",), ["2026-11-02", "2026-11-03"]),
+        (("--since", "2026-11-02"), ["2026-11-03"]),
+        (("--since", "2026-11-03", "--utc"), ["2026-11-03"]),
+        (("--utc", "--until", "2026-11-02"), ["2026-11-02"]),
+        (("--by", "month"), ["2026-11"]),
+        (("--by", "week"), ["2026-10-26", "2026-11-02"]),
+        (("--by", "hour"), ["2026-11-01T22:00-11:00", "2026-11-03T04:00-11:00"]),
+    ],
+)
+def test_days_are_those_of_this_machine_or_of_utc(
+    arguments: tuple[str, ...], names: list[str], run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Pacific/Niue")
+    time.tzset()
+    try:
+        document = json.loads(run("usage", "--json", *arguments).stdout)
+        assert [row["name"] for row in document["rows"]] == names
+        assert document["zone"] == ("UTC" if "--utc" in arguments else "local")
+        table = run("usage", *arguments).stdout.splitlines()[1:-1]
+        assert all(line.startswith(name[:16].replace("T", " ")) for line, name in zip(table, names, strict=True))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_call_of_unknown_price_is_counted_and_not_priced(run: Command) -> None:

@@ -33,12 +33,12 @@ from turnlog.store.rows import (
     MESSAGE_COUNTS,
     PLAIN_COLUMNS,
     USAGE_COUNTS,
-    day_of,
     message_buckets,
     message_facts,
     milliseconds,
     moment,
     nanos,
+    quarter_hour_of,
     usage_counts,
 )
 
@@ -94,12 +94,13 @@ def test_times_of_any_zone_are_the_same_time() -> None:
     assert moment(None) is None
 
 
-def test_a_day_ends_at_midnight_utc() -> None:
+def test_a_quarter_hour_is_whole() -> None:
     last = milliseconds(START)
     assert last is not None
-    assert day_of(last + 1) == day_of(last) + 1 == (START.date() - datetime(1970, 1, 1, tzinfo=UTC).date()).days + 1
-    assert day_of(None) == 0
-    assert day_of(-1) == -1
+    midnight = ((START.date() - datetime(1970, 1, 1, tzinfo=UTC).date()).days + 1) * 96
+    assert quarter_hour_of(last + 1) == quarter_hour_of(last) + 1 == midnight
+    assert quarter_hour_of(None) == 0
+    assert quarter_hour_of(-1) == -1
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from support.plain_agent import Log
 from support.plain_store import START, at, read_home
 from turnlog.agents.changes import Link
-from turnlog.model import Cost, Message, Usage
+from turnlog.model import Cost, Message, MessageError, Usage
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageBy, UsageFilter
 from turnlog.store.usage_report import Dollars, UsageTotals
@@ -64,6 +67,64 @@ def test_days_run_forwards_and_what_has_no_time_comes_last(store: Store) -> None
         ("2026-11-04", 1, 20),
         (None, 1, 10),
     ]
+
+
+def names(store: Store, by: UsageBy, zone: str | None = None) -> list[str | None]:
+    return [row.name for row in store.usage(by, zone=UTC if zone is None else ZoneInfo(zone)).rows]
+
+
+def test_periods_are_those_of_the_zone(store: Store) -> None:
+    """The calls are at 9:00 UTC on Monday, Tuesday and Wednesday."""
+    assert names(store, "day", "Pacific/Kiritimati") == ["2026-11-02", "2026-11-03", "2026-11-04", None]
+    assert names(store, "day", "Pacific/Niue") == ["2026-11-01", "2026-11-02", "2026-11-03", None]
+    assert names(store, "week") == ["2026-11-02", None]
+    assert names(store, "week", "Pacific/Niue") == ["2026-10-26", "2026-11-02", None]
+    assert names(store, "month") == ["2026-11", None]
+    assert names(store, "hour") == ["2026-11-02T09:00Z", "2026-11-03T09:00Z", "2026-11-04T09:00Z", None]
+    assert names(store, "hour", "Asia/Kathmandu")[0] == "2026-11-02T14:00+05:45"
+    assert store.usage("hour", zone=ZoneInfo("Asia/Kathmandu")).zone == "Asia/Kathmandu"
+
+
+def test_the_hour_that_comes_twice_is_two_hours(tmp_path: Path) -> None:
+    home = tmp_path / "autumn"
+    home.mkdir()
+    log = Log(home, "autumn")
+    for hour in range(2):
+        time = datetime(2026, 10, 25, hour, 30, tzinfo=UTC)
+        log.message(Message(id=f"a{hour}", role="assistant", created_at=time, usage=Usage(input=1, output=1)))
+    read_home(tmp_path / "autumn.db", home)
+    with open_store(tmp_path / "autumn.db") as opened:
+        assert names(opened, "hour", "Europe/Berlin") == ["2026-10-25T02:00+01:00", "2026-10-25T02:00+02:00"]
+        assert names(opened, "day", "Europe/Berlin") == ["2026-10-25"]
+
+
+def test_a_store_with_totals_by_day_gets_them_by_quarter_hour(tmp_path: Path) -> None:
+    home = tmp_path / "old"
+    home.mkdir()
+    log = Log(home, "old")
+    for minute in (0, 20, 21, 300, DAY):
+        log.message(answer(f"a{minute}", minute, Usage(input=minute + 1, output=3)))
+    log.message(answer("failed", 40, None, error=MessageError(text="overloaded")))
+    log.message(answer("secret", 50, Usage(input=7), "secret"))
+    log.message(answer("timeless", None, None, None))
+    read_home(tmp_path / "old.db", home)
+    counts = "calls, unknown_calls, unpriced_calls, input, cache_read, cache_write_5m, cache_write_1h, cache_write"
+    counts += ", output, reasoning, tool_prompt, lower_bound, cost, reported_cost"
+    every = "SELECT * FROM usage ORDER BY quarter_hour, model_key"
+    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
+        before = connection.execute(every).fetchall()
+        sums = ", ".join(f"sum({name}) AS {name}" for name in counts.split(", "))
+        connection.execute(
+            f"CREATE TABLE days AS SELECT quarter_hour / 96 AS day, model_key, session_key, {sums} FROM usage"
+            " GROUP BY quarter_hour / 96, model_key, session_key"
+        )
+        connection.execute("DROP TABLE usage")
+        connection.execute("ALTER TABLE days RENAME TO usage")
+        connection.execute("PRAGMA user_version = 18")
+    with open_store(tmp_path / "old.db") as opened:
+        assert [row.totals.calls for row in opened.usage().rows] == [5, 1, 1]
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        assert connection.execute(every).fetchall() == before
 
 
 def test_totals_say_what_they_do_not_contain(store: Store) -> None:
@@ -124,13 +185,17 @@ def test_a_session_has_the_total_that_its_agent_kept(store: Store) -> None:
         (UsageFilter(session="plain:shop.scout"), 500),
         (UsageFilter(since=at(DAY)), 720),
         (UsageFilter(until=at(0) + timedelta(hours=15)), 2002),
-        (UsageFilter(until=at(0)), 2002),
-        (UsageFilter(since=at(DAY), until=at(DAY)), 700),
+        (UsageFilter(until=at(0)), 0),
+        (UsageFilter(until=at(1)), 2002),
+        (UsageFilter(since=at(14), until=at(DAY)), 2002),
+        (UsageFilter(since=at(15), until=at(DAY)), 0),
+        (UsageFilter(since=at(DAY), until=at(DAY)), 0),
+        (UsageFilter(since=at(DAY), until=at(DAY + 1)), 700),
         (UsageFilter(user="nobody"), 0),
     ],
 )
 def test_filters(store: Store, wanted: UsageFilter, tokens: int) -> None:
-    """A day that is touched is counted whole: totals are kept by UTC day."""
+    """A quarter hour that is cut is counted whole: totals are kept by quarter hour."""
     assert store.usage("day", wanted).totals.tokens == tokens
     assert sum(row.totals.tokens for row in store.usage("session", wanted).rows) == tokens
 

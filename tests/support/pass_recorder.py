@@ -150,7 +150,7 @@ def _drafts(work: Reconciliation) -> dict[str, object]:
     drafts = list(sessions.drafts.values())
     return {
         "session drafts": msgspec.msgpack.encode(drafts),
-        "usage drafts": msgspec.msgpack.encode(list(usage.days.items())),
+        "usage drafts": msgspec.msgpack.encode(list(usage.sums.items())),
         "touched": {draft.key for draft in drafts if draft.session_id},
         "sharing": {draft.key for draft in drafts if draft.is_shared},
     }

@@ -173,7 +173,7 @@ def _usage(connection: sqlite3.Connection) -> dict[str, Any]:
     counts = ", ".join(f"u.{name}" for name in (*USAGE_COUNTS, "reported_cost"))
     return _rows(
         connection,
-        f"{_NAMES} SELECT u.day, coalesce(o.name, ''), n.id, {counts} FROM usage u"
+        f"{_NAMES} SELECT u.quarter_hour, coalesce(o.name, ''), n.id, {counts} FROM usage u"
         " JOIN names n ON n.key = u.session_key LEFT JOIN models o ON o.key = u.model_key",
         3,
     )
@@ -195,9 +195,9 @@ def check_integrity(connection: sqlite3.Connection) -> None:
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     for name in USAGE_COUNTS:
         by_session = "SELECT key, 1 * {0} FROM sessions WHERE {0} <> 0 ORDER BY 1"
-        by_day = "SELECT session_key, sum({0}) FROM usage GROUP BY 1 HAVING sum({0}) <> 0 ORDER BY 1"
+        by_time = "SELECT session_key, sum({0}) FROM usage GROUP BY 1 HAVING sum({0}) <> 0 ORDER BY 1"
         assert connection.execute(by_session.format(name)).fetchall() == (
-            connection.execute(by_day.format(name)).fetchall()
+            connection.execute(by_time.format(name)).fetchall()
         ), name
     for name in (*BUCKETS, "cost"):
         total = f"SELECT key, {name} FROM sessions WHERE {name} <> 0 ORDER BY 1"

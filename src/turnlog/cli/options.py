@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -74,16 +74,29 @@ def limit_option(
     )
 
 
-def period_options(*, utc: bool = False) -> Callable[[CommandT], CommandT]:
-    """`--since` and `--until`; days begin at midnight of this machine, or of UTC."""
+UTC_DAYS: Final = "turnlog.utc_days"
+"""Key of `Context.meta`: whether `--utc` was given."""
+
+
+def utc_option(command: CommandT) -> CommandT:
+    """`--utc`: days of UTC instead of this machine's, also for `--since` and `--until`; as `utc`."""
+    return click.option(
+        "--utc", is_flag=True, is_eager=True, callback=_remember_utc, help="Use days of UTC instead of your time zone."
+    )(command)
+
+
+def _remember_utc(ctx: click.Context, _: click.Parameter, utc: bool) -> bool:
+    ctx.meta[UTC_DAYS] = utc
+    return utc
+
+
+def period_options() -> Callable[[CommandT], CommandT]:
+    """`--since` and `--until`; days begin at midnight of this machine, or of UTC with `--utc`."""
 
     def decorate(command: CommandT) -> CommandT:
-        zone = "UTC" if utc else "your time"
-        command = click.option("--until", type=When(end=True, utc=utc), help=f"Up to the end of this time ({zone}).")(
-            command
-        )
+        command = click.option("--until", type=When(end=True), help="Up to the end of this time (your time).")(command)
         return click.option(
-            "--since", type=When(utc=utc), help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h."
+            "--since", type=When(), help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h."
         )(command)
 
     return decorate
@@ -103,6 +116,8 @@ class When(click.ParamType[datetime]):
         if isinstance(value, datetime):
             return value
         text = str(value).strip().upper()
+        if ctx is not None and ctx.meta.get(UTC_DAYS):
+            return When(end=self._end, utc=True).convert(value, param, None)
         try:
             return self._parse(text)
         except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""`turnlog usage`: tokens and costs by day, model, project, session, agent or subagent.
+"""`turnlog usage`: tokens and costs by hour, day, week, month, model, project, session, agent or subagent.
 
 Answers from totals in the store and imports nothing of the model, so that it starts fast.
 """
@@ -6,7 +6,7 @@ Answers from totals in the store and imports nothing of the model, so that it st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -20,6 +20,7 @@ from turnlog.cli.options import (
     external_id,
     json_option,
     period_options,
+    utc_option,
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
@@ -34,6 +35,7 @@ NO_SUBAGENT = "no subagent"
 @click.command(
     epilog=examples(
         "turnlog usage --since 30d",
+        "turnlog usage --by week --utc",
         "turnlog usage --by model --since 2026-11 --until 2026-11",
         "turnlog usage --by session --project webshop --json",
         "turnlog usage --by subagent --csv > subagents.csv",
@@ -42,7 +44,8 @@ NO_SUBAGENT = "no subagent"
 @click.option(
     "--by", type=click.Choice(USAGE_BY), default="day", show_default=True, help="Write one row for each of these."
 )
-@period_options(utc=True)
+@period_options()
+@utc_option
 @agent_option
 @project_option
 @model_option()
@@ -53,6 +56,7 @@ def usage(
     by: UsageBy,
     since: datetime | None,
     until: datetime | None,
+    utc: bool,
     agent: str | None,
     project: str | None,
     model: str | None,
@@ -60,7 +64,7 @@ def usage(
     as_json: bool,
     store_path: Path,
 ) -> None:
-    """Add up tokens and costs. Days are UTC.
+    """Add up tokens and costs. Days are those of your time zone.
 
     Costs are computed from tokens and the prices of the day (docs/reference/pricing.md). A `+` after a cost means that
     it leaves out calls without a known price.
@@ -75,7 +79,7 @@ def usage(
             project=find_project(store, project),
             model=find_model(store, model),
         )
-        report = store.usage(by, wanted)
+        report = store.usage(by, wanted, zone=UTC if utc else None)
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:
@@ -88,10 +92,11 @@ _NAMES: dict[UsageBy, tuple[str, ...]] = {
     "session": ("Session", "Title"),
     "subagent": ("Subagent", "Title"),
     "project": ("Project", "Path"),
+    "week": ("Week of",),
 }
 """Titles of the columns that name a row, where it is not one with the title of what a row is."""
 
-_WHOLE = ("Day", "Session", "Subagent")
+_WHOLE = ("Hour", "Day", "Week of", "Month", "Session", "Subagent")
 """Columns that are never cut, because users copy their values into other commands."""
 
 
@@ -122,8 +127,13 @@ def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
             yield short.get(external_id(name), name), row.label or formatting.UNKNOWN
         elif report.by == "project":
             yield row.label or unnamed, row.name or formatting.UNKNOWN
+        elif report.by == "hour":
+            yield (name.replace("T", " ")[:_MINUTES],)
         else:
             yield (name,)
+
+
+_MINUTES = len("2026-11-20 14:00")
 
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ start fast.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, Unpack, get_args
 
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """Each order begins with the newest, most expensive or largest; sessions without that value come last."""
 
-UsageBy: TypeAlias = Literal["day", "model", "project", "session", "agent", "subagent"]
-"""`subagent` has a row for each subagent, and one without a name for everything else."""
+UsageBy: TypeAlias = Literal["hour", "day", "week", "month", "model", "project", "session", "agent", "subagent"]
+"""A week begins on Monday. `subagent` has a row for each subagent, and one without a name for everything else."""
 
 RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
 
@@ -149,7 +149,7 @@ class FileFilter(NamedTuple):
 
 
 class UsageFilter(NamedTuple):
-    """A filter of usage. Days are UTC; `since` is inclusive, `until` exclusive."""
+    """A filter of usage. `since` is inclusive, `until` exclusive; a quarter hour that they cut is counted whole."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -465,8 +465,18 @@ class Store(Protocol):
         """Files that calls read or changed, last touched first."""
         ...
 
-    def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:
-        """Tokens and cost, from totals that every write updates. Days are ascending, other rows descending by cost."""
+    def usage(
+        self,
+        by: UsageBy = "day",
+        filter: UsageFilter = ALL_USAGE,
+        *,
+        zone: tzinfo | None = UTC,
+    ) -> UsageReport:
+        """Tokens and cost, from totals that every write updates.
+
+        Hours, days, weeks and months are those of `zone` (None: of this machine), ascending; other rows are descending
+        by cost.
+        """
         ...
 
     def projects(self) -> list[ProjectSummary]:

@@ -42,7 +42,7 @@ MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_cal
 """What a membership adds to its session, billed or not."""
 
 USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost")
-"""What a message adds to the billed session and to its day."""
+"""What a message adds to the billed session and to its quarter hour."""
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 
@@ -149,9 +149,9 @@ def believable(count: int | None) -> int | None:
     return count if count is not None and abs(count) <= _MOST else None
 
 
-def day_of(created_at: int | None) -> int:
-    """The day of a stored time, in days since 1970-01-01 UTC; 0 for an unknown time."""
-    return 0 if created_at is None else created_at // 86_400_000
+def quarter_hour_of(created_at: int | None) -> int:
+    """The quarter hour of a stored time, in quarter hours since 1970-01-01 UTC; 0 for an unknown time."""
+    return 0 if created_at is None else created_at // 900_000
 
 
 def message_facts(message: Message, key: int) -> MessageFacts:

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Final
 
@@ -77,11 +77,12 @@ class UsageTotals:
 
 @dataclass(frozen=True)
 class UsageRow:
-    """The usage of one day, model, project, session, agent or subagent."""
+    """The usage of one hour, day, week, month, model, project, session, agent or subagent."""
 
     name: str | None
-    """The day (`2026-11-20`), the model, the path of the project, or the session's id. None if the log does not say,
-    and for usage outside of subagents."""
+    """The period: an hour (`2026-11-20T14:00Z`), a day (`2026-11-20`), the Monday of a week, a month (`2026-11`).
+    Otherwise the model, the path of the project, or the session's id. None if the log does not say, and for usage
+    outside of subagents."""
     label: str | None
     """The display name if it differs: the title of a session, the name of a project."""
     totals: UsageTotals
@@ -98,6 +99,8 @@ class UsageReport:
     """Sentences that explain the sums."""
     missing: tuple[str, ...]
     """Sentences about what the sums lack; empty if nothing is missing."""
+    zone: str = "UTC"
+    """The time zone of hours, days, weeks and months: `UTC`, `Europe/Berlin`, or `local` for this machine's."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +133,10 @@ class ModelSummary:
     sessions: int
 
 
-def usage_report(by: UsageBy, rows: Sequence[UsageRow], totals: UsageTotals) -> UsageReport:
+def usage_report(by: UsageBy, rows: Sequence[UsageRow], totals: UsageTotals, zone: tzinfo | None) -> UsageReport:
     """A report of these rows, with the sentences that apply."""
-    return UsageReport(by, tuple(rows), totals, _contents(by), _omissions(totals))
+    name = "local" if zone is None else str(zone)
+    return UsageReport(by, tuple(rows), totals, _contents(by), _omissions(totals), name)
 
 
 def _contents(by: UsageBy) -> tuple[str, ...]:

@@ -1159,14 +1159,15 @@ export interface Usage {
 
 /** Usage by something, and in all. */
 export interface UsageReport {
-  by: "agent" | "day" | "model" | "project" | "session" | "subagent";
+  by: "agent" | "day" | "hour" | "model" | "month" | "project" | "session" | "subagent" | "week";
   rows: UsageRow[];
   totals: UsageTotals;
   contains: string[];
   missing: string[];
+  zone: string;
 }
 
-/** The usage of one day, model, project, session, agent or subagent. */
+/** The usage of one hour, day, week, month, model, project, session, agent or subagent. */
 export interface UsageRow {
   name: string | null;
   label: string | null;

@@ -39,7 +39,10 @@ function columnsOf(totals: UsageTotals): Column[] {
 }
 
 const TITLES: Record<UsageBy, string> = {
+  hour: "Hour (UTC)",
   day: "Day (UTC)",
+  week: "Week of (UTC)",
+  month: "Month (UTC)",
   model: "Model",
   project: "Project",
   session: "Session",

@@ -1,4 +1,4 @@
-"""Usage in SQLite: tokens and cost by day, model, project, session, agent or subagent, and what exists of each.
+"""Usage in SQLite: tokens and cost by period, model, project, session, agent or subagent, and what exists of each.
 
 It reads totals that every write updates, and imports neither msgspec nor the model: a report must start fast.
 """
@@ -6,13 +6,15 @@ It reads totals that every write updates, and imports neither msgspec nor the mo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from turnlog.store.base import ALL_USAGE, UsageBy, UsageFilter
+from turnlog.store.periods import PERIODS, start_of
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds
 from turnlog.store.usage_report import (
     NANO,
@@ -26,8 +28,7 @@ from turnlog.store.usage_report import (
     usage_report,
 )
 
-_DAY_MILLISECONDS = 86_400_000
-_EPOCH = date(1970, 1, 1)
+_QUARTER_HOUR_MILLISECONDS = 900_000
 
 _COLUMNS: dict[str, str] = {
     "calls": "calls",
@@ -67,8 +68,8 @@ _PROJECTS = " LEFT JOIN projects p ON p.key = s.project_key"
 _MODELS = " LEFT JOIN models d ON d.key = u.model_key"
 _OWNERS = " JOIN owners o ON o.key = s.owner_key"
 
-_GROUPINGS: dict[UsageBy, _Grouping] = {
-    "day": _Grouping("u.day", "u.day"),
+_GROUPINGS: dict[str, _Grouping] = {
+    **dict.fromkeys(PERIODS, _Grouping("u.quarter_hour", "u.quarter_hour")),
     "model": _Grouping("u.model_key", "d.name", joins=(_MODELS,)),
     "project": _Grouping("s.project_key", "p.path", "p.name", (_SESSIONS, _PROJECTS)),
     "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (_SESSIONS,)),
@@ -96,7 +97,13 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 class UsageQueries(Connections):
     """The queries of `Store` about tokens and cost, and about agents, models and projects."""
 
-    def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:
+    def usage(
+        self,
+        by: UsageBy = "day",
+        filter: UsageFilter = ALL_USAGE,
+        *,
+        zone: tzinfo | None = UTC,
+    ) -> UsageReport:
         grouping = _GROUPINGS[by]
         conditions, parameters, joins = _where(filter)
         tables = "".join(dict.fromkeys((*grouping.joins, *joins)))
@@ -106,15 +113,15 @@ class UsageQueries(Connections):
                 f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {grouping.key}",
                 parameters,
             ).fetchall()
-            sums = [dict(zip(_COLUMNS, row[2:], strict=True)) for row in found]
-            rows = [UsageRow(_name(by, row[0]), row[1], _totals(each)) for row, each in zip(found, sums, strict=True)]
+            sums = _by_name(found, _naming(by, zone))
+            rows = [UsageRow(name, label, _totals(each)) for (name, label), each in sums.items()]
             if by in ("session", "subagent"):
                 rows = _with_titles(connection, rows)
                 # The cost that an agent reports covers the whole session.
                 if not (filter.since or filter.until or filter.model):
                     rows = _with_reported_costs(connection, rows)
-        totals = _totals({name: sum(each[name] for each in sums) for name in _COLUMNS} if sums else {})
-        return usage_report(by, sorted(rows, key=_by_day if by == "day" else _by_cost), totals)
+        totals = _totals(_sum(list(sums.values())))
+        return usage_report(by, sorted(rows, key=_by_time if by in PERIODS else _by_cost), totals, zone)
 
     def projects(self) -> list[ProjectSummary]:
         from turnlog.store.rows import moment
@@ -169,17 +176,39 @@ def _where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
             joins += tables
     for moment, comparison in ((wanted.since, ">="), (wanted.until, "<")):
         if moment is not None:
-            conditions.append(f"u.day {comparison} ?")
-            parameters.append(_day(moment, up=comparison == "<"))
+            conditions.append(f"u.quarter_hour {comparison} ?")
+            parameters.append(_quarter_hour(moment, up=comparison == "<"))
     if wanted.until is not None and wanted.since is None:
-        conditions.append("u.day > 0")
+        conditions.append("u.quarter_hour > 0")
     return conditions, parameters, joins
 
 
-def _day(moment: datetime, *, up: bool) -> int:
-    """Days since 1970; `until` within a day includes that day."""
+def _quarter_hour(moment: datetime, *, up: bool) -> int:
+    """Quarter hours since 1970; `until` within one includes it."""
     milliseconds = aware_milliseconds(moment)
-    return -(-milliseconds // _DAY_MILLISECONDS) if up else milliseconds // _DAY_MILLISECONDS
+    return -(-milliseconds // _QUARTER_HOUR_MILLISECONDS) if up else milliseconds // _QUARTER_HOUR_MILLISECONDS
+
+
+def _naming(by: UsageBy, zone: tzinfo | None) -> Callable[[Any], str | None]:
+    """What names a row: of a time, the period that contains a quarter hour; else the name that was read."""
+    name = PERIODS.get(by)
+    if name is None:
+        return lambda value: value
+    return lambda quarter_hour: name(start_of(quarter_hour, zone)) if quarter_hour else None
+
+
+def _by_name(
+    found: list[tuple[Any, ...]], naming: Callable[[Any], str | None]
+) -> dict[tuple[str | None, str | None], dict[str, int]]:
+    """Name and label of each row -> its sums; the quarter hours of one period are added up."""
+    collected: defaultdict[tuple[str | None, str | None], list[dict[str, int]]] = defaultdict(list)
+    for name, label, *sums in found:
+        collected[naming(name), label].append(dict(zip(_COLUMNS, sums, strict=True)))
+    return {key: _sum(rows) for key, rows in collected.items()}
+
+
+def _sum(rows: list[dict[str, int]]) -> dict[str, int]:
+    return {name: sum(row[name] for row in rows) for name in _COLUMNS} if rows else {}
 
 
 def _totals(sums: Mapping[str, int]) -> UsageTotals:
@@ -202,13 +231,7 @@ def _dollars(nanos: int) -> Dollars:
     return Dollars(Decimal(nanos) / NANO)
 
 
-def _name(by: UsageBy, value: Any) -> str | None:
-    if by != "day":
-        return value
-    return None if value == 0 else (_EPOCH + timedelta(days=value)).isoformat()
-
-
-def _by_day(row: UsageRow) -> tuple[bool, str]:
+def _by_time(row: UsageRow) -> tuple[bool, str]:
     return (row.name is None, row.name or "")
 
 

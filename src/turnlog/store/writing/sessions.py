@@ -27,7 +27,7 @@ from turnlog.store.frames import BodyReader
 from turnlog.store.keys import Names
 from turnlog.store.reconcile.merge import merge_session_changes
 from turnlog.store.reconcile.titles import LeafTitles, title_of
-from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, day_of, milliseconds, moment, nanos, usage_counts
+from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, milliseconds, moment, nanos, quarter_hour_of, usage_counts
 from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY
 
@@ -69,7 +69,7 @@ _SELECT = (
 
 _USAGE_COLUMNS = (*USAGE_COUNTS, "reported_cost")
 _UPSERT_USAGE = (
-    f"INSERT INTO usage (day, model_key, session_key, {', '.join(_USAGE_COLUMNS)})"
+    f"INSERT INTO usage (quarter_hour, model_key, session_key, {', '.join(_USAGE_COLUMNS)})"
     f" VALUES ({', '.join('?' * (3 + len(_USAGE_COLUMNS)))})"
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
 )
@@ -430,17 +430,17 @@ def _next(connection: sqlite3.Connection, query: str) -> int:
 
 
 class UsageRows:
-    """Differences to the usage of one transaction: by day and model, and per billed session."""
+    """Differences to the usage of one transaction: by quarter hour and model, and per billed session."""
 
     def __init__(self, connection: sqlite3.Connection, names: Names, sessions: SessionRows) -> None:
         self._connection = connection
         self._names = names
         self._sessions = sessions
-        self.days: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
-        """Day, model and session -> `_USAGE_COLUMNS` of messages that were added, negative of those removed."""
+        self.sums: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
+        """Quarter hour, model, session -> `_USAGE_COLUMNS` of messages that were added, negative of those removed."""
 
     def add(self, session_key: int, message: Message, cost: int | None) -> None:
-        """Bill a model call to a session: its usage and cost (nano-dollars), on its day."""
+        """Bill a model call to a session: its usage and cost (nano-dollars), at its time."""
         self._collect(session_key, message, cost, 1)
 
     def remove(self, session_key: int, message: Message, cost: int | None) -> None:
@@ -452,10 +452,10 @@ class UsageRows:
         if counts is None:
             return
         model_key = self._names.model(message.model) or _NO_MODEL
-        key = (day_of(milliseconds(message.created_at)), model_key, session_key)
+        key = (quarter_hour_of(milliseconds(message.created_at)), model_key, session_key)
         reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
         added = (*counts, reported)
-        counted = self.days[key]
+        counted = self.sums[key]
         counted.append(added if sign > 0 else tuple([-count for count in added]))
         if len(counted) >= _MOST_COUNTS:
             counted[:] = [tuple(_sums(counted, _USAGE_COLUMNS))]
@@ -473,15 +473,16 @@ class UsageRows:
         self._connection.execute("UPDATE messages SET billed_key = ? WHERE key = ?", (new, message_key))
 
     def flush(self) -> None:
-        """Add the differences to the rows by day, and pass those of each session to its draft."""
-        days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.days.items()}
-        for (_, _, session_key), (*counts, _reported) in days.items():
+        """Add the differences to the rows by quarter hour, and pass those of each session to its draft."""
+        sums = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.sums.items()}
+        for (_, _, session_key), (*counts, _reported) in sums.items():
             self._sessions.draft(session_key).usage_counts.append(counts)
-        if not days:
+        if not sums:
             return
-        self._connection.executemany(_UPSERT_USAGE, [(*key, *counts) for key, counts in days.items() if any(counts)])
-        # A day without calls, because the last one moved to another session or day, has no row.
+        self._connection.executemany(_UPSERT_USAGE, [(*key, *counts) for key, counts in sums.items() if any(counts)])
+        # A quarter hour without calls, because the last one moved to another session or time, has no row.
         self._connection.executemany(
-            "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self.days)
+            "DELETE FROM usage WHERE quarter_hour = ? AND model_key = ? AND session_key = ? AND calls = 0",
+            list(self.sums),
         )
-        self.days.clear()
+        self.sums.clear()

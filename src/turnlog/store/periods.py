@@ -1,0 +1,42 @@
+"""The hours, days, weeks and months of a time zone, for usage reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Final
+
+QUARTER_HOUR: Final = timedelta(minutes=15)
+"""Every zone of today is a whole number of these from UTC, so its hours and days are made of whole ones."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def start_of(quarter_hour: int, zone: tzinfo | None) -> datetime:
+    """When a quarter hour since 1970 begins, in a zone (None: this machine's)."""
+    start = _EPOCH + quarter_hour * QUARTER_HOUR
+    try:
+        return start.astimezone(zone)
+    except OverflowError:  # in the years 1 and 9999
+        return start
+
+
+def _hour(at: datetime) -> str:
+    # The offset tells apart the two hours of the night in which summer time ends.
+    return at.replace(minute=0).isoformat(timespec="minutes").replace("+00:00", "Z")
+
+
+def _day(at: datetime) -> str:
+    return at.date().isoformat()
+
+
+def _week(at: datetime) -> str:
+    return date.fromordinal(at.toordinal() - at.weekday()).isoformat()
+
+
+def _month(at: datetime) -> str:
+    return at.date().isoformat()[:7]
+
+
+PERIODS: Final[dict[str, Callable[[datetime], str]]] = {"hour": _hour, "day": _day, "week": _week, "month": _month}
+"""Kind of period -> the name of the one that contains a time of its zone."""
