@@ -9,9 +9,10 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from copy import copy
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -19,6 +20,7 @@ import msgspec
 import pytest
 
 from support.claude_files import Gathered, gather
+from support.profiles import THOROUGH
 from turnlog.agents import agent
 from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.changes import Changes
@@ -49,6 +51,10 @@ VALUES: tuple[Any, ...] = (
 )
 """What no agent writes there: wrong shapes, numbers beyond 64 bits and beyond a float, half a character, times that no
 clock shows."""
+
+
+VALUES_OF_A_PLACE = 3 if THOROUGH else 1
+"""So many of them are tried at each place, and all of them after a few places."""
 
 
 def logs(name: str) -> Iterator[tuple[Source, list[bytes]]]:
@@ -133,7 +139,7 @@ def test_any_value_may_stand_anywhere(name: str, tmp_path: Path) -> None:
     tried = 0
     with closing(connect(tmp_path / "turnlog.db", checked=False)) as connection:
         for source, lines, number, record, place in records_of_each_kind(name):
-            for turn in range(3):
+            for turn in range(VALUES_OF_A_PLACE):
                 value = VALUES[(tried * 3 + turn) % len(VALUES)]
                 raw = json.dumps(replaced(record, place, value), ensure_ascii=bool(turn % 2))
                 line = raw.replace("Infinity", "1e400").encode("utf-8", "surrogatepass") + b"\n"
@@ -189,18 +195,33 @@ BYTES: dict[str, bytes] = {
 }
 
 
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The store of an agent's logs as they are, made once; nobody writes to it."""
+    folder = tmp_path_factory.mktemp("clean")
+
+    @cache
+    def store_of(name: str) -> Path:
+        store = folder / f"{name}.db"
+        sync(store, roots=[LOGS / name], agents=[agent(name)])
+        return store
+
+    return store_of
+
+
 @pytest.mark.parametrize("odd", BYTES)
 @pytest.mark.parametrize("name", FILE_AGENTS)
-def test_a_line_of_anything_costs_only_itself_and_comes_back(name: str, odd: str, tmp_path: Path) -> None:
+def test_a_line_of_anything_costs_only_itself_and_comes_back(
+    name: str, odd: str, clean: Callable[[str], Path], tmp_path: Path
+) -> None:
     """Between the records of every log, through a sync: told by its line where it could not be read, and restored."""
-    home, clean = tmp_path / "home", tmp_path / "clean.db"
+    home = tmp_path / "home"
     shutil.copytree(LOGS / name, home)
-    sync(clean, roots=[home], agents=[agent(name)])
     for source, lines in logs(name):
         Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(with_an_odd_line(lines, BYTES[odd]))
     summary = sync(tmp_path / "odd.db", roots=[home], agents=[agent(name)])
     assert summary.problems == []
-    with open_store(clean) as expected, open_store(tmp_path / "odd.db") as store:
+    with open_store(clean(name)) as expected, open_store(tmp_path / "odd.db") as store:
         assert store.status().messages == expected.status().messages
         assert {found.line for found in store.diagnostics(limit=200).items} <= {2}
         for session in expected.sessions(limit=200).items:
@@ -213,16 +234,17 @@ def test_a_line_of_anything_costs_only_itself_and_comes_back(name: str, odd: str
 
 
 @pytest.mark.parametrize("name", FILE_AGENTS)
-def test_windows_line_ends_and_a_mark_of_the_byte_order_change_nothing(name: str, tmp_path: Path) -> None:
+def test_windows_line_ends_and_a_mark_of_the_byte_order_change_nothing(
+    name: str, clean: Callable[[str], Path], tmp_path: Path
+) -> None:
     home = tmp_path / "home"
     shutil.copytree(LOGS / name, home)
     for source, lines in logs(name):
         data = b"\xef\xbb\xbf" + b"".join(line.replace(b"\n", b"\r\n") for line in lines)
         Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(data)
-    sync(tmp_path / "clean.db", roots=[LOGS / name], agents=[agent(name)])
     summary = sync(tmp_path / "odd.db", roots=[home], agents=[agent(name)])
     assert summary.problems == []
-    with open_store(tmp_path / "clean.db") as expected, open_store(tmp_path / "odd.db") as store:
+    with open_store(clean(name)) as expected, open_store(tmp_path / "odd.db") as store:
         assert [found for found in store.diagnostics().items if found.severity == "error"] == []
         for session in expected.sessions(limit=200).items:
             assert said(store, session.id) == said(expected, session.id)
