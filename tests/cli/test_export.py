@@ -204,3 +204,11 @@ def test_a_cassette_plays_the_session_and_its_subagents(run: Command, tmp_path: 
         request = Request(f"{player.url}/v1/messages", json.dumps({"messages": asked}).encode())
         with urlopen(request, timeout=10) as answer:
             assert json.load(answer)["role"] == "assistant"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_file_that_was_written_is_named_and_a_search_for_secrets_is_reported(run: Command, tmp_path: Path) -> None:
+    output = tmp_path / "session.md"
+    result = run("export", SESSION, "--as", "markdown", "--redact", "-o", str(output))
+    assert f"Wrote {output} (" in result.stderr
+    assert ("No secrets were found." in result.stderr) is ("masked: " not in result.stderr)

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import click
@@ -123,3 +124,11 @@ def test_forgotten_words_are_gone(run: Command) -> None:
     assert found(run, "webshop") == found(run, "scout") == []
     assert found(run, "世界") == [("o1", "text")]
     assert b"Please repair" not in paths.database_path().read_bytes()
+
+
+def test_a_store_that_is_named_is_indexed_first(run: Command, index: Path, tmp_path: Path) -> None:
+    """A store of chats, or a copy, is brought up to date by no sync."""
+    copy = tmp_path / "chats.db"
+    shutil.copy(paths.database_path(), copy)
+    assert found(run, "scout", "--store", str(copy))
+    assert "not searchable yet" not in run("search", "scout", "--store", str(copy)).stderr

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import click
 
+from turnlog.cli import formatting
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import complete_session, examples, find_session
 from turnlog.cli.terminal import write_json_text
 from turnlog.exports import Export, ExportFormat, export_session
-from turnlog.plain_text import one_line
+from turnlog.plain_text import one_line, plain
 
 
 @click.command(
@@ -56,9 +57,12 @@ def export(
         exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
     if output is not None:
         _write(output, exported.data)
+        click.echo(f"Wrote {plain(str(output))} ({formatting.size(len(exported.data))}).", err=True)
     else:
         write_json_text(exported.data.decode())
     _report_changes(exported)
+    if redact and not exported.masked:
+        click.echo("No secrets were found.", err=True)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from turnlog import paths
 from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_project, project_option, tool_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
@@ -22,6 +24,7 @@ from turnlog.cli.options import (
     period_options,
 )
 from turnlog.cli.terminal import is_terminal, write_json
+from turnlog.errors import StoreError
 from turnlog.plain_text import one_line, plain
 from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
 
@@ -91,11 +94,21 @@ def search(
         filters["agent"] = find_agent(store, filters["agent"])
         filters["project"] = find_project(store, filters["project"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
+    if store_path != paths.database_path():
+        _index(store_path)
     page = _search(store_path, query, wanted, sort, limit, cursor)
     if as_json:
         write_json(_document(page))
     else:
         _write_hits(page)
+
+
+def _index(store_path: Path) -> None:
+    """Index a store that no sync brings up to date: chats, or a copy. Does nothing on a read-only disk."""
+    from turnlog.store.search.indexer import Indexer
+
+    with suppress(StoreError), Indexer(store_path, search_path(store_path)) as indexer:
+        indexer.catch_up()
 
 
 def _search(

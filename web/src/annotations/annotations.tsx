@@ -10,8 +10,14 @@ import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
 import "./annotations.css";
 
+interface AnnotationButtonProps {
+  session: SessionItem;
+  /** Whether a key of the list presses it. */
+  hasKey?: boolean;
+}
+
 /** Name, tags, note and archive of a session, in a small form. */
-export function AnnotateButton({ session }: { session: SessionItem }) {
+export function AnnotateButton({ session, hasKey }: AnnotationButtonProps) {
   const [open, setOpen] = useState(false);
   return (
     <>
@@ -19,8 +25,8 @@ export function AnnotateButton({ session }: { session: SessionItem }) {
         type="button"
         className="icon-button"
         aria-label="Name, tags and note"
-        title="Name, tags and note (e)"
-        data-key="e"
+        title={hasKey ? "Name, tags and note (e)" : "Name, tags and note"}
+        data-key={hasKey ? "e" : undefined}
         onClick={() => setOpen(true)}
       >
         <Icon name="edit" size={14} />
@@ -101,7 +107,7 @@ function AnnotateDialog({ session, onClose }: { session: SessionItem; onClose: (
 }
 
 /** A session that one wants to find again. */
-export function StarButton({ session }: { session: SessionItem }) {
+export function StarButton({ session, hasKey }: AnnotationButtonProps) {
   const annotate = useAnnotate(session);
   const starred = annotate.isPending ? annotate.variables.starred : session.annotations?.starred;
   return (
@@ -110,8 +116,8 @@ export function StarButton({ session }: { session: SessionItem }) {
       className="icon-button star"
       aria-pressed={starred ?? false}
       aria-label="Star"
-      title={starred ? "Starred" : "Star (s)"}
-      data-key="s"
+      title={starred ? "Starred" : hasKey ? "Star (s)" : "Star"}
+      data-key={hasKey ? "s" : undefined}
       onClick={() => annotate.mutate({ starred: !session.annotations?.starred })}
     >
       <Icon name="star" size={14} />

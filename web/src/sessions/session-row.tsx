@@ -35,8 +35,8 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
           <Figures session={session} now={now} />
         </Link>
         <span className="row-actions">
-          <StarButton session={session} />
-          <AnnotateButton session={session} />
+          <StarButton session={session} hasKey />
+          <AnnotateButton session={session} hasKey />
         </span>
       </div>
       {open && <Children parent={session.id} now={now} depth={depth + 1} />}
