@@ -58,6 +58,30 @@ def test_days_are_those_of_this_machine_or_of_utc(
         time.tzset()
 
 
+def test_a_second_division_adds_up_to_the_first(run: Command) -> None:
+    document = json.loads(run("usage", "--utc", "--by", "day", "--by", "model", "--json").stdout)
+    assert (document["by"], document["then_by"]) == ("day", "model")
+    first = document["rows"][0]
+    assert {part["name"] for part in first["parts"]} == {"large", "small", "secret"}
+    assert sum(part["totals"]["tokens"] for part in first["parts"]) == first["totals"]["tokens"]
+    lines = list(csv.DictReader(io.StringIO(run("usage", "--by", "project", "--by", "month", "--csv").stdout)))
+    assert {(line["project"], line["month"]) for line in lines} >= {("/work/blog", "2026-11")}
+    assert sum(int(line["tokens"]) for line in lines) == 600
+    head, *table = run("usage", "--by", "project", "--by", "model").stdout.splitlines()
+    assert head.split()[:3] == ["Project", "Path", "Model"]
+    assert any(line.split()[0] == "small" for line in table)
+
+
+@pytest.mark.parametrize("arguments", [("day", "day"), ("day", "model", "agent")])
+def test_a_report_is_divided_at_most_twice(arguments: tuple[str, ...], run: Command) -> None:
+    assert run("usage", *(word for by in arguments for word in ("--by", by))).exit_code == 2
+
+
+def test_blocks_are_those_of_claude_unless_an_agent_is_named(run: Command) -> None:
+    assert rows(run, "--by", "block") == {}
+    assert list(rows(run, "--by", "block", "--agent", "plain", "--utc")) == ["2026-11-02T09:00Z", "2026-11-03T15:00Z"]
+
+
 def test_a_call_of_unknown_price_is_counted_and_not_priced(run: Command) -> None:
     """R-C22."""
     secret = rows(run, "--by", "model")["secret"]

@@ -55,6 +55,19 @@ def test_usage_by_other_things(client: TestClient) -> None:
     assert "/work/shop" in {row.name for row in usage(client, by="project").rows}
 
 
+def test_usage_is_divided_again_and_in_days_of_a_zone(client: TestClient) -> None:
+    (row,) = usage(client, then_by="model", zone="Pacific/Niue").rows
+    assert row.name == "2026-11-01"
+    assert {part.name: part.totals.calls for part in row.parts} == {"large": 1, "small": 2, "secret": 1}
+
+
+@pytest.mark.parametrize("parameters", [{"zone": "Mars/Base"}, {"zone": "../x"}, {"then_by": "day"}])
+def test_a_wrong_division_or_zone_is_refused(client: TestClient, parameters: dict[str, str]) -> None:
+    answer = client.get("/api/usage", params=parameters)
+    assert answer.status_code == 422
+    assert next(iter(parameters)) in answer.text
+
+
 @pytest.mark.parametrize(
     ("parameters", "calls"),
     [

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,7 +23,7 @@ from turnlog.agents.changes import Link
 from turnlog.model import Cost, Message, MessageError, Usage
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageBy, UsageFilter
-from turnlog.store.usage_report import Dollars, UsageTotals
+from turnlog.store.usage_report import Dollars, UsageBlock, UsageTotals, running_block
 
 DAY = 24 * 60
 
@@ -125,6 +127,67 @@ def test_a_store_with_totals_by_day_gets_them_by_quarter_hour(tmp_path: Path) ->
         assert [row.totals.calls for row in opened.usage().rows] == [5, 1, 1]
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         assert connection.execute(every).fetchall() == before
+
+
+def write_calls(folder: Path, times: list[datetime]) -> Path:
+    home = folder / "calls"
+    home.mkdir()
+    log = Log(home, "calls")
+    for number, time in enumerate(times):
+        log.message(
+            Message(id=f"a{number}", role="assistant", model="large", created_at=time, usage=Usage(input=60, output=40))
+        )
+    read_home(folder / "calls.db", home)
+    return folder / "calls.db"
+
+
+def test_a_block_is_five_hours_from_the_full_hour_of_its_first_call(tmp_path: Path) -> None:
+    day = datetime(2026, 11, 2, tzinfo=UTC)
+    hours = (9.7, 12, 13.99, 14, 18.9, 30, 34.8)
+    with open_store(write_calls(tmp_path, [day + timedelta(hours=hour) for hour in hours])) as opened:
+        found = opened.usage("block", UsageFilter(agent="plain"))
+        assert [(row.name, row.totals.calls) for row in found.rows] == [
+            ("2026-11-02T09:00Z", 3),
+            ("2026-11-02T14:00Z", 2),
+            ("2026-11-03T06:00Z", 2),
+        ]
+        block = found.rows[0].block
+        assert block == UsageBlock(day + timedelta(hours=9), day + timedelta(hours=14))
+        # Where a block begins does not depend on what is asked for.
+        late = opened.usage("block", UsageFilter(agent="plain", since=day + timedelta(hours=13)))
+        assert (late.rows[0].name, late.rows[0].totals.calls) == ("2026-11-02T09:00Z", 1)
+        assert opened.usage("block").rows == ()
+
+
+def test_the_running_block_has_a_rate_and_a_projection(tmp_path: Path) -> None:
+    start = datetime(2026, 11, 2, 9, tzinfo=UTC)
+    totals = UsageTotals(calls=3, tokens=6000, cost=Dollars(3))
+    block = running_block(start, start, start + timedelta(hours=5), start + timedelta(hours=2), totals)
+    assert block == UsageBlock(
+        start,
+        start + timedelta(hours=5),
+        True,
+        50,
+        Dollars("1.5"),
+        projected_tokens=15000,
+        projected_cost=Dollars("7.5"),
+    )
+    with open_store(write_calls(tmp_path, [datetime.now(UTC)])) as opened:
+        (row,) = opened.usage("block", UsageFilter(agent="plain")).rows
+        assert row.block is not None
+        assert row.block.is_running
+
+
+def test_a_report_that_is_divided_again_has_the_same_totals(store: Store) -> None:
+    every: tuple[UsageBy, ...] = ("hour", "day", "week", "month", "model", "project", "session", "agent", "subagent")
+    for by, then_by in permutations(every, 2):
+        divided, plain = store.usage(by, then_by=then_by), store.usage(by)
+        assert divided.totals == plain.totals
+        assert [replace(row, parts=()) for row in divided.rows] == list(plain.rows)
+        for row in divided.rows:
+            assert sum(part.totals.calls for part in row.parts) == row.totals.calls
+    with pytest.raises(ValueError, match="twice"):
+        store.usage("day", then_by="day")
 
 
 def test_totals_say_what_they_do_not_contain(store: Store) -> None:

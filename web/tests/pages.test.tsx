@@ -129,8 +129,8 @@ it("shows an unknown price as unknown and not as zero", () => {
     <UsageTable
       by="model"
       rows={[
-        { name: "opus", label: "opus", totals: priced },
-        { name: "mystery-model-9", label: "mystery-model-9", totals: unpriced },
+        { name: "opus", label: "opus", totals: priced, parts: [], block: null },
+        { name: "mystery-model-9", label: "mystery-model-9", totals: unpriced, parts: [], block: null },
       ]}
       totals={{ ...priced, calls: 3, unpriced_calls: 1 }}
       measure={COST}

@@ -24,7 +24,7 @@ from turnlog.cli.options import (
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
-from turnlog.store.usage_report import UsageReport, UsageTotals, to_csv
+from turnlog.store.usage_report import UsageBlock, UsagePart, UsageReport, UsageTotals, to_csv
 
 UNNAMED = "unknown"
 """Name of a row for calls whose log does not name the model or project."""
@@ -35,14 +35,20 @@ NO_SUBAGENT = "no subagent"
 @click.command(
     epilog=examples(
         "turnlog usage --since 30d",
-        "turnlog usage --by week --utc",
+        "turnlog usage --by week --by project",
+        "turnlog usage --by block --since today",
         "turnlog usage --by model --since 2026-11 --until 2026-11",
         "turnlog usage --by session --project webshop --json",
         "turnlog usage --by subagent --csv > subagents.csv",
     )
 )
 @click.option(
-    "--by", type=click.Choice(USAGE_BY), default="day", show_default=True, help="Write one row for each of these."
+    "--by",
+    "divisions",
+    type=click.Choice(USAGE_BY),
+    default=["day"],
+    multiple=True,
+    help="Write one row for each of these; a second --by divides each row.  [default: day]",
 )
 @period_options()
 @utc_option
@@ -53,7 +59,7 @@ NO_SUBAGENT = "no subagent"
 @json_option
 @fresh_store_option
 def usage(
-    by: UsageBy,
+    divisions: tuple[UsageBy, ...],
     since: datetime | None,
     until: datetime | None,
     utc: bool,
@@ -71,6 +77,9 @@ def usage(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
+    by, *inner = divisions
+    if len(inner) > 1 or by in inner:
+        raise click.UsageError("Give --by once, or twice with different values.")
     with open_fresh(store_path) as store:
         wanted = UsageFilter(
             since=since,
@@ -79,7 +88,7 @@ def usage(
             project=find_project(store, project),
             model=find_model(store, model),
         )
-        report = store.usage(by, wanted, zone=UTC if utc else None)
+        report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=UTC if utc else None)
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:
@@ -96,12 +105,14 @@ _NAMES: dict[UsageBy, tuple[str, ...]] = {
 }
 """Titles of the columns that name a row, where it is not one with the title of what a row is."""
 
-_WHOLE = ("Hour", "Day", "Week of", "Month", "Session", "Subagent")
+_WHOLE = ("Hour", "Block", "Day", "Week of", "Month", "Session", "Subagent")
 """Columns that are never cut, because users copy their values into other commands."""
 
 
 def _write_report(report: UsageReport) -> None:
     titles = _NAMES.get(report.by, (report.by.capitalize(),))
+    if report.then_by is not None:
+        titles = (*titles, report.then_by.capitalize())
     columns = (
         *(Column(title, can_shrink=title not in _WHOLE, is_path=title == "Path") for title in titles),
         Column("Calls", right=True),
@@ -111,10 +122,39 @@ def _write_report(report: UsageReport) -> None:
         Column("Output", right=True),
         Column("Cost", right=True),
     )
-    rows = [(*name, *_cells(row.totals)) for name, row in zip(_row_names(report), report.rows, strict=True)]
+    rows = list(_lines(report))
     write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *_cells(report.totals)))
+    for row in report.rows:
+        if row.block is not None and row.block.is_running:
+            click.echo(_running(row.block))
     for note in report.missing:
         click.echo(note, err=True)
+
+
+def _lines(report: UsageReport) -> Iterator[tuple[str, ...]]:
+    """The cells of each row, and below a row those of its parts."""
+    for name, row in zip(_row_names(report), report.rows, strict=True):
+        yield (*name, *([""] if report.then_by else []), *_cells(row.totals))
+        for part in row.parts:
+            yield (*[""] * len(name), _part_name(report, part), *_cells(part.totals))
+
+
+def _part_name(report: UsageReport, part: UsagePart) -> str:
+    if part.name is None:
+        return NO_SUBAGENT if report.then_by == "subagent" else UNNAMED
+    return _without_offset(part.name) if report.then_by in _HOURS else part.label or part.name
+
+
+def _running(block: UsageBlock) -> str:
+    """When the running block ends, its rate, and what it comes to at that rate."""
+    until = f"Running until {formatting.clock(block.end)[:5]}"
+    if block.tokens_per_minute is None:
+        return f"{until}."
+    return (
+        f"{until}: {formatting.tokens(round(block.tokens_per_minute))} tokens a minute,"
+        f" {formatting.money(block.cost_per_hour)} an hour; at this rate"
+        f" {formatting.tokens(block.projected_tokens)} tokens and {formatting.money(block.projected_cost)} at its end."
+    )
 
 
 def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
@@ -127,13 +167,18 @@ def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
             yield short.get(external_id(name), name), row.label or formatting.UNKNOWN
         elif report.by == "project":
             yield row.label or unnamed, row.name or formatting.UNKNOWN
-        elif report.by == "hour":
-            yield (name.replace("T", " ")[:_MINUTES],)
+        elif report.by in _HOURS:
+            yield (_without_offset(name),)
         else:
             yield (name,)
 
 
-_MINUTES = len("2026-11-20 14:00")
+_HOURS = ("hour", "block")
+"""What is named after an hour."""
+
+
+def _without_offset(hour: str) -> str:
+    return hour.replace("T", " ")[: len("2026-11-20 14:00")]
 
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:

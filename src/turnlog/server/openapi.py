@@ -20,6 +20,8 @@ from turnlog.store.usage_report import (
     Dollars,
     ModelSummary,
     ProjectSummary,
+    UsageBlock,
+    UsagePart,
     UsageReport,
     UsageRow,
     UsageTotals,
@@ -156,7 +158,7 @@ def describe_responses(app: FastAPI) -> None:
     app.openapi = openapi
 
 
-_ALWAYS_WHOLE = (ErrorBody, UsageReport, UsageRow, UsageTotals, ModelSummary, ProjectSummary)
+_ALWAYS_WHOLE = (ErrorBody, UsageReport, UsageRow, UsagePart, UsageBlock, UsageTotals, ModelSummary, ProjectSummary)
 """Dataclasses: their JSON has every field, as that of a `StoreValue`."""
 
 

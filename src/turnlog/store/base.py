@@ -70,8 +70,12 @@ if TYPE_CHECKING:
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """Each order begins with the newest, most expensive or largest; sessions without that value come last."""
 
-UsageBy: TypeAlias = Literal["hour", "day", "week", "month", "model", "project", "session", "agent", "subagent"]
-"""A week begins on Monday. `subagent` has a row for each subagent, and one without a name for everything else."""
+UsageBy: TypeAlias = Literal[
+    "hour", "day", "week", "month", "block", "model", "project", "session", "agent", "subagent"
+]
+"""A week begins on Monday. A block is one of the five-hour windows of Claude's limits.
+
+`subagent` has a row for each subagent, and one without a name for everything else."""
 
 RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
 
@@ -470,12 +474,15 @@ class Store(Protocol):
         by: UsageBy = "day",
         filter: UsageFilter = ALL_USAGE,
         *,
+        then_by: UsageBy | None = None,
         zone: tzinfo | None = UTC,
     ) -> UsageReport:
-        """Tokens and cost, from totals that every write updates.
+        """Tokens and cost, from totals that every write updates; `then_by` divides each row again.
+
+        Without an agent in the filter, blocks contain only calls of Claude Code.
 
         Hours, days, weeks and months are those of `zone` (None: of this machine), ascending; other rows are descending
-        by cost.
+        by cost. Raises ValueError if a report is divided twice by the same.
         """
         ...
 

@@ -1,13 +1,18 @@
-"""The hours, days, weeks and months of a time zone, for usage reports."""
+"""The hours, days, weeks and months of a time zone, and the blocks of Claude's limits, for usage reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
 QUARTER_HOUR: Final = timedelta(minutes=15)
 """Every zone of today is a whole number of these from UTC, so its hours and days are made of whole ones."""
+
+BLOCK: Final = timedelta(hours=5)
+"""Claude limits what is used in so long, from the full hour of the first call."""
+
+_HOUR: Final = timedelta(hours=1)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,3 +45,12 @@ def _month(at: datetime) -> str:
 
 PERIODS: Final[dict[str, Callable[[datetime], str]]] = {"hour": _hour, "day": _day, "week": _week, "month": _month}
 """Kind of period -> the name of the one that contains a time of its zone."""
+
+
+def block_starts(quarter_hours: Iterable[int]) -> list[int]:
+    """The first quarter hour of each block, given in ascending order those in which calls were made."""
+    starts: list[int] = []
+    for quarter_hour in quarter_hours:
+        if not starts or quarter_hour >= starts[-1] + BLOCK // QUARTER_HOUR:
+            starts.append(quarter_hour - quarter_hour % (_HOUR // QUARTER_HOUR))
+    return starts

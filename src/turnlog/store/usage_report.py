@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Final
 
@@ -25,6 +25,11 @@ _SUBAGENTS: Final[dict[UsageBy, str]] = {
     "subagent": "The row without a name is all that no subagent did.",
 }
 _SUBAGENTS_INCLUDED: Final = "What subagents did is in it."
+
+_BLOCKS: Final = (
+    "A block is five hours from the full hour (UTC) of its first call."
+    " Without an agent, it contains only calls of Claude Code."
+)
 
 _COST: Final = (
     "Cost is computed from tokens and the prices of the day, call by call; what agents reported is beside it."
@@ -76,8 +81,32 @@ class UsageTotals:
 
 
 @dataclass(frozen=True)
+class UsagePart:
+    """What one thing, such as a model, has of the usage of a row."""
+
+    name: str | None
+    label: str | None
+    totals: UsageTotals
+
+
+@dataclass(frozen=True)
+class UsageBlock:
+    """One of the five-hour windows of Claude's limits. What it will be is known only of the one that is running."""
+
+    start: datetime
+    end: datetime
+    is_running: bool = False
+    tokens_per_minute: float | None = None
+    """All tokens, over the time since the quarter hour of the first call."""
+    cost_per_hour: Dollars | None = None
+    projected_tokens: int | None = None
+    """At the end of the block, if it goes on like this."""
+    projected_cost: Dollars | None = None
+
+
+@dataclass(frozen=True)
 class UsageRow:
-    """The usage of one hour, day, week, month, model, project, session, agent or subagent."""
+    """The usage of one hour, day, week, month, block, model, project, session, agent or subagent."""
 
     name: str | None
     """The period: an hour (`2026-11-20T14:00Z`), a day (`2026-11-20`), the Monday of a week, a month (`2026-11`).
@@ -86,6 +115,9 @@ class UsageRow:
     label: str | None
     """The display name if it differs: the title of a session, the name of a project."""
     totals: UsageTotals
+    parts: tuple[UsagePart, ...] = ()
+    """What the row is divided into; periods ascending, others descending by cost."""
+    block: UsageBlock | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +133,8 @@ class UsageReport:
     """Sentences about what the sums lack; empty if nothing is missing."""
     zone: str = "UTC"
     """The time zone of hours, days, weeks and months: `UTC`, `Europe/Berlin`, or `local` for this machine's."""
+    then_by: UsageBy | None = None
+    """What each row is divided by."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +167,42 @@ class ModelSummary:
     sessions: int
 
 
-def usage_report(by: UsageBy, rows: Sequence[UsageRow], totals: UsageTotals, zone: tzinfo | None) -> UsageReport:
+def usage_report(
+    by: UsageBy, rows: Sequence[UsageRow], totals: UsageTotals, zone: tzinfo | None, then_by: UsageBy | None = None
+) -> UsageReport:
     """A report of these rows, with the sentences that apply."""
     name = "local" if zone is None else str(zone)
-    return UsageReport(by, tuple(rows), totals, _contents(by), _omissions(totals), name)
+    return UsageReport(by, tuple(rows), totals, _contents(by, then_by), _omissions(totals), name, then_by)
 
 
-def _contents(by: UsageBy) -> tuple[str, ...]:
-    return (_CALLS, _SUBAGENTS.get(by, _SUBAGENTS_INCLUDED), _COST)
+def running_block(start: datetime, first: datetime, end: datetime, now: datetime, totals: UsageTotals) -> UsageBlock:
+    """The block that is running, with its rate since the first call, and what it comes to at that rate."""
+    passed, left = (now - first) / _MINUTE, (end - now) / _MINUTE
+    if passed < 1:
+        return UsageBlock(start, end, is_running=True)
+    ahead = left / passed
+    cost = totals.cost
+    return UsageBlock(
+        start,
+        end,
+        is_running=True,
+        tokens_per_minute=round(totals.tokens / passed, 2),
+        cost_per_hour=None if cost is None else _rounded(float(cost) / passed * 60),
+        projected_tokens=round(totals.tokens * (1 + ahead)),
+        projected_cost=None if cost is None else _rounded(float(cost) * (1 + ahead)),
+    )
+
+
+_MINUTE: Final = timedelta(minutes=1)
+
+
+def _rounded(dollars: float) -> Dollars:
+    return Dollars(f"{dollars:.6f}")
+
+
+def _contents(by: UsageBy, then_by: UsageBy | None) -> tuple[str, ...]:
+    blocks = (_BLOCKS,) if "block" in (by, then_by) else ()
+    return (_CALLS, _SUBAGENTS.get(by, _SUBAGENTS_INCLUDED), _COST, *blocks)
 
 
 def _omissions(totals: UsageTotals) -> tuple[str, ...]:
@@ -158,11 +220,21 @@ def to_csv(report: UsageReport) -> str:
     # All names are quoted, so that a name stays one cell even in a spreadsheet that splits at semicolons.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     columns = tuple(UsageTotals.__dataclass_fields__)
-    writer.writerow((report.by, "label", *columns))
-    for row in report.rows:
-        numbers = (_cell(getattr(row.totals, name)) for name in columns)
-        writer.writerow((csv_cell(row.name or ""), csv_cell(row.label or ""), *numbers))
+    inner = () if report.then_by is None else (report.then_by, f"{report.then_by} label")
+    writer.writerow((report.by, "label", *inner, *columns))
+    for names, totals in _csv_rows(report):
+        numbers = (_cell(getattr(totals, name)) for name in columns)
+        writer.writerow((*(csv_cell(name or "") for name in names), *numbers))
     return text.getvalue()
+
+
+def _csv_rows(report: UsageReport) -> Iterator[tuple[tuple[str | None, ...], UsageTotals]]:
+    """Names and totals of each row, or of each part if rows are divided: a column adds up to the whole."""
+    for row in report.rows:
+        if report.then_by is None:
+            yield (row.name, row.label), row.totals
+        for part in row.parts:
+            yield (row.name, row.label, part.name, part.label), part.totals
 
 
 def _cell(value: int | Decimal | None) -> str | int:

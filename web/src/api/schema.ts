@@ -1157,21 +1157,42 @@ export interface Usage {
   exactness?: "estimated" | "exact" | "lower_bound";
 }
 
+/** One of the five-hour windows of Claude's limits. What it will be is known only of the one that is running. */
+export interface UsageBlock {
+  start: string;
+  end: string;
+  is_running: boolean;
+  tokens_per_minute: number | null;
+  cost_per_hour: number | null;
+  projected_tokens: number | null;
+  projected_cost: number | null;
+}
+
+/** What one thing, such as a model, has of the usage of a row. */
+export interface UsagePart {
+  name: string | null;
+  label: string | null;
+  totals: UsageTotals;
+}
+
 /** Usage by something, and in all. */
 export interface UsageReport {
-  by: "agent" | "day" | "hour" | "model" | "month" | "project" | "session" | "subagent" | "week";
+  by: "agent" | "block" | "day" | "hour" | "model" | "month" | "project" | "session" | "subagent" | "week";
   rows: UsageRow[];
   totals: UsageTotals;
   contains: string[];
   missing: string[];
   zone: string;
+  then_by: "agent" | "block" | "day" | "hour" | "model" | "month" | "project" | "session" | "subagent" | "week" | null;
 }
 
-/** The usage of one hour, day, week, month, model, project, session, agent or subagent. */
+/** The usage of one hour, day, week, month, block, model, project, session, agent or subagent. */
 export interface UsageRow {
   name: string | null;
   label: string | null;
   totals: UsageTotals;
+  parts: UsagePart[];
+  block: UsageBlock | null;
 }
 
 /** A sum of usages that says what it does not contain. */

@@ -43,6 +43,7 @@ const TITLES: Record<UsageBy, string> = {
   day: "Day (UTC)",
   week: "Week of (UTC)",
   month: "Month (UTC)",
+  block: "Block (UTC)",
   model: "Model",
   project: "Project",
   session: "Session",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, tzinfo
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -32,6 +34,8 @@ class UsageQuery(QueryParameters):
     """Whose usage, by what."""
 
     by: UsageBy = "day"
+    then_by: UsageBy | None = Field(None, description="Divides each row again.")
+    zone: str = Field("UTC", description="Time zone of hours, days, weeks and months: `Europe/Berlin`.")
     since: Moment | None = None
     until: Moment | None = None
     agent: str | None = None
@@ -45,7 +49,7 @@ class UsageQuery(QueryParameters):
 
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
-        return UsageFilter(**self.model_dump(exclude={"by", "format"}))
+        return UsageFilter(**self.model_dump(exclude={"by", "then_by", "zone", "format"}))
 
 
 class DiagnosticQuery(QueryParameters):
@@ -71,11 +75,21 @@ router = APIRouter(default_response_class=Response)
 
 @router.get("/usage", tags=["usage"], responses=responds_with(UsageReport, besides=_AS_CSV))
 def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery, Query()]) -> Response:
-    """Usage by something and in all; days are UTC."""
-    report = context.store.usage(query.by, query.to_filter())
+    """Usage by something and in all; days are those of `zone`."""
+    with judging("zone"):
+        zone = _zone(query.zone)
+    with judging("then_by"):
+        report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone)
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
     return write(request, report)
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError) as error:
+        raise ValueError(f"{name!r} is not a time zone") from error
 
 
 def _wants_csv(request: Request) -> bool:

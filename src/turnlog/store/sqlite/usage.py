@@ -6,15 +6,16 @@ It reads totals that every write updates, and imports neither msgspec nor the mo
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from turnlog.store.base import ALL_USAGE, UsageBy, UsageFilter
-from turnlog.store.periods import PERIODS, start_of
+from turnlog.store.periods import BLOCK, PERIODS, block_starts, start_of
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds
 from turnlog.store.usage_report import (
     NANO,
@@ -22,9 +23,12 @@ from turnlog.store.usage_report import (
     Dollars,
     ModelSummary,
     ProjectSummary,
+    UsageBlock,
+    UsagePart,
     UsageReport,
     UsageRow,
     UsageTotals,
+    running_block,
     usage_report,
 )
 
@@ -70,6 +74,7 @@ _OWNERS = " JOIN owners o ON o.key = s.owner_key"
 
 _GROUPINGS: dict[str, _Grouping] = {
     **dict.fromkeys(PERIODS, _Grouping("u.quarter_hour", "u.quarter_hour")),
+    "block": _Grouping("u.quarter_hour", "u.quarter_hour"),
     "model": _Grouping("u.model_key", "d.name", joins=(_MODELS,)),
     "project": _Grouping("s.project_key", "p.path", "p.name", (_SESSIONS, _PROJECTS)),
     "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (_SESSIONS,)),
@@ -102,26 +107,26 @@ class UsageQueries(Connections):
         by: UsageBy = "day",
         filter: UsageFilter = ALL_USAGE,
         *,
+        then_by: UsageBy | None = None,
         zone: tzinfo | None = UTC,
     ) -> UsageReport:
-        grouping = _GROUPINGS[by]
-        conditions, parameters, joins = _where(filter)
-        tables = "".join(dict.fromkeys((*grouping.joins, *joins)))
+        if by == then_by:
+            raise ValueError(f"usage cannot be divided by {by} twice")
+        if "block" in (by, then_by) and filter.agent is None:
+            filter = filter._replace(agent=_BLOCK_AGENT)
         with self._snapshot() as connection:
-            found = connection.execute(
-                f"SELECT {grouping.name}, {grouping.label}, {_SUMS} FROM usage u{tables}"
-                f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {grouping.key}",
-                parameters,
-            ).fetchall()
-            sums = _by_name(found, _naming(by, zone))
-            rows = [UsageRow(name, label, _totals(each)) for (name, label), each in sums.items()]
-            if by in ("session", "subagent"):
-                rows = _with_titles(connection, rows)
-                # The cost that an agent reports covers the whole session.
-                if not (filter.since or filter.until or filter.model):
-                    rows = _with_reported_costs(connection, rows)
-        totals = _totals(_sum(list(sums.values())))
-        return usage_report(by, sorted(rows, key=_by_time if by in PERIODS else _by_cost), totals, zone)
+            calendar = _Calendar(
+                zone, _used_quarter_hours(connection, filter.agent) if "block" in (by, then_by) else []
+            )
+            found = _divided(_read(connection, by, then_by, filter), calendar, by, then_by)
+            if {by, then_by} & {"session", "subagent"}:
+                found = _with_titles(connection, found)
+            rows = [_row(key, parts, calendar, by, then_by) for key, parts in found.items()]
+            # The cost that an agent reports covers the whole session.
+            if by in ("session", "subagent") and not (filter.since or filter.until or filter.model):
+                rows = _with_reported_costs(connection, rows)
+        totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]))
+        return usage_report(by, _sorted(rows, by), totals, zone, then_by)
 
     def projects(self) -> list[ProjectSummary]:
         from turnlog.store.rows import moment
@@ -189,25 +194,104 @@ def _quarter_hour(moment: datetime, *, up: bool) -> int:
     return -(-milliseconds // _QUARTER_HOUR_MILLISECONDS) if up else milliseconds // _QUARTER_HOUR_MILLISECONDS
 
 
-def _naming(by: UsageBy, zone: tzinfo | None) -> Callable[[Any], str | None]:
-    """What names a row: of a time, the period that contains a quarter hour; else the name that was read."""
-    name = PERIODS.get(by)
-    if name is None:
-        return lambda value: value
-    return lambda quarter_hour: name(start_of(quarter_hour, zone)) if quarter_hour else None
+class _Name(NamedTuple):
+    """What names a row."""
+
+    name: str | None
+    label: str | None
 
 
-def _by_name(
-    found: list[tuple[Any, ...]], naming: Callable[[Any], str | None]
-) -> dict[tuple[str | None, str | None], dict[str, int]]:
-    """Name and label of each row -> its sums; the quarter hours of one period are added up."""
-    collected: defaultdict[tuple[str | None, str | None], list[dict[str, int]]] = defaultdict(list)
-    for name, label, *sums in found:
-        collected[naming(name), label].append(dict(zip(_COLUMNS, sums, strict=True)))
-    return {key: _sum(rows) for key, rows in collected.items()}
+_Sums: TypeAlias = dict[str, int]
 
 
-def _sum(rows: list[dict[str, int]]) -> dict[str, int]:
+class _Calendar:
+    """Names quarter hours after the periods of a zone and after blocks."""
+
+    def __init__(self, zone: tzinfo | None, used: list[int]) -> None:
+        self._zone = zone
+        self._used = used
+        self._starts = block_starts(used)
+
+    def name(self, by: UsageBy | None, value: Any) -> str | None:
+        """Of a time, the name of the period or block that contains a quarter hour; else the value."""
+        if by not in _TIMES:
+            return value
+        if not value:
+            return None
+        if by == "block":
+            return PERIODS["hour"](start_of(self._starts[bisect_right(self._starts, value) - 1], self._zone))
+        return PERIODS[by](start_of(value, self._zone))
+
+    def block(self, totals: UsageTotals, name: str | None) -> UsageBlock | None:
+        """The block of a row of these totals."""
+        start = None if name is None else datetime.fromisoformat(name).astimezone(UTC)
+        if start is None:
+            return None
+        end, now = start + BLOCK, datetime.now(UTC)
+        if not start <= now < end:
+            return UsageBlock(start, end)
+        first = next(at for each in self._used if (at := start_of(each, UTC)) >= start)
+        return running_block(start, first, end, now, totals)
+
+
+_TIMES = frozenset((*PERIODS, "block"))
+"""What a row is named after that is worked out from its quarter hour."""
+
+_BLOCK_AGENT = "claude-code"
+
+
+def _used_quarter_hours(connection: sqlite3.Connection, agent: str | None) -> list[int]:
+    """When calls of an agent were made. All of them: where a block begins depends on those before it."""
+    return [
+        quarter_hour
+        for (quarter_hour,) in connection.execute(
+            "SELECT DISTINCT u.quarter_hour FROM usage u JOIN sessions s ON s.key = u.session_key"
+            " WHERE s.agent = ? AND u.quarter_hour <> 0 ORDER BY 1",
+            (agent,),
+        )
+    ]
+
+
+def _read(
+    connection: sqlite3.Connection, by: UsageBy, then_by: UsageBy | None, filter: UsageFilter
+) -> list[tuple[Any, ...]]:
+    """Name, label, name and label of the part, and the sums of `_COLUMNS`."""
+    outer = _GROUPINGS[by]
+    inner = _WHOLE if then_by is None else _GROUPINGS[then_by]
+    conditions, parameters, joins = _where(filter)
+    tables = "".join(dict.fromkeys((*outer.joins, *inner.joins, *joins)))
+    return connection.execute(
+        f"SELECT {outer.name}, {outer.label}, {inner.name}, {inner.label}, {_SUMS} FROM usage u{tables}"
+        f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {outer.key}, {inner.key}",
+        parameters,
+    ).fetchall()
+
+
+_WHOLE = _Grouping("''", "NULL")
+"""A row that is not divided."""
+
+
+def _divided(
+    found: list[tuple[Any, ...]], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
+) -> dict[_Name, dict[_Name, _Sums]]:
+    """Row -> part -> sums; the quarter hours of one period are added up."""
+    collected: defaultdict[_Name, defaultdict[_Name, list[_Sums]]] = defaultdict(lambda: defaultdict(list))
+    for name, label, part, part_label, *sums in found:
+        parts = collected[_Name(calendar.name(by, name), label)]
+        parts[_Name(calendar.name(then_by, part), part_label)].append(dict(zip(_COLUMNS, sums, strict=True)))
+    return {row: {part: _sum(sums) for part, sums in parts.items()} for row, parts in collected.items()}
+
+
+def _row(
+    key: _Name, divided: Mapping[_Name, _Sums], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
+) -> UsageRow:
+    totals = _totals(_sum(list(divided.values())))
+    parts = [] if then_by is None else [UsagePart(*part, _totals(sums)) for part, sums in divided.items()]
+    block = calendar.block(totals, key.name) if by == "block" else None
+    return UsageRow(*key, totals, tuple(_sorted(parts, then_by)), block)
+
+
+def _sum(rows: list[_Sums]) -> _Sums:
     return {name: sum(row[name] for row in rows) for name in _COLUMNS} if rows else {}
 
 
@@ -231,20 +315,34 @@ def _dollars(nanos: int) -> Dollars:
     return Dollars(Decimal(nanos) / NANO)
 
 
-def _by_time(row: UsageRow) -> tuple[bool, str]:
+_RowT = TypeVar("_RowT", UsageRow, UsagePart)
+
+
+def _sorted(rows: list[_RowT], by: UsageBy | None) -> list[_RowT]:
+    """Periods in their order, everything else descending by cost."""
+    return sorted(rows, key=_by_time if by in _TIMES else _by_cost)
+
+
+def _by_time(row: UsageRow | UsagePart) -> tuple[bool, str]:
     return (row.name is None, row.name or "")
 
 
-def _by_cost(row: UsageRow) -> tuple[Decimal, int, str]:
+def _by_cost(row: UsageRow | UsagePart) -> tuple[Decimal, int, str]:
     return (-(row.totals.cost or Decimal(0)), -row.totals.tokens, row.name or "")
 
 
-def _with_titles(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
-    """Rows of sessions with the titles that the user gave them."""
+def _with_titles(
+    connection: sqlite3.Connection, found: Mapping[_Name, dict[_Name, _Sums]]
+) -> dict[_Name, dict[_Name, _Sums]]:
+    """Rows and parts with the titles that the user gave to sessions."""
     titles: dict[str | None, str] = dict(
         connection.execute("SELECT session_id, title FROM annotations WHERE title IS NOT NULL").fetchall()
     )
-    return [replace(row, label=titles[row.name]) if row.name in titles else row for row in rows]
+
+    def titled(key: _Name) -> _Name:
+        return key._replace(label=titles.get(key.name, key.label))
+
+    return {titled(row): {titled(part): sums for part, sums in parts.items()} for row, parts in found.items()}
 
 
 def _with_reported_costs(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
