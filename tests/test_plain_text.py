@@ -140,3 +140,8 @@ def test_a_cell_that_is_no_formula_stays() -> None:
         "claude-opus",
         "2026-11-02",
     ]
+
+
+@pytest.mark.parametrize("character", "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+def test_fillers_are_not_shown(character: str) -> None:
+    assert plain(f"pay{character}pal") == "paypal"

@@ -36,6 +36,7 @@ _UNSEEN = (
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
     "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]"  # marks, embeddings, overrides and isolates of direction
     "|[\u180e\u200b\u2060-\u2065\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"  # no width
+    "|[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]"  # a joiner of nothing, and fillers
     f"|(?<![{_JOINED_SCRIPTS}])\u200c"
     f"|(?<![{_JOINED_SCRIPTS}{_EMOJI}\ufe0f])\u200d"
     f"|(?<=[{_EMOJI}\ufe0f])\u200d(?![{_EMOJI}])"
@@ -47,7 +48,8 @@ that has one: that takes milliseconds, which a light command would spend for not
 """
 
 _MAYBE_UNSEEN = re.compile(
-    "[\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 """Looks for them ten times as fast; most texts have none."""
 

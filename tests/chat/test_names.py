@@ -49,3 +49,18 @@ def test_an_agent_that_is_not_wrapped_is_refused_with_the_name_of_its_runtime() 
     ):
         with pytest.raises(TypeError, match=f"not by {type(agent).__name__}: write {runtime}"):
             Chat(agent)  # type: ignore[arg-type]
+
+
+def test_all_names_can_be_imported_without_a_framework() -> None:
+    program = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('agents', 'langchain_core', 'langgraph', 'pydantic_ai', 'redis'):\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from turnlog.chat import *\n"
+        "print(Chat.__name__)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("Chat\n", "")

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from turnlog.chat.loading import UIMessageStore, UIPage, load_all_ui_messages, load_ui_json, load_ui_messages
     from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
     from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, Listeners, RunRequest, Runtime
-    from turnlog.chat.runtimes.langchain import LangChainRuntime
+    from turnlog.chat.runtimes.langchain import LangChainRuntime as LangChainRuntime
     from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, TransportOptions
-    from turnlog.chat.runtimes.openai_agents import OpenAIAgentsRuntime
+    from turnlog.chat.runtimes.openai_agents import OpenAIAgentsRuntime as OpenAIAgentsRuntime
     from turnlog.chat.runtimes.provider import Limits, ProviderRuntime, Retry, Tool, keep_turns
-    from turnlog.chat.runtimes.pydantic_ai import PydanticAIRuntime
+    from turnlog.chat.runtimes.pydantic_ai import PydanticAIRuntime as PydanticAIRuntime
     from turnlog.chat.stream_stores import (
         MemoryStreamStore,
         RedisStreamStore,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from turnlog.providers.base import RequestOptions
 
+# Runtimes of optional frameworks are not in it: `import *` would need all of them.
 __all__ = [
     "Abort",
     "AnswerFunction",
@@ -91,19 +92,16 @@ __all__ = [
     "FileUIPart",
     "FinishedAnswer",
     "FunctionRuntime",
-    "LangChainRuntime",
     "Limits",
     "Listeners",
     "MemoryKeeper",
     "MemoryStreamStore",
     "Message",
     "NativeKeeper",
-    "OpenAIAgentsRuntime",
     "OpenHarnessRuntime",
     "Ownership",
     "Pause",
     "ProviderRuntime",
-    "PydanticAIRuntime",
     "ReasoningDelta",
     "ReasoningEnd",
     "ReasoningStart",
