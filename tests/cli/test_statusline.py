@@ -1,0 +1,104 @@
+"""The line that Claude Code shows below its prompt."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from support.cli_runner import Command
+from support.plain_agent import Log
+from support.plain_store import read_home
+from turnlog import paths
+from turnlog.model import Message, Usage
+
+GIVEN = {
+    "hook_event_name": "Status",
+    "session_id": "abc",
+    "model": {"id": "claude-opus", "display_name": "Opus"},
+    "cost": {"total_cost_usd": 1.234, "total_duration_ms": 45000},
+    "context_window": {"used_percentage": 41.6},
+}
+
+
+def line(run: Command, given: object) -> str:
+    result = run("statusline", input=json.dumps(given))
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.removesuffix("\n")
+
+
+@pytest.mark.usefixtures("home")
+def test_without_a_store_it_says_what_claude_code_says(run: Command) -> None:
+    assert line(run, GIVEN) == "Opus · $1.23 session · 42 % context"
+    assert not paths.database_path().exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, [], None, {"model": "x", "cost": 3}, {"cost": {"total_cost_usd": True}}, {"model": {"display_name": 1}}],
+)
+@pytest.mark.usefixtures("home")
+def test_a_field_that_is_missing_or_odd_is_left_out(given: object, run: Command) -> None:
+    assert line(run, given) == ""
+
+
+@pytest.mark.usefixtures("home")
+def test_a_number_that_cannot_be_money_is_left_out(run: Command) -> None:
+    for number in ("NaN", "Infinity", "1e400"):
+        result = run("statusline", input=f'{{"cost": {{"total_cost_usd": {number}}}}}')
+        assert (result.exit_code, result.stdout) == (0, "\n")
+
+
+@pytest.mark.usefixtures("home")
+def test_no_control_sequence_reaches_the_terminal(run: Command) -> None:
+    assert "\x1b" not in line(run, {"model": {"display_name": "Opus\x1b[31m\n"}})
+
+
+@pytest.mark.parametrize("text", ["", "{", "\xff"])
+@pytest.mark.usefixtures("home")
+def test_what_is_no_json_is_an_error(text: str, run: Command) -> None:
+    result = run("statusline", input=text)
+    assert result.exit_code == 1
+    assert "standard input" in result.stderr
+
+
+def test_what_today_cost_is_added_from_the_store(home: Path, run: Command) -> None:
+    folder = home / "now"
+    folder.mkdir()
+    log = Log(folder, "now")
+    now = datetime.now(UTC)
+    log.message(Message(id="a", role="assistant", model="large", created_at=now, usage=Usage(input=60, output=40)))
+    read_home(paths.database_path(), folder)
+    assert line(run, GIVEN) == "Opus · $1.23 session · 42 % context · $0.10 today"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_store_that_cannot_be_used_is_left_out(run: Command) -> None:
+    paths.database_path().write_bytes(b"no database" * 100)
+    assert line(run, GIVEN) == "Opus · $1.23 session · 42 % context"
+
+
+def test_the_running_block_is_that_of_claude_code(home: Path, run: Command) -> None:
+    folder = home / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    message = {
+        "id": "msg_1",
+        "role": "assistant",
+        "model": "claude-opus-4-5-20251101",
+        "content": [{"type": "text", "text": "Hi"}],
+        "usage": {"input_tokens": 1_000_000, "output_tokens": 0},
+    }
+    record = {
+        "type": "assistant",
+        "uuid": "u1",
+        "sessionId": "s1",
+        "requestId": "r1",
+        "timestamp": datetime.now(UTC).isoformat(),
+        "message": message,
+    }
+    (folder / "s1.jsonl").write_text(json.dumps(record) + "\n")
+    assert run("sync").exit_code == 0
+    assert re.search(r" · \$5\.00 today · \$5\.00 block, 4 h \d+ min left", line(run, GIVEN))
