@@ -12,7 +12,7 @@ import pytest
 from support.toy_agent import ToyAgent, line
 from support.toy_store import ToyStore
 from turnlog.errors import ConflictError
-from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.message import Role
 from turnlog.store import bodies, open_store
 from turnlog.store.base import ToolCallFilter
@@ -124,3 +124,26 @@ def test_neither_reading_logs_nor_a_rebuild_touches_them(store: ToyStore, native
     rebuild(store.path, agents=[ToyAgent()])
     assert (rows(store), store.row("SELECT messages FROM sessions WHERE native = 1")) == before
     assert store.row("SELECT count(*) FROM messages") == 4
+
+
+BAD_PARTS = {
+    "content of a result": ToolCallPart(
+        tool_call_id="c",
+        tool_name="n",
+        results=(ToolResult(id="r", content="hi"),),  # pyright: ignore[reportArgumentType]
+    ),
+    "state": ToolCallPart(tool_call_id="c", tool_name="n", state="bogus"),  # pyright: ignore[reportArgumentType]
+    "text": TextPart(text=3),  # pyright: ignore[reportArgumentType]
+}
+
+
+@pytest.mark.parametrize("part", BAD_PARTS.values(), ids=list(BAD_PARTS))
+def test_a_message_that_could_not_be_read_again_is_refused(part: Part, tmp_path: Path) -> None:
+    with open_store(tmp_path / "bot.db", create=True) as store:
+        store.save_session("bot:1")
+        store.save_messages("bot:1", [Message(id="m0", role="user", parts=(TextPart(text="hello"),))])
+        with pytest.raises(TypeError, match="message 'm1' cannot be stored: "):
+            store.save_messages("bot:1", [Message(id="m1", role="assistant", parts=(part,))])
+        with pytest.raises(TypeError, match="a message must be a Message, not dict"):
+            store.save_messages("bot:1", [{"id": "m2"}])  # pyright: ignore[reportArgumentType]
+        assert [placed.message.id for placed in store.messages("bot:1")] == ["m0"]

@@ -77,6 +77,8 @@ class NativeSessions:
         answers: Mapping[str, AgentAnswer] | None = None,
     ) -> None:
         """Insert or replace messages by id; see `Store.save_messages`."""
+        for message in messages:
+            _check(message)
         self._save(session_id, lambda: self._renewed(session_id, messages), retracted=retracted, answers=answers)
 
     def save_tool_call(self, session_id: str, message_id: str, call: ToolCallPart) -> None:
@@ -88,7 +90,9 @@ class NativeSessions:
                 raise NotFoundError(f"session {session_id} holds no message {message_id}")
             if stored.role != "assistant":
                 raise ConflictError(f"message {message_id} is of the {stored.role}: only an assistant calls tools")
-            return self._renewed(session_id, [replace(stored, parts=_with_call(stored.parts, call), updated_at=None)])
+            message = replace(stored, parts=_with_call(stored.parts, call), updated_at=None)
+            _check(message)
+            return self._renewed(session_id, [message])
 
         self._save(session_id, with_call)
 
@@ -369,6 +373,16 @@ def _with_calls(stored: Sequence[Part], new: Sequence[Part]) -> tuple[Part, ...]
     parts = [_with_results(known.pop(part.tool_call_id, None), part) for part in new if isinstance(part, ToolCallPart)]
     calls = iter(parts)
     return (*(next(calls) if isinstance(part, ToolCallPart) else part for part in new), *known.values())
+
+
+def _check(message: Message) -> None:
+    """Raise TypeError for a message that could not be read again: structs do not check what they are made of."""
+    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a message must be a Message, not {type(message).__name__}")
+    try:
+        decode_message(encode(message))
+    except (msgspec.ValidationError, AttributeError) as error:
+        raise TypeError(f"message {message.id!r} cannot be stored: {error}") from error
 
 
 def _with_call(parts: Sequence[Part], call: ToolCallPart) -> tuple[Part, ...]:
