@@ -73,7 +73,7 @@ def test_other_times_are_422(client: TestClient, name: str, value: str) -> None:
         ("/api/sessions", {"sort": "size"}, "sort"),
         ("/api/sessions", {"relationship": "cousin"}, "relationship"),
         ("/api/sessions", {"starred": "perhaps"}, "starred"),
-        ("/api/usage", {"by": "hour"}, "by"),
+        ("/api/usage", {"by": "decade"}, "by"),
         ("/api/tool-calls", {"failed": "2"}, "failed"),
         ("/api/tools", {"limit": "3"}, "limit"),
         ("/api/diagnostics", {"severity": "fatal"}, "severity"),
