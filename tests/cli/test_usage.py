@@ -92,7 +92,7 @@ def test_a_call_of_unknown_price_is_counted_and_not_priced(run: Command) -> None
     ("by", "names"),
     [
         ("model", {"large", "small", "secret"}),
-        ("project", {"/work/webshop", "/work/blog", None}),
+        ("project", {"/work/webshop", "/work/blog"}),
         ("session", {SESSION, SUBAGENT, OTHER}),
         ("agent", {"plain"}),
         ("subagent", {SUBAGENT, None}),
@@ -114,7 +114,7 @@ def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -
     result = run("usage", "--by", "project")
     head, *lines, total = result.stdout.splitlines()
     assert head.split() == ["Project", "Path", "Calls", "Input", "Cache", "write", "Cache", "read", "Output", "Cost"]
-    assert {line.split()[0] for line in lines} == {"webshop", "blog", "unknown"}
+    assert {line.split()[0] for line in lines} == {"webshop", "blog"}
     assert total.split() == ["Total", "4", "400", "0", "0", "200", "$0.45+"]
     assert result.stderr.startswith("1 call without a known price")
 

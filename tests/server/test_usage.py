@@ -73,7 +73,7 @@ def test_a_wrong_division_or_zone_is_refused(client: TestClient, parameters: dic
     [
         ({"model": "small"}, 2),
         ({"session": FORK}, 1),
-        ({"project": "shop"}, 3),
+        ({"project": "shop"}, 4),
         ({"since": "2026-11-03"}, 0),
         ({"until": "2026-11-03"}, 4),
         ({"agent": "nobody"}, 0),

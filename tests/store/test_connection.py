@@ -247,6 +247,44 @@ def test_a_session_known_from_hooks_says_so_under_the_new_name(path: Path, monke
     assert rows == [('{"known_from":"hooks"}',), *old[1:]]
 
 
+def test_subagents_of_an_older_store_get_the_project_of_their_parent(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-S30: a subagent without a folder gets that of its nearest ancestor, and search hears of it; HEAD is dropped."""
+    every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 20})
+    with closing(connect(path, checked=False)) as connection:
+        connection.execute(
+            "INSERT INTO projects (key, path, name) VALUES (5, '/w/shop', 'shop'), (6, '/w/till', 'till')"
+        )
+        connection.executemany(
+            "INSERT INTO sessions (key, agent, external_id, project_key, parent_key, relationship, git_branch)"
+            " VALUES (?, 'toy', hex(randomblob(9)), ?, ?, ?, ?)",
+            [
+                (1, 5, None, None, "HEAD"),
+                (2, None, 1, "subagent", "main"),
+                (3, None, 2, "subagent", None),
+                (4, 6, 1, "subagent", None),
+                (7, None, 1, "fork", None),
+                (8, None, None, None, None),
+            ],
+        )
+        connection.execute("DELETE FROM changes")
+    monkeypatch.setattr(module, "_migrations", lambda: every)
+    with closing(connect(path)) as connection:
+        rows = connection.execute("SELECT key, folder_key, project_key, git_branch FROM sessions").fetchall()
+        changed = connection.execute("SELECT session_key, kind FROM changes").fetchall()
+    assert rows == [
+        (1, 5, 5, None),
+        (2, None, 5, "main"),
+        (3, None, 5, None),
+        (4, 6, 6, None),
+        (7, None, None, None),
+        (8, None, None, None),
+    ]
+    assert changed == [(2, "session"), (3, "session")]
+
+
 def test_many_may_open_a_new_store_at_once(path: Path) -> None:
     """One migrates, the others wait for it."""
     failures: list[Exception] = []

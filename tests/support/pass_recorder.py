@@ -16,7 +16,7 @@ from turnlog.store.reconcile.passes import AREAS, PASSES, Pass, Reconciliation
 from turnlog.store.writing import batch
 from turnlog.store.writing.sessions import SessionRows, UsageRows
 
-_FACTS = ("streamed", "forked", "shared", "relinked")
+_FACTS = ("streamed", "forked", "shared", "relinked", "attached")
 _PROPERTIES = {"ids": "touched", "keys": "touched", "shared": "sharing"}
 """Properties of `SessionRows`, and the fact that who asks for one reads."""
 

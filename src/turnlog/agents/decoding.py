@@ -92,6 +92,11 @@ def aware(moment: datetime) -> datetime:
         return _FIRST if moment.year == _FIRST.year else _LAST
 
 
+def branch_of(name: str | None) -> str | None:
+    """The git branch that a record names; None for `HEAD`, which is what git says where no branch is checked out."""
+    return name if name and name != "HEAD" else None
+
+
 def names_of(kind: type[msgspec.Struct]) -> frozenset[str]:
     """The names of the fields of a record type, as they are in JSON."""
     return frozenset(field.encode_name for field in msgspec.structs.fields(kind))

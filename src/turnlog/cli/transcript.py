@@ -190,7 +190,8 @@ def transcript(
 def _head(session: Session) -> Iterator[str]:
     yield click.style(one_line(session.title or session.id), bold=True)
     place = session.project.path if session.project else session.cwd
-    branch = f" ({session.git_branch})" if session.git_branch else ""
+    detail = ", ".join(filter(None, (session.worktree and f"worktree {session.worktree}", session.git_branch)))
+    branch = f" ({detail})" if detail else ""
     counts = session.counts
     failed = f" ({formatting.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
     facts = (

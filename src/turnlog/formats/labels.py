@@ -130,6 +130,7 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
         ("Session", session.id),
         ("Agent", " ".join(word for word in (session.agent, session.agent_version) if word)),
         ("Folder", place),
+        ("Worktree", session.worktree),
         ("Branch", session.git_branch),
         ("Models", ", ".join(session.models)),
         ("Started", moment(session.created_at)),

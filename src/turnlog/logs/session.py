@@ -34,6 +34,7 @@ from turnlog.store.rows import (
     usage_total,
 )
 from turnlog.store.values import StoredDiagnostic
+from turnlog.store.worktrees import worktree_in
 
 
 def session_of(
@@ -51,6 +52,8 @@ def session_of(
     title = choose_title(facts.titles) or (None, None)
     sums = _usage_sums(message for message, place in placed if place.is_billed)
     calls, unknown, unpriced = sums["calls"], sums["unknown_calls"], sums["unpriced_calls"]
+    worktree = None if facts.project_path is None else worktree_in(facts.project_path)
+    folder = facts.project_path if worktree is None else worktree.repository
     models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
     reported = nanos(facts.reported_cost)
     return Session(
@@ -59,9 +62,8 @@ def session_of(
         external_id=external_id,
         title=title[0],
         title_source=title[1],
-        project=None
-        if facts.project_path is None
-        else Project(path=facts.project_path, name=project_name(facts.project_path)),
+        project=None if folder is None else Project(path=folder, name=project_name(folder)),
+        worktree=None if worktree is None else worktree.name,
         cwd=facts.cwd,
         git_branch=facts.git_branch,
         git_commit=facts.git_commit,
@@ -171,25 +173,30 @@ def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def _history(sources: SessionSources, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
-    """What was read of one session, with the sessions it started."""
+def _history(
+    sources: SessionSources, session_id: str, *, structured: bool, seen: set[str], project: Project | None = None
+) -> SessionHistory:
+    """What was read of one session, with the sessions it started; `project` is that of a subagent without a folder."""
     seen.add(session_id)
     placed = sources.merger.placed(session_id)
     if structured:
         placed = [(_with_structured(sources, message, place), place) for message, place in placed]
     events = sources.merger.events(session_id)
     diagnostics = _diagnostics(sources, session_id)
-    children = [
-        _history(sources, link.child_session_id, structured=structured, seen=seen)
-        for link in sources.merger.links.of(parent=session_id)
-        if link.kind == "subagent" and link.child_session_id in sources.merger.sessions.keys() - seen
-    ]
     messages = tuple(message for message, _ in placed)
     memberships = tuple(membership for _, membership in placed)
     counts = session_counts(messages, memberships, events=len(events), diagnostics=len(diagnostics))
     links = sources.merger.links.of(child=session_id)
+    session = session_of(sources.merger.sessions[session_id], links, placed, counts)
+    if session.project is None:
+        session = msgspec.structs.replace(session, project=project)
+    children = [
+        _history(sources, link.child_session_id, structured=structured, seen=seen, project=session.project)
+        for link in sources.merger.links.of(parent=session_id)
+        if link.kind == "subagent" and link.child_session_id in sources.merger.sessions.keys() - seen
+    ]
     return SessionHistory(
-        session=session_of(sources.merger.sessions[session_id], links, placed, counts),
+        session=session,
         messages=messages,
         memberships=memberships,
         events=tuple(order_history(placed, events)),

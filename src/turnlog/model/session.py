@@ -85,6 +85,8 @@ class Session(Value, frozen=True, kw_only=True):
     title_source: TitleSource | None = None
     project: Project | None = None
     cwd: str | None = None
+    worktree: str | None = None
+    """The git worktree of its project in which it ran; None: in none."""
     git_branch: str | None = None
     git_commit: str | None = None
     agent_version: str | None = None

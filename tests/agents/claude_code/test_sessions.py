@@ -379,6 +379,16 @@ def test_the_envelope_has_project_branch_version_and_times() -> None:
     assert change.last_at == datetime(2026, 11, 21, 10, 0, 2, tzinfo=UTC)
 
 
+def test_head_is_no_branch() -> None:
+    """Git says HEAD where none is checked out: the last branch that was is the session's."""
+    log = Log("2.1.20", gitBranch="fix")
+    first = log.user("one")
+    log.envelope["gitBranch"] = "HEAD"
+    last = log.user("two")
+    assert fold(first, last).sessions[ROOT].git_branch == "fix"
+    assert fold(last).sessions[ROOT].git_branch is None
+
+
 def test_times_are_utc_whatever_zone_the_log_writes() -> None:
     log = Log()
     gathered = fold(

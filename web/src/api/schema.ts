@@ -737,6 +737,7 @@ export interface SessionItem {
   title_source?: "custom" | "generated" | "opening" | "prompt" | "summary" | "user";
   project?: Project;
   cwd?: string;
+  worktree?: string;
   git_branch?: string;
   git_commit?: string;
   agent_version?: string;

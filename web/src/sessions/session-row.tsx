@@ -105,7 +105,8 @@ function Places({ session, now }: { session: SessionItem; now: Date }) {
         <AgentLabel agent={session.agent} />
       </span>
       {session.project && <span title={session.project.path}>{session.project.name}</span>}
-      {session.git_branch && <span>{session.git_branch}</span>}
+      {session.worktree && <span title="Git worktree">{session.worktree}</span>}
+      {session.git_branch && session.git_branch !== session.worktree && <span>{session.git_branch}</span>}
       {session.annotations?.archived && <span>archived</span>}
       {session.models && session.models.length > 0 && (
         <span className="session-model">{session.models.join(", ")}</span>

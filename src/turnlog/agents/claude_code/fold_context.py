@@ -27,7 +27,7 @@ from turnlog.agents.claude_code.state import (
     message_of_node,
     unresolved_node,
 )
-from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, branch_of, clean_json
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin, RecordEvent, RunMetadataEvent
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -113,8 +113,7 @@ class ClaudeContext(LineContext):
                 change.last_at = moment
         if record.version is not None:
             change.agent_version = record.version
-        if record.git_branch:
-            change.git_branch = record.git_branch
+        change.git_branch = branch_of(record.git_branch) or change.git_branch
         if record.cwd:
             change.cwd = record.cwd
             known = change.project_at

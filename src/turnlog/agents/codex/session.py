@@ -45,7 +45,7 @@ from turnlog.agents.codex.state import (
 from turnlog.agents.codex.tool_results import end_calls
 from turnlog.agents.codex.tools import metadata_of
 from turnlog.agents.codex.user_messages import origin_of_text, prompt_text
-from turnlog.agents.decoding import raw_at
+from turnlog.agents.decoding import branch_of, raw_at
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart, Usage
 
 # -- the thread, and the model and settings of its turns
@@ -95,7 +95,7 @@ def read_bare_meta(context: CodexContext, item: Item) -> None:
     state = context.state
     state.named = state.pairwise = True
     if item.git is not None:
-        context.session.git_branch = item.git.branch
+        context.session.git_branch = branch_of(item.git.branch)
         context.session.git_commit = item.git.commit_hash
     context.add_record_event("session_meta", context.payload)
 
@@ -173,7 +173,7 @@ def _update_session(context: CodexContext, meta: Meta) -> None:
     _set_folder(context, meta.cwd)
     session.agent_version = meta.cli_version or session.agent_version
     if meta.git is not None:
-        session.git_branch = meta.git.branch or session.git_branch
+        session.git_branch = branch_of(meta.git.branch) or session.git_branch
         session.git_commit = meta.git.commit_hash or session.git_commit
 
 

@@ -179,8 +179,8 @@ def session_ids(connection: sqlite3.Connection, keys: set[int]) -> set[str]:
     return {session_id_of(connection, key) for key in keys}
 
 
-def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: set[str]) -> None:
-    """Set `parent_key` and `relationship` from the links.
+def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: set[str]) -> set[int]:
+    """Set `parent_key` and `relationship` from the links; return the keys of the sessions that they changed.
 
     Args:
         connection: The store.
@@ -198,14 +198,17 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
             (*piece, *piece),
         )
         children.update(row[0] for row in rows)
+    attached: set[int] = set()
     for child in children:
         parent, kind = _best_parent(connection, child)
         agent, _, external_id = child.partition(":")
-        connection.execute(
+        changed = connection.execute(
             "UPDATE sessions SET parent_key = ?, relationship = ? WHERE agent = ?"
-            " AND external_id = ? AND (parent_key IS NOT ? OR relationship IS NOT ?)",
+            " AND external_id = ? AND (parent_key IS NOT ? OR relationship IS NOT ?) RETURNING key",
             (parent, kind, agent, external_id, parent, kind),
         )
+        attached.update(key for (key,) in changed.fetchall())
+    return attached
 
 
 def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None, str | None]:

@@ -17,6 +17,7 @@ from turnlog.store.reconcile.forks import place_shared_messages
 from turnlog.store.reconcile.lesser_sources import supersede_chat_answers, supersede_hook_events, supersede_streams
 from turnlog.store.reconcile.lineage import attach_parents, settle_shared, sharing
 from turnlog.store.reconcile.precedence import CHAT, HOOKS, STREAM
+from turnlog.store.reconcile.projects import place_folders, settle_projects
 from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS
 from turnlog.store.writing.events import EventRows
 from turnlog.store.writing.messages import MessageInserts, MessageUpdates
@@ -43,6 +44,8 @@ class Reconciliation(msgspec.Struct, kw_only=True):
     """Keys of touched sessions that share messages with others."""
     relinked: set[str] = msgspec.field(default_factory=set[str])
     """Ids of sessions whose links to a parent may have changed."""
+    attached: set[int] = msgspec.field(default_factory=set[int])
+    """Keys of sessions that now have another parent."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +74,9 @@ AREAS: dict[str, tuple[str, ...]] = {
     "events": ("events",),
     "links": ("links",),
     "spawn calls": ("links.found_call_id", "links.found_message_id"),
-    "sessions": ("sessions", "projects"),
+    "sessions": ("sessions",),
     "parents": ("sessions.parent_key", "sessions.relationship"),
+    "projects": ("projects", "sessions.project_key"),
     "counts": ("usage", *(f"sessions.{name}" for name in ("turns", "events", *MESSAGE_COUNTS, *USAGE_COUNTS))),
     "changes": ("changes", "gone"),
     "session drafts": (),
@@ -83,6 +87,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "forked": (),
     "shared": (),
     "relinked": (),
+    "attached": (),
 }
 """What passes read and write, by name. An area is made of tables: `table` is the rows of one, and its columns that no
 area names; `table.column` one column, `table.*` all columns that no area names.
@@ -159,7 +164,14 @@ def _abort_abandoned_calls(work: Reconciliation) -> None:
 
 
 def _attach_parents(work: Reconciliation) -> None:
-    attach_parents(work.transaction.connection, work.transaction.sessions.created | work.linked, work.relinked)
+    sessions = work.transaction.sessions
+    work.attached = attach_parents(work.transaction.connection, sessions.created | work.linked, work.relinked)
+
+
+def _settle_projects(work: Reconciliation) -> None:
+    sessions, connection = work.transaction.sessions, work.transaction.connection
+    for key in settle_projects(connection, sessions.keys | work.attached | place_folders(connection)):
+        sessions.sequence(key)
 
 
 def _link_spawn_calls(work: Reconciliation) -> None:
@@ -194,15 +206,17 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="write sessions",
         run=_flush,
-        reads=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
-        writes=_names("sessions", "counts", "changes", "session drafts", "usage drafts", "touched"),
+        reads=_names("sessions", "projects", "counts", "changes", "session drafts", "usage drafts"),
+        writes=_names("sessions", "projects", "counts", "changes", "session drafts", "usage drafts", "touched"),
         follows=("drop moved events",),
         why="Passes find sessions, the ends of their branches and their flags by SQL.",
     ),
     Pass(
         name="supersede streams",
         run=_supersede_streams,
-        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "events", "links", "sessions")
+        reads=_names(
+            "messages", "bodies", "billing", "parts", "places", "fates", "events", "links", "sessions", "projects"
+        )
         | _names("touched"),
         writes=_names("billing", "parts", "places", "events", "counts")
         | _names("session drafts", "usage drafts", "touched", "streamed"),
@@ -221,7 +235,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="supersede chat answers",
         run=_supersede_chat_answers,
-        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "sessions", "touched"),
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "sessions", "projects", "touched"),
         writes=_names("billing", "parts", "places", "session drafts", "usage drafts", "touched"),
         follows=("supersede hook events",),
         why=f"Chats come last in precedence: {CHAT.why}.",
@@ -229,7 +243,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="place shared messages",
         run=_place_shared_messages,
-        reads=_names("messages", "bodies", "places", "fates", "links", "sessions", "touched"),
+        reads=_names("messages", "bodies", "places", "fates", "links", "sessions", "projects", "touched"),
         writes=_names("places", "fates", "session drafts", "touched", "sharing", "forked"),
         follows=("supersede chat answers",),
         why="A fork shares the places that its parent has in the end: a superseded message is not copied.",
@@ -255,7 +269,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="abort abandoned calls",
         run=_abort_abandoned_calls,
-        reads=_names("messages", "bodies", "billing", "parts", "places", "sessions", "shared"),
+        reads=_names("messages", "bodies", "billing", "parts", "places", "sessions", "projects", "shared"),
         writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched"),
         follows=("bill shared messages",),
         why="A call is abandoned in a session that shares its message. The message changes, which is billed by"
@@ -265,7 +279,7 @@ PASSES: tuple[Pass, ...] = (
         name="attach parents",
         run=_attach_parents,
         reads=_names("links", "parents", "sessions", "relinked"),
-        writes=_names("parents"),
+        writes=_names("parents", "attached"),
         follows=("bill shared messages",),
         why="A session may have only the parent that was just inferred from the messages it shares.",
     ),
@@ -280,17 +294,37 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="abort in subagents",
         run=_abort_in_subagents,
-        reads=_names("messages", "bodies", "billing", "parts", "places", "links", "spawn calls", "sessions", "touched"),
+        reads=_names(
+            "messages",
+            "bodies",
+            "billing",
+            "parts",
+            "places",
+            "links",
+            "spawn calls",
+            "sessions",
+            "projects",
+            "touched",
+        ),
         writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched"),
         follows=("link spawn calls",),
         why="A subagent ends with the call that started it, which may have been found only now, or aborted only now.",
+    ),
+    Pass(
+        name="settle projects",
+        run=_settle_projects,
+        reads=_names("sessions", "parents", "projects", "touched", "attached"),
+        writes=_names("projects", "session drafts"),
+        follows=("attach parents", "abort in subagents"),
+        why="A subagent without a folder belongs to the project of its parent, which must be known, and every session"
+        " that the transaction speaks of is looked at.",
     ),
     Pass(
         name="write differences",
         run=_flush,
         reads=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
         writes=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
-        follows=("attach parents", "abort in subagents"),
+        follows=("settle projects",),
         why="What the passes changed is written once.",
     ),
 )

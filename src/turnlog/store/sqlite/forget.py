@@ -110,7 +110,10 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     retitle(connection, titled)
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     connection.execute(
-        "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL)"
+        "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL"
+        " UNION ALL SELECT folder_key FROM sessions WHERE folder_key IS NOT NULL"
+        " UNION ALL SELECT f.repository_key FROM projects f JOIN sessions s ON s.folder_key = f.key"
+        " WHERE f.repository_key IS NOT NULL)"
     )
     now = int(time.time() * 1000)
     for key in _lists_with(connection, plan.session_ids):

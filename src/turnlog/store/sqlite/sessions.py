@@ -52,6 +52,7 @@ class _Row(NamedTuple):
     given_title: str | None
     project_path: str | None
     project_name: str | None
+    worktree: str | None
     cwd: str | None
     git_branch: str | None
     git_commit: str | None
@@ -76,7 +77,7 @@ class _Row(NamedTuple):
 
 
 _COLUMNS = (
-    "s.key, s.agent, s.external_id, s.native, s.title, s.title_source, a.title, p.path, p.name, s.cwd,"
+    "s.key, s.agent, s.external_id, s.native, s.title, s.title_source, a.title, p.path, p.name, f.worktree, s.cwd,"
     " s.git_branch, s.git_commit, s.agent_version, s.created_at, s.updated_at, o.user, o.team, o.task, o.machine,"
     " s.metadata, s.calls, s.unknown_calls, s.unpriced_calls, s.lower_bound, s.cost, s.reported_cost, "
     + ", ".join(f"s.{name}" for name in (*_COUNTS, *BUCKETS))
@@ -84,6 +85,7 @@ _COLUMNS = (
 
 _FROM = (
     " FROM sessions s JOIN owners o ON o.key = s.owner_key LEFT JOIN projects p ON p.key = s.project_key"
+    " LEFT JOIN projects f ON f.key = s.folder_key"
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
 )
 
@@ -337,6 +339,7 @@ def _session(
         if row.project_path is None
         else Project(path=row.project_path, name=row.project_name or row.project_path),
         cwd=row.cwd,
+        worktree=row.worktree,
         git_branch=row.git_branch,
         git_commit=row.git_commit,
         agent_version=row.agent_version,

@@ -23,6 +23,7 @@ from turnlog.store.keys import session_id_of
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.lesser_sources import note_stream
 from turnlog.store.reconcile.passes import PASSES, Reconciliation
+from turnlog.store.reconcile.projects import settle_projects
 from turnlog.store.writing.events import (
     EventRows,
     drop_diagnostics,
@@ -237,17 +238,18 @@ def rebuilding(connection: Connection) -> Generator[None]:
     transaction.
     """
     kept = connection.execute(
-        "SELECT project_key, cwd, owner_key, agent, external_id FROM sessions"
-        " WHERE native = 0 AND (coalesce(project_key, cwd) IS NOT NULL OR owner_key <> 1)"
+        "SELECT folder_key, cwd, owner_key, agent, external_id FROM sessions"
+        " WHERE native = 0 AND (coalesce(folder_key, cwd) IS NOT NULL OR owner_key <> 1)"
     ).fetchall()
     _clear_derived(connection)
     yield
     connection.executemany(_KEEP, kept)
+    settle_projects(connection, [key for (key,) in connection.execute("SELECT key FROM sessions").fetchall()])
     connection.execute("INSERT INTO changes (kind, at) VALUES ('rebuilt', ?)", (int(time.time() * 1000),))
 
 
 _KEEP = (
-    "UPDATE sessions SET project_key = coalesce(project_key, ?1), cwd = coalesce(cwd, ?2),"
+    "UPDATE sessions SET folder_key = coalesce(folder_key, ?1), cwd = coalesce(cwd, ?2),"
     " owner_key = ?3 WHERE agent = ?4 AND external_id = ?5"
 )
 

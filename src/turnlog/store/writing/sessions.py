@@ -32,7 +32,7 @@ from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY
 
 _FACTS = (
-    "project_key",
+    "folder_key",
     "project_at",
     "title",
     "title_source",
@@ -61,7 +61,7 @@ _UPDATE_COUNTS = (
     f" {', '.join(f'{name} = {name} + ?' for name in _COUNTS)} WHERE key = ?"
 )
 _SELECT = (
-    "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = project_key), project_at, titles, titled_at,"
+    "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = folder_key), project_at, titles, titled_at,"
     " metadata, has_branches, created_at, updated_at, cwd, git_branch, git_commit, agent_version,"
     " reported_cost, active_leaf, facts_position FROM sessions"
     " WHERE agent = ? AND external_id = ?"
@@ -372,11 +372,11 @@ class SessionRows:
     def _fact_columns(self, draft: SessionDraft) -> tuple[Any, ...]:
         """The columns of `_FACTS`."""
         facts = draft.facts
-        project_key = None if facts.project_path is None else self._names.project(facts.project_path)
+        folder_key = None if facts.project_path is None else self._names.project(facts.project_path)
         named_after = facts.metadata.get(NAMED_AFTER)
         title, title_source = title_of(self._connection, draft.session_id, facts.titles, facts.active_leaf, named_after)
         return (
-            project_key,
+            folder_key,
             milliseconds(facts.project_at),
             title,
             title_source,

@@ -132,7 +132,8 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
         <AgentLabel agent={session.agent} version={session.agent_version} />
       </li>
       {session.project && <li title={session.project.path}>{session.project.name}</li>}
-      {session.git_branch && (
+      {session.worktree && <li title="Git worktree">{session.worktree}</li>}
+      {session.git_branch && session.git_branch !== session.worktree && (
         <li>
           <Icon name="branch" size={13} /> {session.git_branch}
         </li>

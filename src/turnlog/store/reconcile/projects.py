@@ -1,0 +1,57 @@
+"""The project of a session: the folder that its own log names, or, for a subagent without one, that of its parent.
+
+A folder in a git worktree stands for its repository (`projects.repository_key`). `sessions.folder_key` is what the logs
+say. `sessions.project_key` follows from it and from the parents, and is what lists, search and usage select and group
+by.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from turnlog.store.keys import Names
+from turnlog.store.worktrees import find_worktree
+
+_PROJECTS = (
+    "SELECT s.project_key, coalesce((SELECT f.repository_key FROM projects f WHERE f.key = s.folder_key), s.folder_key,"
+    " (SELECT p.project_key FROM sessions p WHERE p.key = s.parent_key AND s.relationship = 'subagent'))"
+    " FROM sessions s WHERE s.key = ?"
+)
+
+
+def place_folders(connection: sqlite3.Connection) -> set[int]:
+    """Find the repositories of new folders; return the keys of the sessions in worktrees."""
+    names, worktrees = Names(connection), list[int]()
+    while folders := connection.execute("SELECT key, path FROM projects WHERE repository_key IS NULL").fetchall():
+        for key, path in folders:
+            found = find_worktree(path)
+            repository_key = key if found is None or found.repository == path else names.project(found.repository)
+            connection.execute(
+                "UPDATE projects SET repository_key = ?, worktree = ? WHERE key = ?",
+                (repository_key, found.name if found is not None and repository_key != key else None, key),
+            )
+            if repository_key != key:
+                worktrees.append(key)
+    if not worktrees:
+        return set()
+    marks = ", ".join(map(str, worktrees))
+    rows = connection.execute(f"SELECT key FROM sessions WHERE folder_key IN ({marks})").fetchall()
+    return {key for (key,) in rows}
+
+
+def settle_projects(connection: sqlite3.Connection, keys: Iterable[int]) -> set[int]:
+    """Set `project_key` of these sessions and of the subagents below them; return the keys of those it changed."""
+    pending, changed = sorted(keys, reverse=True), set[int]()
+    while pending:
+        key = pending.pop()
+        row = connection.execute(_PROJECTS, (key,)).fetchone()
+        if row is None or row[0] == row[1]:
+            continue
+        connection.execute("UPDATE sessions SET project_key = ? WHERE key = ?", (row[1], key))
+        changed.add(key)
+        subagents = connection.execute(
+            "SELECT key FROM sessions WHERE parent_key = ? AND relationship = 'subagent'", (key,)
+        )
+        pending += [subagent for (subagent,) in subagents]
+    return changed
