@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal, TypeAlias
+
 import msgspec
 
 from turnlog import paths
 from turnlog.errors import TurnlogError
+
+_Period: TypeAlias = Literal["day", "week", "month"]
+
+_Dollars: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+
+
+class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """US dollars that the user means to spend at most; None for no budget."""
+
+    day: _Dollars | None = None
+    week: _Dollars | None = None
+    """From Monday."""
+    month: _Dollars | None = None
+
+    def limits(self) -> dict[_Period, float]:
+        """The budgets that there are."""
+        every: dict[_Period, float | None] = {"day": self.day, "week": self.week, "month": self.month}
+        return {period: limit for period, limit in every.items() if limit is not None}
 
 
 class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -13,6 +33,7 @@ class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     sync_before_reading: bool = True
     """Commands that read the store first sync what is new in the agents' logs."""
+    budgets: BudgetSettings = BudgetSettings()
 
 
 def load_settings() -> UserSettings:

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 import turnlog
 from support.server_history import FORK, MAIN, SUBAGENT
+from turnlog import paths
 from turnlog.server import Settings
 from turnlog.server.responses import (
     AgentColour,
@@ -178,3 +179,11 @@ def test_the_change_sequence_grows_with_every_change(own_store: Path, open_clien
     assert status(client).change_sequence == before
     client.patch(f"/api/sessions/{MAIN}", json={"starred": True})
     assert status(client).change_sequence > before
+
+
+def test_usage_has_the_budgets_that_the_user_has_set(client: TestClient, home: Path) -> None:
+    assert usage(client).budgets == ()
+    paths.settings_path().parent.mkdir(parents=True, exist_ok=True)
+    paths.settings_path().write_text("[budgets]\nday = 0.5\n")
+    (budget,) = usage(client, agent="nobody").budgets
+    assert (budget.period, float(budget.limit), len(budget.name)) == ("day", 0.5, len("2026-11-20"))

@@ -6,11 +6,15 @@ Answers from totals in the store and imports nothing of the model, so that it st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from turnlog import paths
 from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
@@ -24,7 +28,10 @@ from turnlog.cli.options import (
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
-from turnlog.store.usage_report import UsageBlock, UsagePart, UsageReport, UsageTotals, to_csv
+from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
+
+if TYPE_CHECKING:
+    from turnlog.store.base import Store
 
 UNNAMED = "unknown"
 """Name of a row for calls whose log does not name the model or project."""
@@ -80,6 +87,7 @@ def usage(
     by, *inner = divisions
     if len(inner) > 1 or by in inner:
         raise click.UsageError("Give --by once, or twice with different values.")
+    zone = UTC if utc else None
     with open_fresh(store_path) as store:
         wanted = UsageFilter(
             since=since,
@@ -88,13 +96,23 @@ def usage(
             project=find_project(store, project),
             model=find_model(store, model),
         )
-        report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=UTC if utc else None)
+        report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=zone)
+        report = replace(report, budgets=_budgets(store, zone))
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:
         write_json(report)
     else:
         _write_report(report)
+
+
+def _budgets(store: Store, zone: tzinfo | None) -> tuple[UsageBudget, ...]:
+    if not paths.settings_path().exists():
+        return ()
+    from turnlog.settings import load_settings
+    from turnlog.store.budgets import spent_budgets
+
+    return spent_budgets(store, load_settings().budgets.limits(), zone)
 
 
 _NAMES: dict[UsageBy, tuple[str, ...]] = {
@@ -127,6 +145,9 @@ def _write_report(report: UsageReport) -> None:
     for row in report.rows:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))
+    for budget in report.budgets:
+        if budget.spent >= budget.limit * _NEARLY:
+            click.echo(_budget_warning(budget), err=True)
     for note in report.missing:
         click.echo(note, err=True)
 
@@ -143,6 +164,18 @@ def _part_name(report: UsageReport, part: UsagePart) -> str:
     if part.name is None:
         return NO_SUBAGENT if report.then_by == "subagent" else UNNAMED
     return _without_offset(part.name) if report.then_by in _HOURS else part.label or part.name
+
+
+_NEARLY = Decimal("0.8")
+"""The share of a budget from which a report warns."""
+
+
+def _budget_warning(budget: UsageBudget) -> str:
+    spent = formatting.money(budget.spent, budget.unpriced_calls)
+    return (
+        f"Budget of the {budget.period} {'exceeded' if budget.is_exceeded else 'nearly spent'}:"
+        f" {spent} of {formatting.money(budget.limit)} ({budget.spent / budget.limit:.0%})."
+    )
 
 
 def _running(block: UsageBlock) -> str:

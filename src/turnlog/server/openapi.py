@@ -21,6 +21,7 @@ from turnlog.store.usage_report import (
     ModelSummary,
     ProjectSummary,
     UsageBlock,
+    UsageBudget,
     UsagePart,
     UsageReport,
     UsageRow,
@@ -158,7 +159,17 @@ def describe_responses(app: FastAPI) -> None:
     app.openapi = openapi
 
 
-_ALWAYS_WHOLE = (ErrorBody, UsageReport, UsageRow, UsagePart, UsageBlock, UsageTotals, ModelSummary, ProjectSummary)
+_ALWAYS_WHOLE = (
+    ErrorBody,
+    UsageReport,
+    UsageRow,
+    UsagePart,
+    UsageBlock,
+    UsageBudget,
+    UsageTotals,
+    ModelSummary,
+    ProjectSummary,
+)
 """Dataclasses: their JSON has every field, as that of a `StoreValue`."""
 
 

@@ -77,6 +77,8 @@ UsageBy: TypeAlias = Literal[
 
 `subagent` has a row for each subagent, and one without a name for everything else."""
 
+BudgetPeriod: TypeAlias = Literal["day", "week", "month"]
+
 RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
 
 SESSION_SORTS: tuple[SessionSort, ...] = get_args(SessionSort)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final
 
 from turnlog.plain_text import csv_cell
-from turnlog.store.base import UsageBy
+from turnlog.store.base import BudgetPeriod, UsageBy
 
 _CALLS: Final = (
     "A model call counts once, for the session that made it; copies in forks and resumes do not count again."
@@ -121,6 +121,21 @@ class UsageRow:
 
 
 @dataclass(frozen=True)
+class UsageBudget:
+    """What the running day, week or month has cost of the user's budget for it, whatever the report is about."""
+
+    period: BudgetPeriod
+    name: str
+    """Of the period: `2026-11-20`, the Monday of a week, `2026-11`."""
+    limit: Dollars
+    spent: Dollars
+    """The cost of all calls of known price."""
+    unpriced_calls: int
+    """Calls of unknown price or without tokens, which `spent` does not contain."""
+    is_exceeded: bool
+
+
+@dataclass(frozen=True)
 class UsageReport:
     """Usage by something, and in all."""
 
@@ -135,6 +150,8 @@ class UsageReport:
     """The time zone of hours, days, weeks and months: `UTC`, `Europe/Berlin`, or `local` for this machine's."""
     then_by: UsageBy | None = None
     """What each row is divided by."""
+    budgets: tuple[UsageBudget, ...] = ()
+    """Those that the user has set."""
 
 
 @dataclass(frozen=True)

@@ -1169,6 +1169,16 @@ export interface UsageBlock {
   projected_cost: number | null;
 }
 
+/** What the running day, week or month has cost of the user's budget for it, whatever the report is about. */
+export interface UsageBudget {
+  period: "day" | "month" | "week";
+  name: string;
+  limit: number;
+  spent: number;
+  unpriced_calls: number;
+  is_exceeded: boolean;
+}
+
 /** What one thing, such as a model, has of the usage of a row. */
 export interface UsagePart {
   name: string | null;
@@ -1185,6 +1195,7 @@ export interface UsageReport {
   missing: string[];
   zone: string;
   then_by: "agent" | "block" | "day" | "hour" | "model" | "month" | "project" | "session" | "subagent" | "week" | null;
+  budgets: UsageBudget[];
 }
 
 /** The usage of one hour, day, week, month, block, model, project, session, agent or subagent. */

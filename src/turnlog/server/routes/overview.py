@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,7 +27,9 @@ from turnlog.server.responses import (
     StatusResponse,
 )
 from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters
+from turnlog.settings import load_settings
 from turnlog.store.base import DiagnosticFilter, UsageBy, UsageFilter
+from turnlog.store.budgets import spent_budgets
 from turnlog.store.usage_report import AgentSummary, UsageReport, to_csv
 
 
@@ -80,6 +83,7 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
         zone = _zone(query.zone)
     with judging("then_by"):
         report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone)
+    report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
     return write(request, report)

@@ -1,0 +1,26 @@
+"""What the running day, week and month have cost of the user's budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from turnlog.store.base import BudgetPeriod, Store, UsageFilter
+from turnlog.store.periods import PERIODS
+from turnlog.store.usage_report import Dollars, UsageBudget, UsageTotals
+
+_LONGEST = timedelta(days=32)
+
+
+def spent_budgets(store: Store, limits: Mapping[BudgetPeriod, float], zone: tzinfo | None) -> tuple[UsageBudget, ...]:
+    """Each budget (US dollars) with what its running period of a zone (None: this machine's) has cost."""
+    now = datetime.now(UTC)
+    return tuple(_spent(store, period, Dollars(str(limit)), zone, now) for period, limit in limits.items())
+
+
+def _spent(store: Store, period: BudgetPeriod, limit: Dollars, zone: tzinfo | None, now: datetime) -> UsageBudget:
+    name = PERIODS[period](now.astimezone(zone))
+    rows = store.usage(period, UsageFilter(since=now - _LONGEST), zone=zone).rows
+    totals = next((row.totals for row in rows if row.name == name), UsageTotals())
+    spent = totals.cost or Dollars(0)
+    return UsageBudget(period, name, limit, spent, totals.unpriced_calls + totals.unknown_calls, spent > limit)
