@@ -33,6 +33,46 @@ def test_a_prompt_of_nothing_is_no_title(agent: str) -> None:
     assert "prompt" not in change.titles
 
 
+PLAN = "Implement the following plan:\n\n# Plan: Fix the till\n\n## Context\n\nIt is slow.\n"
+
+
+@pytest.mark.parametrize("agent", FOLDS)
+def test_a_plan_titles_its_session_with_its_heading(agent: str) -> None:
+    """R-C6"""
+    (change,) = FOLDS[agent](PLAN).sessions.values()
+    assert change.titles["prompt"] == "Fix the till"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        (" ".join(PLAN.split()), "Fix the till"),
+        ("# Fix the till\nIt is slow.", "Fix the till"),
+        ("# Implementation plan\n\n## Context\nThe till is slow.", "The till is slow."),
+        ("# Plan", "Plan"),
+        ("Implement the following plan:", "Implement the following plan:"),
+        ("Implement this plan and show me", "Implement this plan and show me"),
+        ("Follow the plan: make it fast", "make it fast"),
+        ("<pasted_text id='7'>\nCount the files\n</pasted_text>", "Count the files"),
+        ("<task>Count</task> the files", "Count the files"),
+        ("<div>Hello</div> is too wide", "<div>Hello</div> is too wide"),
+        ("#12 is back", "#12 is back"),
+        ("Fix a < b", "Fix a < b"),
+        ("# " * 20_000, ""),
+        ("<a-b>" * 20_000, ""),
+    ],
+)
+def test_a_title_is_the_first_meaningful_words(text: str, title: str) -> None:
+    assert title_from(text) == title
+    assert title_from(title) == title
+
+
+def test_an_editor_puts_what_is_open_before_the_prompt() -> None:
+    text = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nFix the till\n"
+    (change,) = FOLDS["codex"](text).sessions.values()
+    assert change.titles["prompt"] == "Fix the till"
+
+
 def test_a_title_is_made_of_the_beginning_of_a_text() -> None:
     assert title_from("word " * 1_000_000) == ("word " * 40).strip()
     assert title_from("\u200b\n") == ""

@@ -68,7 +68,14 @@ _TITLE_SEARCHED = 10_000
 
 
 def title_from(text: str) -> str:
-    """The title that a text gives to a session: one line of at most 200 characters; empty for a text without words."""
+    """The title that a prompt gives to a session: its first meaningful words (`first_words`) as by `title_line`."""
+    from turnlog.model.titles import first_words
+
+    return title_line(first_words(text[:_TITLE_SEARCHED]))
+
+
+def title_line(text: str) -> str:
+    """A text as a title: one line of at most 200 characters; empty for a text without words."""
     # Imported here because its patterns take long to compile, and few who import the model make titles.
     from turnlog.plain_text import one_line
 

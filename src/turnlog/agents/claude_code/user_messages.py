@@ -32,7 +32,7 @@ from turnlog.agents.claude_code.state import message_of_node, record_of_node
 from turnlog.agents.claude_code.tool_results import add_task_reports, read_result, settle_rejections, tags_of
 from turnlog.agents.decoding import raw_at
 from turnlog.model import InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
-from turnlog.model.session import title_from
+from turnlog.model.session import title_from, title_line
 
 
 def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
@@ -314,7 +314,11 @@ def _set_title(record: ClaudeRecord, session: SessionContext, user_text: str) ->
 
 def _opening_title(user_text: str, origin: Origin) -> str:
     command = command_of(user_text, origin)
-    return title_from(_WRAPPERS.sub(" ", user_text) if command is None else f"{command.name} {command.arguments}")
+    if command is None:
+        return title_from(_WRAPPERS.sub(" ", user_text))
+    # Some versions write the name without its slash.
+    slash = "/" if origin is Origin.COMMAND and command.name and not command.name.startswith("/") else ""
+    return title_line(f"{slash}{command.name} {command.arguments}")
 
 
 def add_rewind(

@@ -265,10 +265,16 @@ def prompt_text(content: list[CodexContent] | str | None) -> str:
     return "\n".join([text for text in texts if not text.startswith(IMAGE_MARKS)])
 
 
+_EDITOR_CONTEXT = "# Context from my IDE setup:"
+_REQUEST = "## My request for Codex:"
+
+
 def _set_prompt_title(context: CodexContext, text: str) -> None:
     """Set the session's title to its first prompt."""
     state = context.state
-    title = title_from(text) if context.is_own and not state.titled else ""
+    # An editor puts what is open in it before the prompt (IDE extension).
+    _, _, request = text.partition(_REQUEST) if text.startswith(_EDITOR_CONTEXT) else ("", "", "")
+    title = title_from(request.strip() or text) if context.is_own and not state.titled else ""
     if title:
         state.titled = True
         context.session.titles["prompt"] = title

@@ -15,7 +15,7 @@ from typing import get_args
 import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, LeafTitle
-from turnlog.model.session import TitleSource, title_from
+from turnlog.model.session import TitleSource, title_from, title_line
 
 _LOOKUP_SIZE = 500
 
@@ -126,9 +126,10 @@ def _marks(values: Sequence[str]) -> str:
 def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
     """The title to show and its source: the user's first, then the agent's, the first prompt last (R-C6).
 
-    The title becomes one line, as by `title_from`; `titles` are not changed.
+    A given title becomes one line, a prompt its first meaningful words (`title_from`); `titles` are not changed.
     """
     for source in get_args(TitleSource):
-        if (found := titles.get(source)) and (title := title_from(found)):
+        to_title = title_from if source == "prompt" else title_line
+        if (found := titles.get(source)) and (title := to_title(found)):
             return title, source
     return None

@@ -1,0 +1,50 @@
+"""The first words of a prompt that say what it is about, for its session's title.
+
+A prompt may begin with what every such prompt begins with: tags that a program put around it, the sentence that hands
+over a plan, a heading that says no more than that a plan follows. A text that was made one line loses no words by this.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WRAPPER = re.compile(r"\s*<(?P<name>[A-Za-z]\w*[-_][\w-]*|task|prompt|instructions|query|request)(?:\s[^<>]*)?>")
+"""A tag in front of a text. Names with `-` or `_` are no tags of HTML, which a prompt may well be about."""
+
+_HANDOVER = re.compile(
+    r"\s*(?:please\s+)?(?:implement|execute|carry\s+out|follow)\s+(?:the\s+following|the|this)\s+plan(?:\s+below)?\s*[:.]\s*(?=\S)",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+(?P<words>[^\n]*?)[ \t#]*(?=\s#{1,6}\s|\n|$)")
+"""A heading of Markdown, which ends with its line, or before the next one where the lines were joined."""
+
+_LABEL = re.compile(r"(?:implementation\s+)?(?:plan|task)\s*(?::|\s[-\u2013\u2014]\s)\s*(?=\S)", re.IGNORECASE)
+_SAYS_NOTHING = frozenset(
+    ("plan", "implementation plan", "task", "context", "goal", "overview", "summary", "background", "instructions", "")
+)
+
+
+def first_words(text: str) -> str:
+    """The text from its first meaningful words on; of a heading, only the heading. Empty if there are none."""
+    text = _without_wrappers(text)
+    if handover := _HANDOVER.match(text):
+        text = text[handover.end() :]
+    last = ""
+    while heading := _HEADING.match(text):
+        words = _LABEL.sub("", heading["words"].strip(), count=1).strip()
+        if words.lower().rstrip(":") not in _SAYS_NOTHING:
+            return words
+        last, text = words or last, text[heading.end() :]
+    return text if text.strip() else last
+
+
+def _without_wrappers(text: str) -> str:
+    names: set[str] = set()
+    start = 0
+    while wrapper := _WRAPPER.match(text, start):
+        names.add(wrapper["name"])
+        start = wrapper.end()
+    text = text[start:]
+    for name in names:
+        text = text.replace(f"</{name}>", " ")
+    return text
