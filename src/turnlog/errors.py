@@ -7,6 +7,7 @@
     + LossyConversionError     strict mode, and something would be lost: losses
     + StreamStateError         a chunk that is not allowed here: chunk_type, chunk_id
     + ShapeError               JSON that is not of the shape its format demands: json_path
+  x SettingsError            the user's settings cannot be used
   x StoreError               what is kept cannot be reached
     + SchemaTooNewError        written by a newer turnlog: found, supported
     + NotFoundError            no such session, message or blob
@@ -22,6 +23,10 @@ from pathlib import Path
 
 class TurnlogError(Exception):
     """Base of everything that turnlog raises on purpose."""
+
+
+class SettingsError(TurnlogError):
+    """The user's settings cannot be read, or have an unknown or invalid setting."""
 
 
 class SourceError(TurnlogError):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from turnlog import paths
-from turnlog.errors import TurnlogError
+from turnlog.errors import SettingsError
 
 _Period: TypeAlias = Literal["day", "week", "month"]
 
@@ -40,7 +40,7 @@ def load_settings() -> UserSettings:
     """The settings in `paths.settings_path()`; the defaults if the file does not exist.
 
     Raises:
-        TurnlogError: The file cannot be read, is not TOML, or has an unknown or invalid setting.
+        SettingsError: The file cannot be read, is not TOML, or has an unknown or invalid setting.
     """
     path = paths.settings_path()
     try:
@@ -48,8 +48,8 @@ def load_settings() -> UserSettings:
     except FileNotFoundError:
         return UserSettings()
     except OSError as error:
-        raise TurnlogError(f"cannot read the settings {path}: {error.strerror}") from error
+        raise SettingsError(f"cannot read the settings {path}: {error.strerror}") from error
     try:
         return msgspec.toml.decode(text, type=UserSettings)
     except (msgspec.DecodeError, ValueError) as error:
-        raise TurnlogError(f"cannot use the settings {path}: {error}") from error
+        raise SettingsError(f"cannot use the settings {path}: {error}") from error

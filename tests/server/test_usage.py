@@ -187,3 +187,11 @@ def test_usage_has_the_budgets_that_the_user_has_set(client: TestClient, home: P
     paths.settings_path().write_text("[budgets]\nday = 0.5\n")
     (budget,) = usage(client, agent="nobody").budgets
     assert (budget.period, float(budget.limit), len(budget.name)) == ("day", 0.5, len("2026-11-20"))
+
+
+def test_settings_that_cannot_be_used_are_an_error_that_names_them(client: TestClient, home: Path) -> None:
+    paths.settings_path().parent.mkdir(parents=True, exist_ok=True)
+    paths.settings_path().write_text("[budgets]\nday = -1\n")
+    answer = client.get("/api/usage")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "settings")
+    assert str(paths.settings_path()) in answer.json()["error"]["message"]

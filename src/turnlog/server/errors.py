@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
+from turnlog.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -61,6 +61,7 @@ _STORE_ERRORS: dict[type[Exception], _Kind] = {
     ConflictError: _Kind(409, "conflict"),
     StoreBusyError: _Kind(503, "busy"),
     StoreError: _Kind(500, "store"),
+    SettingsError: _Kind(500, "settings"),
 }
 
 _HTTP_ERRORS = {
