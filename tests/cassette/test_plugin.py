@@ -136,5 +136,6 @@ def test_pytest_runs_without_it_pay_nothing(run: pytest.Pytester) -> None:
             assert "turnlog.cassette.player" not in sys.modules
         """
     )
-    result = run.run(sys.executable, "-m", "pytest", "-p", "turnlog.cassette.plugin", "-p", "no:randomly", "-q")
+    others = ("-p", "no:randomly", "-p", "no:langsmith_plugin")
+    result = run.run(sys.executable, "-m", "pytest", "-p", "turnlog.cassette.plugin", *others, "-q")
     result.assert_outcomes(passed=1)
