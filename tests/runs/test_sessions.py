@@ -111,6 +111,19 @@ def test_a_session_of_another_folder_or_time_is_not_it(tmp_path: Path, monkeypat
     assert link(run).log_problem == "no session of claude-code was found that was prompted while the run lasted"
 
 
+def test_a_session_in_a_worktree_is_not_of_a_run_in_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are of one project."""
+    worktree = tmp_path / "shop" / ".worktrees" / "fix"
+    worktree.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "shop")
+    run = done()
+    monkeypatch.chdir(worktree)
+    logged(TWO, "elsewhere")
+    assert link(run).log_problem == "no session of claude-code was found that was prompted while the run lasted"
+
+
 def test_of_several_that_fit_the_new_one_is_it() -> None:
     """Somebody else's session goes on in the same folder meanwhile."""
     logged(ONE, "before", ago=timedelta(minutes=5))

@@ -241,7 +241,9 @@ def _is_same_prompt(prompt: str, logged: str | None) -> bool:
 
 
 def _folders(session: Session) -> set[str | None]:
-    return {session.cwd, session.project.path if session.project else None} - {None}
+    # The project of a session in a worktree is the repository, where it did not run.
+    project = None if session.worktree else session.project
+    return {session.cwd, project.path if project else None} - {None}
 
 
 def _began_with(session: Session, run: Run) -> bool:
