@@ -117,11 +117,10 @@ def test_a_session_in_a_worktree_is_not_of_a_run_in_its_repository(
     """Both are of one project."""
     worktree = tmp_path / "shop" / ".worktrees" / "fix"
     worktree.mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "shop")
-    run = done()
     monkeypatch.chdir(worktree)
     logged(TWO, "elsewhere")
-    assert link(run).log_problem == "no session of claude-code was found that was prompted while the run lasted"
+    monkeypatch.chdir(tmp_path / "shop")
+    assert link(done()).log_problem == "no session of claude-code was found that was prompted while the run lasted"
 
 
 def test_of_several_that_fit_the_new_one_is_it() -> None:
