@@ -209,6 +209,8 @@ class Agent(ABC):
     permission requests; None if it cannot send any."""
     retention: Retention | None = None
     """None: it never deletes its logs."""
+    has_usage_blocks: bool = False
+    """Its provider limits usage by five-hour windows; reports by block contain its calls."""
 
     def home_folders(self) -> Sequence[Path]:
         """The configured homes; they need not exist."""

@@ -41,7 +41,7 @@ COMMANDS = {
     "search": _Entry("search", "Search prompts, answers, reasoning and tool calls."),
     "files": _Entry("files", "List who touched a file, or which files were touched."),
     "usage": _Entry("usage", "Add up tokens and costs."),
-    "statusline": _Entry("statusline", "Write a status line for Claude Code."),
+    "statusline": _Entry("statusline", "Write a line with costs for an agent's status line."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
     "open": _Entry("serve", "Open the page of the running server.", "open_page"),
     "hooks": _Entry("hooks", "Install hooks that report events before logs do."),

@@ -41,7 +41,7 @@ def statusline(store_path: Path) -> None:
     try:
         given: object = json.loads(sys.stdin.buffer.read())
     except ValueError as error:
-        raise TurnlogError("standard input is not the JSON that Claude Code writes for a status line") from error
+        raise TurnlogError("standard input is not the JSON that an agent writes for a status line") from error
     parts = [*_given(given)]
     with suppress(TurnlogError):
         parts += _stored(store_path)

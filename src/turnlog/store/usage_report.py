@@ -28,7 +28,7 @@ _SUBAGENTS_INCLUDED: Final = "What subagents did is in it."
 
 _BLOCKS: Final = (
     "A block is five hours from the full hour (UTC) of its first call."
-    " Without an agent, it contains only calls of Claude Code."
+    " Without an agent, it contains only calls of the agent whose usage is limited by blocks."
 )
 
 _COST: Final = (

@@ -104,6 +104,7 @@ class ClaudeCode(Agent):
     hooks = _HOOKS
     interactive_command = "turnlog.chat.runtimes:ClaudeCodeCommand"
     retention = Retention(days=30, setting="cleanupPeriodDays", file="settings.json")
+    has_usage_blocks = True
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Sessions, subagents, sidecars and spilled outputs below a home."""

@@ -113,7 +113,7 @@ class UsageQueries(Connections):
         if by == then_by:
             raise ValueError(f"usage cannot be divided by {by} twice")
         if "block" in (by, then_by) and filter.agent is None:
-            filter = filter._replace(agent=_BLOCK_AGENT)
+            filter = filter._replace(agent=_agent_with_blocks())
         with self._snapshot() as connection:
             calendar = _Calendar(
                 zone, _used_quarter_hours(connection, filter.agent) if "block" in (by, then_by) else []
@@ -237,7 +237,13 @@ class _Calendar:
 _TIMES = frozenset((*PERIODS, "block"))
 """What a row is named after that is worked out from its quarter hour."""
 
-_BLOCK_AGENT = "claude-code"
+
+def _agent_with_blocks() -> str | None:
+    """The agent whose usage is limited by blocks."""
+    # Imported late: no other report asks an agent.
+    from turnlog.agents import agents
+
+    return next((agent.name for agent in agents() if agent.has_usage_blocks), None)
 
 
 def _used_quarter_hours(connection: sqlite3.Connection, agent: str | None) -> list[int]:
