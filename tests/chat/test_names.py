@@ -27,7 +27,7 @@ def test_every_name_is_there(name: str) -> None:
 
 def test_what_is_no_name_is_said_so() -> None:
     with pytest.raises(AttributeError, match="no attribute 'chats'"):
-        turnlog.chat.chats  # noqa: B018
+        turnlog.chat.chats  # noqa: B018  # reading it is what raises
 
 
 def test_the_tutorial_imports_from_one_place() -> None:
@@ -48,7 +48,7 @@ def test_an_agent_that_is_not_wrapped_is_refused_with_the_name_of_its_runtime() 
         (FakeListChatModel(responses=["Hello."]), "LangChainRuntime"),
     ):
         with pytest.raises(TypeError, match=f"not by {type(agent).__name__}: write {runtime}"):
-            Chat(agent)  # type: ignore[arg-type]
+            Chat(agent)  # type: ignore[arg-type]  # the wrong type is the test
 
 
 def test_all_names_can_be_imported_without_a_framework() -> None:

@@ -114,7 +114,7 @@ def test_a_user_may_be_refused(store: Store) -> None:
 
 def test_a_store_is_wrapped_first(store: Store) -> None:
     with pytest.raises(TypeError, match="expected a UIMessageStore, not SqliteStore"):
-        ui_messages_endpoint(store)  # type: ignore[arg-type]
+        ui_messages_endpoint(store)  # type: ignore[arg-type]  # the wrong type is the test
 
 
 def test_what_a_chat_keeps_for_its_next_run_is_not_sent(tmp_path: Path) -> None:

@@ -130,10 +130,10 @@ BAD_PARTS = {
     "content of a result": ToolCallPart(
         tool_call_id="c",
         tool_name="n",
-        results=(ToolResult(id="r", content="hi"),),  # pyright: ignore[reportArgumentType]
+        results=(ToolResult(id="r", content="hi"),),  # pyright: ignore[reportArgumentType]  # wrong on purpose
     ),
-    "state": ToolCallPart(tool_call_id="c", tool_name="n", state="bogus"),  # pyright: ignore[reportArgumentType]
-    "text": TextPart(text=3),  # pyright: ignore[reportArgumentType]
+    "state": ToolCallPart(tool_call_id="c", tool_name="n", state="bogus"),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+    "text": TextPart(text=3),  # pyright: ignore[reportArgumentType]  # wrong on purpose
 }
 
 
@@ -145,5 +145,5 @@ def test_a_message_that_could_not_be_read_again_is_refused(part: Part, tmp_path:
         with pytest.raises(TypeError, match="message 'm1' cannot be stored: "):
             store.save_messages("bot:1", [Message(id="m1", role="assistant", parts=(part,))])
         with pytest.raises(TypeError, match="a message must be a Message, not dict"):
-            store.save_messages("bot:1", [{"id": "m2"}])  # pyright: ignore[reportArgumentType]
+            store.save_messages("bot:1", [{"id": "m2"}])  # pyright: ignore[reportArgumentType]  # wrong on purpose
         assert [placed.message.id for placed in store.messages("bot:1")] == ["m0"]

@@ -44,7 +44,7 @@ class Dollars(Decimal):
 
 
 def to_json_number(value: object) -> float:
-    """`Dollars` as a JSON number; a hook of encoders. Raises NotImplementedError for other types.
+    """`Dollars` as a JSON number; a hook of encoders. Raises NotImplementedError for other types, as msgspec expects.
 
     A float represents nano-dollars exactly for amounts below a million dollars.
     """

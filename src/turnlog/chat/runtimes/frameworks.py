@@ -1,4 +1,4 @@
-"""What the runtimes for agents of other frameworks share: a chat's calls and results, as models are told of them."""
+"""What the runtimes for agents of other frameworks share: a chat's calls and results in the form that models get."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def arguments(text: str) -> dict[str, Any]:
     return {"input": Raw(text.encode())}
 
 
-def told(call: ToolCallPart) -> str:
-    """What the model is told came of a call."""
+def outcome_text(call: ToolCallPart) -> str:
+    """The text of a call's outcome for a model: its output or error, or that it was denied or interrupted."""
     last = call.results[-1] if call.results else None
     if last is None or last.status == "aborted":
         return INTERRUPTED

@@ -18,7 +18,15 @@ from langchain_core.runnables import Runnable
 
 from turnlog.chat.conversion import PRIVATE_KEY, private_metadata
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
-from turnlog.chat.runtimes.frameworks import approval_id, arguments, decisions, is_open, text_result, told, waits
+from turnlog.chat.runtimes.frameworks import (
+    approval_id,
+    arguments,
+    decisions,
+    is_open,
+    outcome_text,
+    text_result,
+    waits,
+)
 from turnlog.errors import NotFoundError
 from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import to_json
@@ -221,7 +229,7 @@ def _args(call: ToolCallPart) -> _Json:
 def _result(call: ToolCallPart) -> ToolMessage:
     is_good = bool(call.results) and call.results[-1].status == "success"
     status = "success" if is_good else "error"
-    return ToolMessage(told(call), tool_call_id=call.tool_call_id, name=call.tool_name, status=status)
+    return ToolMessage(outcome_text(call), tool_call_id=call.tool_call_id, name=call.tool_name, status=status)
 
 
 # -- the events

@@ -17,7 +17,15 @@ from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
-from turnlog.chat.runtimes.frameworks import approval_id, arguments, decisions, is_open, text_result, told, waits
+from turnlog.chat.runtimes.frameworks import (
+    approval_id,
+    arguments,
+    decisions,
+    is_open,
+    outcome_text,
+    text_result,
+    waits,
+)
 from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import parse_json
 from turnlog.model.parts import ResultStatus
@@ -171,7 +179,10 @@ def _return(part: object) -> messages.ToolReturnPart:
     status = call.results[-1].status if call.results else "aborted"
     outcome = {"success": "success", "error": "failed", "denied": "denied", "aborted": "interrupted"}[status]
     return messages.ToolReturnPart(
-        tool_name=call.tool_name, content=told(call), tool_call_id=call.tool_call_id, outcome=cast("Any", outcome)
+        tool_name=call.tool_name,
+        content=outcome_text(call),
+        tool_call_id=call.tool_call_id,
+        outcome=cast("Any", outcome),
     )
 
 
@@ -190,7 +201,7 @@ def _response_parts(part: object) -> list[messages.ModelResponsePart]:
     if not part.provider_executed:
         return [messages.ToolCallPart(args=args, **named, **own)]
     returned = messages.NativeToolReturnPart(
-        content=_value(told(part)), **named, provider_name=own.get("provider_name")
+        content=_value(outcome_text(part)), **named, provider_name=own.get("provider_name")
     )
     return [messages.NativeToolCallPart(args=args, **named, **own), returned]
 

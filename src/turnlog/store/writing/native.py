@@ -377,7 +377,7 @@ def _with_calls(stored: Sequence[Part], new: Sequence[Part]) -> tuple[Part, ...]
 
 def _check(message: Message) -> None:
     """Raise TypeError for a message that could not be read again: structs do not check what they are made of."""
-    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may have no types
         raise TypeError(f"a message must be a Message, not {type(message).__name__}")
     try:
         decode_message(encode(message))
