@@ -163,6 +163,8 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
 def replaced_in(connection: sqlite3.Connection, source_keys: Iterable[int]) -> set[int]:
     """Keys of the sessions that hold messages which only an older generation of these files has."""
     keys = list(source_keys)
+    if not keys:
+        return set()
     rows = connection.execute(
         f"SELECT DISTINCT s.session_key FROM memberships s JOIN sources f ON f.key = s.source_key"
         f" WHERE s.source_key IN ({','.join('?' * len(keys))}) AND s.generation < f.generation AND s.position < ?",
