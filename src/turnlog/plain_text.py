@@ -19,6 +19,9 @@ _SEQUENCES = re.compile(
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
 # Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_MAYBE_SPECIAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What one of the three above has in it. Most texts have none, and one search is a third of the time of three."""
+
 _SPACES = re.compile(r"\s+")
 
 _JOINED_SCRIPTS = (
@@ -59,7 +62,9 @@ _FORMULA = frozenset("=+-@\N{MINUS SIGN}＝＋－＠﹦﹢﹣﹫")  # noqa: RUF0
 
 def plain(text: str) -> str:
     """The text for a terminal: no control character but newline and tab, nothing unseen, no turn of direction."""
-    return without_unseen(_CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))))
+    if _MAYBE_SPECIAL.search(text) is not None:
+        text = _CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
+    return without_unseen(text)
 
 
 def without_unseen(text: str) -> str:

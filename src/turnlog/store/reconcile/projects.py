@@ -7,16 +7,23 @@ by.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 
 from turnlog.store.keys import Names
 from turnlog.store.worktrees import find_worktree
 
-_PROJECTS = (
-    "SELECT s.project_key, coalesce((SELECT f.repository_key FROM projects f WHERE f.key = s.folder_key), s.folder_key,"
-    " (SELECT p.project_key FROM sessions p WHERE p.key = s.parent_key AND s.relationship = 'subagent'))"
-    " FROM sessions s WHERE s.key = ?"
+_PROJECT = (
+    "coalesce((SELECT f.repository_key FROM projects f WHERE f.key = sessions.folder_key), folder_key,"
+    " (SELECT p.project_key FROM sessions p WHERE p.key = sessions.parent_key AND sessions.relationship = 'subagent'))"
+)
+_SETTLE = (
+    f"UPDATE sessions SET project_key = {_PROJECT} WHERE key IN (SELECT value FROM json_each(?))"
+    f" AND project_key IS NOT {_PROJECT} RETURNING key"
+)
+_SUBAGENTS = (
+    "SELECT key FROM sessions WHERE parent_key IN (SELECT value FROM json_each(?)) AND relationship = 'subagent'"
 )
 
 
@@ -42,16 +49,10 @@ def place_folders(connection: sqlite3.Connection) -> set[int]:
 
 def settle_projects(connection: sqlite3.Connection, keys: Iterable[int]) -> set[int]:
     """Set `project_key` of these sessions and of the subagents below them; return the keys of those it changed."""
-    pending, changed = sorted(keys, reverse=True), set[int]()
+    pending, changed = list(keys), set[int]()
     while pending:
-        key = pending.pop()
-        row = connection.execute(_PROJECTS, (key,)).fetchone()
-        if row is None or row[0] == row[1]:
-            continue
-        connection.execute("UPDATE sessions SET project_key = ? WHERE key = ?", (row[1], key))
-        changed.add(key)
-        subagents = connection.execute(
-            "SELECT key FROM sessions WHERE parent_key = ? AND relationship = 'subagent'", (key,)
-        )
-        pending += [subagent for (subagent,) in subagents]
+        settled: list[int] = [key for (key,) in connection.execute(_SETTLE, (json.dumps(pending),)).fetchall()]
+        changed.update(settled)
+        # A subagent without a folder has its parent's project: it follows in the next round.
+        pending = [key for (key,) in connection.execute(_SUBAGENTS, (json.dumps(settled),))] if settled else []
     return changed
