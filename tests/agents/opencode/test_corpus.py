@@ -99,7 +99,10 @@ def test_an_export_gives_the_same_history(name: str, tmp_path: Path) -> None:
         assert (detection.agent, detection.version) == ("opencode", row["version"])
         assert detection.source is not None
         changes = AGENT.fold(detection.source).feed(path.read_bytes(), 0)
-        assert changes.diagnostics == []
+        # An export knows no other session, so it says which ids OpenCode has not made.
+        unsure = ["note" for change in changes.messages if change.message.id.startswith(row["id"])]
+        assert [found.severity for found in changes.diagnostics] == unsure
+        assert not unsure or "handwritten" in name
         for change in changes.messages:
             stored = database.messages[change.message.id]
             assert [str(part.type) for part in change.message.parts] == [str(part.type) for part in stored.parts]

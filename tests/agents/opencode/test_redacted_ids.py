@@ -77,6 +77,23 @@ def test_a_redacted_id_of_a_message_counts_in_its_own_session(redacted: str, tmp
     assert histories(tmp_path, exports) == [["Anna asks", "Anna hears"], ["Bert asks", "Bert hears"]]
 
 
+@pytest.mark.parametrize("name", ["msg_001", "msg_1", "msg_user", "id", "1", "msg_000000000000" + 14 * "0"])
+def test_an_id_that_opencode_did_not_make_counts_in_its_own_session(name: str, tmp_path: Path) -> None:
+    """R-C13: two sessions whose messages are counted from one do not share them."""
+    exports = [
+        export(ANNA, message(name, "Anna asks", 1), message(SECOND, "Anna hears", 2, "assistant", parentID=name)),
+        export(BERT, message(name, "Bert asks", 1), message(THIRD, "Bert hears", 2, "assistant", parentID=name)),
+    ]
+    for session, data in zip((ANNA, BERT), exports, strict=True):
+        changes = read(data)
+        [note] = changes.diagnostics
+        assert (note.severity, note.json_path) == ("note", "$.messages[0].info.id")
+        assert repr(name) in note.reason
+        assert f"{session}:{name}" in note.reason
+        assert changes.messages[1].placement.parent_id == changes.messages[0].message.id
+    assert histories(tmp_path, exports) == [["Anna asks", "Anna hears"], ["Bert asks", "Bert hears"]]
+
+
 @pytest.mark.parametrize("redacted", ["ses_REDACTED", "ses_[id]", "ses_00000000"])
 def test_a_redacted_id_of_a_session_does_not_join_two_sessions(redacted: str, tmp_path: Path) -> None:
     exports = [

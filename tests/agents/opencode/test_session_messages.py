@@ -171,7 +171,7 @@ def test_a_session_that_was_not_begun_with_such_rows_has_its_messages_once(tmp_p
     found = made_up(
         tmp_path, {"type": "user", "text": "Hi"}, message=[{**older, "data": json.dumps(data)}], part=[part]
     )
-    assert [message.id for message in found] == ["msg_1"]
+    assert [message.id for message in found] == [f"{SESSION}:msg_1"]
 
 
 def test_injected_context_is_no_prompt(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from turnlog.agents.opencode.rows import (
     encode_line,
     event_kind,
     is_redacted,
+    is_unique,
     list_of,
     object_of,
     outcome_of,
@@ -133,7 +134,7 @@ class ExportSession:
                 key = f"{given}~{number}"
                 reason = f"another message is called {given!r} too"
             else:
-                reason = f"{given!r} may stand for messages of other sessions" if is_redacted(given) else None
+                reason = None if is_unique(given) else f"{given!r} may stand for messages of other sessions"
             if reason is not None:
                 self._note(number, f"{reason}: this one is called {own_id(self.external_id, key)}")
             found[key] = message

@@ -84,7 +84,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     copied_from: str | None = None
     """… and the session that it belongs to."""
     own_id: str | None = None
-    """The message's id in the model, where the one in its row is redacted: see `own_id`."""
+    """The message's id in the model, where the one in its row may mean several: see `own_id`."""
 
     def id_of(self, key: str) -> str:
         """The id of the message in the model; `key` is the one in its row."""
@@ -252,6 +252,8 @@ def outcome_of(kind: str) -> str | None:
 
 _TIME_AND_COUNTER = re.compile(r"[a-z]+_([0-9a-f]{12})")
 
+_MADE_BY_OPENCODE = re.compile(r"msg_[0-9a-f]{12}(?P<random>[0-9A-Za-z]{12,})")
+
 _REDACTED = re.compile(r"(?i)redact|[^0-9a-z_-]|_(?:(.)\1{3,})?\Z")
 _COUNTER_SIZE = 1 << 12
 
@@ -269,9 +271,9 @@ def session_id(external: str) -> str:
 
 
 def own_id(session: str, key: str) -> str:
-    """The id of a message in the model: the one in its row, which OpenCode gives to no other message.
+    """The id of a message in the model: the one in its row, if OpenCode gives it to no other message.
 
-    A redacted id counts in its own session only, because the store takes messages of one id for one message. An id that
+    Any other id counts in its own session only, because the store takes messages of one id for one message. An id that
     this function has returned stays as it is.
 
     Args:
@@ -279,7 +281,16 @@ def own_id(session: str, key: str) -> str:
         key: The id in its row.
     """
     prefix = f"{session.replace('/', '_')}:"
-    return prefix + key if is_redacted(key) and not key.startswith(prefix) else key
+    return key if is_unique(key) or key.startswith(prefix) else prefix + key
+
+
+def is_unique(message_id: str) -> bool:
+    """Whether an id of a message was made by OpenCode, from the time and at random, so that it means one message.
+
+    Clients, tools and people name messages `msg_1` or `msg_user`, in one session as in the other.
+    """
+    match = _MADE_BY_OPENCODE.fullmatch(message_id)
+    return match is not None and len(set(match["random"])) > 1
 
 
 def is_redacted(identifier: str) -> bool:
