@@ -64,6 +64,34 @@ def test_the_outline_is_one_stop_of_the_tabulator(visit: Visit) -> None:
     assert outline.evaluate("outline => outline.contains(document.activeElement)") is False
 
 
+SCROLL_A_LITTLE = """scroller => new Promise(done => {
+  const drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
+  scroller.addEventListener('scroll', drawn, { once: true });
+  scroller.scrollTop += 4;
+})"""
+
+
+def test_a_click_counts_while_the_page_scrolls(visit: Visit) -> None:
+    """A list scrolls by itself while its rows are measured, also between press and release."""
+    page = visit.open(LONG)
+    settle(page)
+    note = page.get_by_role("button", name="Message details").nth(3)
+    box = note.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.locator(".timeline").evaluate(SCROLL_A_LITTLE)
+    page.mouse.up()
+    expect(page.get_by_role("complementary", name="Message details")).to_have_count(1)
+    outline = page.get_by_role("navigation", name="Prompts")
+    row = outline.get_by_role("button", name="Prompt number 9:")
+    outline.evaluate(SCROLL_A_LITTLE)
+    box = row.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page.get_by_text("I look at shelf 9.", exact=True)).to_be_in_viewport()
+
+
 FIRST_IN_SIGHT = """timeline => {
   const top = timeline.getBoundingClientRect().top;
   const prompts = [...timeline.querySelectorAll('.prompt')];

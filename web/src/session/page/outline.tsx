@@ -1,20 +1,12 @@
 /** The landmarks of a session: its prompts, errors, compactions and rewinds. A click jumps there. */
 
-import {
-  type FocusEvent,
-  type KeyboardEvent,
-  type MouseEvent,
-  memo,
-  useCallback,
-  useEffect,
-  useRef,
-  useState,
-} from "react";
+import { type FocusEvent, type KeyboardEvent, memo, useCallback, useEffect, useRef, useState } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { OutlineEntry } from "@/api/types";
 import { retryEachFrame } from "@/session/timeline/frames";
 import "./sidebar.css";
 import { Icon, type IconName } from "@/design/icon";
+import { ScrolledList } from "@/design/scrolled-rows";
 import { formatClock } from "@/format/time";
 import { isLeft } from "@/session/fates";
 import { commandText } from "@/session/message/message-text";
@@ -52,30 +44,14 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
     const to = event.relatedTarget;
     if (to && !event.currentTarget.contains(to)) setFocused(null);
   };
-  // Rows still move while they are measured: a click that ends outside of a row counts for the row it began on.
-  const pressed = useRef<number | null>(null);
-  const onMouseDown = (event: MouseEvent<HTMLElement>) => {
-    pressed.current = rowOf(event);
-  };
-  const onClick = (event: MouseEvent<HTMLElement>) => {
-    const entry = rowOf(event) === null && pressed.current !== null ? entries[pressed.current] : undefined;
-    if (entry) onJump(entry.position);
-  };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the buttons in it have the focus
-    <div
-      className="outline"
-      ref={around}
-      onKeyDown={onKeyDown}
-      onBlur={onBlur}
-      onMouseDown={onMouseDown}
-      onClick={onClick}
-    >
+    <div className="outline" ref={around} onKeyDown={onKeyDown} onBlur={onBlur}>
       <Virtualizer
         ref={list}
         scrollRef={scroller}
         data={entries}
-        as="ol"
+        as={ScrolledList}
         item="li"
         bufferSize={400}
         keepMounted={[stop]}
@@ -95,12 +71,6 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
     </div>
   );
 });
-
-/** The entry under the pointer; null between two. */
-function rowOf({ target }: MouseEvent<HTMLElement>): number | null {
-  const row = (target as Element).closest<HTMLElement>("[data-index]");
-  return row ? Number(row.dataset.index) : null;
-}
 
 /** Where a key leads from an entry, of `last + 1`. */
 const ARROWS: Record<string, (from: number, last: number) => number> = {

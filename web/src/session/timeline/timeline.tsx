@@ -13,6 +13,7 @@ import {
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { SessionState, StateName } from "@/api/types";
 import { Icon } from "@/design/icon";
+import { ScrolledRows } from "@/design/scrolled-rows";
 import { plural } from "@/format/numbers";
 import { useDisclosures } from "@/session/disclosure";
 import { BRANCH_PREFIX, entriesOf } from "@/session/entries";
@@ -80,6 +81,7 @@ export function Timeline(props: TimelineProps) {
           key={generation}
           ref={list}
           scrollRef={scroller}
+          as={ScrolledRows}
           data={entries}
           shift={shift}
           bufferSize={600}
