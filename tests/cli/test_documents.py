@@ -22,6 +22,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "sync": ([], documents.SyncDocument),
     "sessions": ([], documents.SessionsDocument),
     "annotate": ([OTHER, "--star"], documents.AnnotationsDocument),
+    "project": (["list"], documents.ProjectsDocument),
     "show": ([OTHER], documents.ShowDocument),
     "search": (["post OR webshop"], documents.SearchDocument),
     "files": (["--changed"], documents.FilesDocument),

@@ -24,6 +24,7 @@ PAGES = [
     "/search?q=shelf",
     "/usage",
     "/files",
+    "/projects",
     f"/files?path={VAULT}",
     "/usage?by=model",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias, TypedDict
 
 from turnlog.server.responses import RunResponse
-from turnlog.store.usage_report import UsageReport
+from turnlog.store.usage_report import ProjectSummary, UsageReport
 from turnlog.store.values import AgentVersion, Annotations, StoreStatus, TouchedFile, UnknownKind
 
 UsageDocument: TypeAlias = UsageReport
@@ -24,6 +24,16 @@ class AnnotationsDocument(Annotations, frozen=True, kw_only=True):
     """`turnlog annotate`."""
 
     session: str
+
+
+ProjectDocument: TypeAlias = ProjectSummary
+"""`turnlog project rename`, `merge` and `split`: the project as it is now."""
+
+
+class ProjectsDocument(TypedDict):
+    """`turnlog project`."""
+
+    items: list[ProjectSummary]
 
 
 class FileUseDocument(TypedDict):

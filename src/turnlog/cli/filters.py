@@ -42,6 +42,8 @@ def find_agent(store: Store, text: str | None) -> str | None:
 def find_project(store: Store, text: str | None) -> str | None:
     """The path or name of a project: as it is given, of the folder that it names, or of the only one that begins so.
 
+    For the folder of a project that is merged into another it is this other one.
+
     Raises NotFoundError when there is no such project.
     """
     if text is None:
@@ -50,8 +52,9 @@ def find_project(store: Store, text: str | None) -> str | None:
     if any(text in (project.path, project.name) for project in projects):
         return text
     folder = str(Path(text).absolute()) if text else ""
-    if any(folder == project.path for project in projects):
-        return folder
+    for project in projects:
+        if folder == project.path or {text, folder} & {*project.merged}:
+            return project.path
     names = sorted({project.name for project in projects})
     found = [name for name in names if name.startswith(text)]
     if text and len(found) == 1:
@@ -125,6 +128,11 @@ def agent_option(command: CommandT) -> CommandT:
         shell_complete=partial(_complete, _stored_agents),
         help="Only this agent: a name from `turnlog agents`, or the beginning of one.",
     )(command)
+
+
+def project_argument(name: str) -> Callable[[CommandT], CommandT]:
+    """A project as an argument; pass it through `find_project`."""
+    return click.argument(name, shell_complete=partial(_complete, _projects))
 
 
 def project_option(command: CommandT) -> CommandT:

@@ -35,6 +35,7 @@ COMMANDS = {
     "runs": _Entry("runs", "List recorded runs and how they ended."),
     "sessions": _Entry("sessions", "List sessions."),
     "annotate": _Entry("sessions", "Give a session a title, a star, tags or a note."),
+    "project": _Entry("projects", "List, rename and merge projects."),
     "show": _Entry("show", "Show a session as a transcript."),
     "replay": _Entry("replay", "Play a session again, at its own pace or faster."),
     "export": _Entry("export", "Write a session as a document or as a model request."),

@@ -492,6 +492,26 @@ class Store(Protocol):
         """All projects, last used first."""
         ...
 
+    def rename_project(self, project: str, name: str | None) -> ProjectSummary:
+        """Give the project with this path or name another name; None or an empty one restores the folder's.
+
+        A rebuild keeps it. Raises NotFoundError if there is no such project, and ConflictError if several have this
+        name.
+        """
+        ...
+
+    def merge_projects(self, project: str, into: str) -> ProjectSummary:
+        """Count all sessions of `project` (path or name), present and future, to the project `into`; return this one.
+
+        A rebuild keeps it; `split_project` undoes it. Raises NotFoundError for a project that does not exist, and
+        ConflictError if both are the same or several have the name.
+        """
+        ...
+
+    def split_project(self, project: str) -> ProjectSummary:
+        """Undo `merge_projects` for the project with this path. Raises NotFoundError if it is not merged."""
+        ...
+
     def models(self) -> list[ModelSummary]:
         """All models, most called first."""
         ...

@@ -160,8 +160,11 @@ class ProjectSummary:
 
     path: str
     name: str
+    """The last folder of its path, unless the user has renamed it."""
     sessions: int
     updated_at: datetime | None
+    merged: tuple[str, ...] = ()
+    """Paths of the projects that the user has merged into it."""
 
 
 @dataclass(frozen=True)

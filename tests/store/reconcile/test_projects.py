@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from support.toy_agent import line
 from support.toy_store import ToyStore, in_any_order
+from turnlog.errors import ConflictError, NotFoundError
 from turnlog.store import open_store
 from turnlog.store.base import UsageFilter
 from turnlog.store.search.base import SearchFilter, search_path
@@ -115,3 +119,78 @@ def test_folders_of_an_older_store_are_looked_at_with_the_next_transaction(tmp_p
         store.connection.execute("UPDATE projects SET repository_key = NULL, worktree = NULL")
         store.add("p.log", FILES["p.log"])
         assert projects(store) == {"w": "/w/shop", "p": "/w/shop"}
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[ToyStore]:
+    """A store with a session in `/w/shop`, whose subagent has no folder, and one in a worktree of `/old/shop`."""
+    with ToyStore(tmp_path) as store:
+        for name, data in FILES.items():
+            store.add(name, data)
+        store.add("w.log", worktree("/old/shop/.worktrees/fix"))
+        yield store
+
+
+def test_a_project_is_named_as_the_user_says(two: ToyStore) -> None:
+    """Until they take the name back; a rebuild and later sessions keep it."""
+    with open_store(two.path) as store:
+        assert store.rename_project("/w/shop", " Web\nshop ").name == "Web shop"
+        rebuild(two.path, agents=[two.agent])
+        two.add("later.log", line(kind="prompt", id="x1", message="mx", text="again", at=9, cwd="/w/shop"))
+        found = store.session("toy:later").project
+        assert found is not None
+        assert found.name == "Web shop"
+        assert store.rename_project("Web shop", None).name == "shop"
+
+
+def test_a_merged_project_counts_to_the_other_one(two: ToyStore, tmp_path: Path) -> None:
+    """Its worktrees, subagents and later sessions too; in lists, usage and search, and after a rebuild."""
+    with Indexer(two.path, search_path(two.path)) as indexer:
+        indexer.catch_up()
+        with open_store(two.path) as store:
+            assert store.merge_projects("/w/shop", "/old/shop").merged == ("/w/shop",)
+            assert {found.path: found.sessions for found in store.projects()} == {"/old/shop": 2}
+            assert store.usage("project").rows[0].name == "/old/shop"
+            rebuild(two.path, agents=[two.agent])
+            two.add("later.log", line(kind="prompt", id="x1", message="mx", text="again", at=9, cwd="/w/shop"))
+            assert set(projects(two).values()) == {"/old/shop"}
+        indexer.catch_up()
+    with Searcher(two.path, search_path(two.path)) as searcher:
+        found = searcher.search("marmalade", SearchFilter(project="/old/shop"))
+        assert [hit.message_id for hit in found.hits] == ["mt"]
+
+
+def test_what_was_merged_can_be_split_again(two: ToyStore) -> None:
+    before = projects(two)
+    with open_store(two.path) as store:
+        store.merge_projects("/w/shop", "/old/shop")
+        assert store.split_project("/w/shop").merged == ()
+        assert projects(two) == before
+        with pytest.raises(NotFoundError, match="no project /w/shop is merged"):
+            store.split_project("/w/shop")
+
+
+def test_merged_projects_go_along_when_theirs_is_merged(two: ToyStore) -> None:
+    two.add("third.log", line(kind="prompt", id="t1", message="m3", text="third", at=9, cwd="/w/third"))
+    with open_store(two.path) as store:
+        store.merge_projects("/w/shop", "/old/shop")
+        assert store.merge_projects("/old/shop", "/w/third").merged == ("/old/shop", "/w/shop")
+        with pytest.raises(NotFoundError, match="/w/shop is merged into /w/third"):
+            store.merge_projects("/w/third", "/w/shop")
+
+
+def test_a_project_that_is_not_there_or_ambiguous_is_an_error(two: ToyStore) -> None:
+    with open_store(two.path) as store:
+        with pytest.raises(ConflictError, match="2 projects are named shop"):
+            store.rename_project("shop", "x")
+        with pytest.raises(ConflictError, match="itself"):
+            store.merge_projects("/w/shop", "/w/shop")
+        with pytest.raises(NotFoundError):
+            store.rename_project("/w/nothing", "x")
+
+
+def test_changed_projects_are_announced(two: ToyStore) -> None:
+    with open_store(two.path) as store:
+        before = store.last_change()
+        store.merge_projects("/w/shop", "/old/shop")
+        assert {change.session_id for change in store.changes(before)} == {"toy:p", "toy:child", "toy:grandchild"}

@@ -445,12 +445,20 @@ export interface Project {
   name: string;
 }
 
+/** A change of one project: what is left out stays as it is. */
+export interface ProjectBody {
+  path: string;
+  name?: string | null;
+  merged_into?: string | null;
+}
+
 /** A project with its counts, subagents not included. */
 export interface ProjectSummary {
   path: string;
   name: string;
   sessions: number;
   updated_at: string | null;
+  merged: string[];
 }
 
 /** All projects, the last used first. */

@@ -17,6 +17,7 @@ import "./shell.css";
 const SessionPage = lazy(() => import("@/session/page/session-page"));
 const SearchPage = lazy(() => import("@/search/search-page"));
 const FilesPage = lazy(() => import("@/files/files-page"));
+const ProjectsPage = lazy(() => import("@/projects/projects-page"));
 const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
@@ -39,6 +40,7 @@ export function App() {
               <Route path="/sessions/:id" component={SessionRoute} />
               <Route path="/search" component={SearchPage} />
               <Route path="/files" component={FilesPage} />
+              <Route path="/projects" component={ProjectsPage} />
               <Route path="/usage" component={UsagePage} />
               <Route>
                 <ProblemBox title="There is no such page" whole>

@@ -6,6 +6,7 @@ from turnlog.server.routes import (
     messages,
     native,
     overview,
+    projects,
     runs,
     search,
     sessions,
@@ -15,6 +16,7 @@ from turnlog.server.routes import (
 
 ROUTERS = (
     overview.router,
+    projects.router,
     live.router,
     sessions.router,
     native.router,

@@ -1,4 +1,4 @@
-"""`/api/usage`, `/api/projects`, `/api/agents`, `/api/models`, `/api/diagnostics`, `/api/status`: summaries."""
+"""`/api/usage`, `/api/agents`, `/api/models`, `/api/diagnostics`, `/api/status`: summaries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from turnlog.server.responses import (
     AgentsResponse,
     DiagnosticPage,
     ModelsResponse,
-    ProjectsResponse,
     SearchProgress,
     StatusResponse,
 )
@@ -105,12 +104,6 @@ def _wants_csv(request: Request) -> bool:
 def _csv(report: UsageReport) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="usage-by-{report.by}.csv"', "Vary": "Accept"}
     return Response(to_csv(report), headers=headers, media_type="text/csv")
-
-
-@router.get("/projects", tags=["inventory"], responses=responds_with(ProjectsResponse))
-def list_projects(request: Request, context: ContextOf) -> Response:
-    """All projects, the last used first."""
-    return write(request, ProjectsResponse(items=context.store.projects()))
 
 
 @router.get("/agents", tags=["inventory"], responses=responds_with(AgentsResponse))

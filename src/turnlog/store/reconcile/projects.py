@@ -1,8 +1,8 @@
 """The project of a session: the folder that its own log names, or, for a subagent without one, that of its parent.
 
-A folder in a git worktree stands for its repository (`projects.repository_key`). `sessions.folder_key` is what the logs
-say. `sessions.project_key` follows from it and from the parents, and is what lists, search and usage select and group
-by.
+A folder in a git worktree stands for its repository (`projects.repository_key`), and a project that the user has merged
+into another for that one (`projects.merged_key`). `sessions.folder_key` is what the logs say. `sessions.project_key`
+follows from all of these, and is what lists, search and usage select and group by.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from turnlog.store.keys import Names
 from turnlog.store.worktrees import find_worktree
 
 _PROJECT = (
-    "coalesce((SELECT f.repository_key FROM projects f WHERE f.key = sessions.folder_key), folder_key,"
+    "coalesce((SELECT coalesce(r.merged_key, r.key) FROM projects f"
+    " JOIN projects r ON r.key = coalesce(f.repository_key, f.key) WHERE f.key = sessions.folder_key),"
     " (SELECT p.project_key FROM sessions p WHERE p.key = sessions.parent_key AND sessions.relationship = 'subagent'))"
 )
 _SETTLE = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from turnlog.store.sqlite.changes import ChangeQueries
 from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
 from turnlog.store.sqlite.native import NativeQueries
+from turnlog.store.sqlite.projects import ProjectQueries
 from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
@@ -30,6 +31,7 @@ class SqliteStore(
     FileQueries,
     RunQueries,
     SourceQueries,
+    ProjectQueries,
     UsageQueries,
 ):
     """A `Store` in an SQLite file. Any number of threads may read at once."""

@@ -22,7 +22,6 @@ from turnlog.store.usage_report import (
     AgentSummary,
     Dollars,
     ModelSummary,
-    ProjectSummary,
     UsageBlock,
     UsagePart,
     UsageReport,
@@ -100,7 +99,7 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 class UsageQueries(Connections):
-    """The queries of `Store` about tokens and cost, and about agents, models and projects."""
+    """The queries of `Store` about tokens and cost, and about agents and models."""
 
     def usage(
         self,
@@ -127,17 +126,6 @@ class UsageQueries(Connections):
                 rows = _with_reported_costs(connection, rows)
         totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]))
         return usage_report(by, _sorted(rows, by), totals, zone, then_by)
-
-    def projects(self) -> list[ProjectSummary]:
-        from turnlog.store.rows import moment
-
-        with self._snapshot() as connection:
-            rows = connection.execute(
-                "SELECT p.path, p.name, count(s.key), max(s.updated_at) FROM projects p"
-                " JOIN sessions s ON s.project_key = p.key AND s.relationship IS NOT 'subagent'"
-                " GROUP BY p.key ORDER BY max(s.updated_at) DESC, p.path"
-            )
-            return [ProjectSummary(path, name, sessions, moment(updated)) for path, name, sessions, updated in rows]
 
     def models(self) -> list[ModelSummary]:
         with self._snapshot() as connection:

@@ -1,0 +1,46 @@
+"""`turnlog project`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.cli_runner import Command
+
+
+def projects(run: Command) -> list[dict[str, object]]:
+    return json.loads(run("project", "list", "--no-sync", "--json").stdout)["items"]
+
+
+def test_projects_are_listed_without_a_subcommand(run: Command, store: Path) -> None:
+    lines = run("project").stdout.splitlines()
+    assert lines[0].split() == ["Project", "Sessions", "Updated", "Folder"]
+    assert lines[1:] == run("project", "list").stdout.splitlines()[1:]
+    assert any(line.startswith("webshop ") and line.endswith("/work/webshop") for line in lines)
+
+
+def test_a_project_gets_a_name(run: Command, store: Path) -> None:
+    assert run("project", "rename", "webshop", "Shop").stdout == "/work/webshop is named Shop.\n"
+    assert run("sessions", "--no-sync", "--project", "Shop", "--json").exit_code == 0
+    assert json.loads(run("project", "rename", "Shop", "", "--json").stdout)["name"] == "webshop"
+
+
+def test_projects_are_merged_and_split(run: Command, store: Path) -> None:
+    before = projects(run)
+    first, second = (str(found["path"]) for found in before[:2])
+    assert run("project", "merge", first, second).exit_code == 0
+    assert [first] in [found["merged"] for found in projects(run)]
+    assert "is merged into" in run("project", "rename", first, "x").stderr
+    assert (
+        run("sessions", "--no-sync", "--project", first).stdout
+        == run("sessions", "--no-sync", "--project", second).stdout
+    )
+    assert run("project", "split", first).exit_code == 0
+    assert projects(run) == before
+
+
+def test_a_project_that_is_not_there_is_an_error_with_the_near_ones(run: Command, store: Path) -> None:
+    result = run("project", "rename", "webshp", "x")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "did you mean webshop?" in result.stderr
+    assert run("project", "split", "webshop").exit_code == 3
