@@ -11,7 +11,7 @@ import pytest
 
 from support import codex_files
 from support.claude_files import SESSION, Log, lines, text
-from turnlog.model import Fate, Membership, Message
+from turnlog.model import Fate, Membership, Message, TextPart, ToolCallPart
 from turnlog.store import open_store
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
@@ -162,3 +162,74 @@ def test_what_comes_back_is_active_again(case: Case, write: Callable[[bytes], in
     found = history(store, case.session_id)
     assert {message_id: found[message_id] for message_id in before} == before
     assert all(place.fate in LEFT for message_id, (_, place) in found.items() if message_id not in before)
+
+
+def edited(asked: str, answered: str, output: str) -> bytes:
+    """One turn with a call, the same records whatever they say."""
+    log = Log()
+    ids = [str(uuid5(NAMESPACE_OID, name)) for name in ("asked", "called", "returned", "answered")]
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": output}
+    return lines(
+        log.user(asked, uuid=ids[0], timestamp=TIME),
+        log.assistant("calls", call, uuid=ids[1], timestamp=TIME),
+        log.user([result], uuid=ids[2], timestamp=TIME),
+        log.assistant("answers", text(answered), uuid=ids[3], timestamp=TIME),
+    )
+
+
+def words(message: Message) -> list[str]:
+    calls = [part.output_text for part in message.parts if isinstance(part, ToolCallPart)]
+    return calls + [part.text for part in message.parts if isinstance(part, TextPart)]
+
+
+EDITS = {
+    "shorter": ("Delete all", "No", "a"),
+    "longer": ("Please delete everything that is there", "Yes, all of it is gone now", "a much longer output"),
+    "a piece": ("Delete it all", "It is done", "file.txt and"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=list(EDITS))
+def test_an_edited_record_says_what_the_log_says_now(edit: tuple[str, str, str], home: Path, tmp_path: Path) -> None:
+    """C8: records keep their ids when a log is edited in place. What they said before is kept, superseded."""
+    before = ("Delete it all, please", "It is done, Sir", "file.txt and more")
+    case = claude(edited(*before), edited(*edit))
+    log, store, fresh = home / case.path, tmp_path / "store.db", tmp_path / "fresh.db"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(case.first)
+    sync(store)
+    old = history(store, case.session_id)
+    log.write_bytes(case.then)
+    sync(store)
+    sync(fresh)
+    for _ in range(2):
+        found, new = history(store, case.session_id), history(fresh, case.session_id)
+        assert {message_id: found.pop(message_id) for message_id in new} == new
+        assert [words(message) for message, _ in found.values()] == [words(message) for message, _ in old.values()]
+        assert [(place.fate, place.fate_cause) for _, place in found.values()] == [
+            (Fate.SUPERSEDED, message_id) for message_id in old
+        ]
+        with open_store(store) as opened, open_store(fresh) as other:
+            assert opened.session(case.session_id).usage == other.session(case.session_id).usage
+        rebuild(store)
+    log.write_bytes(case.first)
+    sync(store)
+    back = history(store, case.session_id)
+    assert {message_id: back[message_id] for message_id in old} == old
+    assert {place.fate for message_id, (_, place) in back.items() if message_id not in old} == {Fate.SUPERSEDED}
+
+
+def test_a_record_appended_in_place_of_another_says_what_it_says(home: Path, tmp_path: Path) -> None:
+    first = claude_turns("one", "two")
+    log, store = home / claude(b"", b"").path, tmp_path / "store.db"
+    log.parent.mkdir(parents=True)
+    for content in (first, first[: first.index(b"\n") + 1]):
+        log.write_bytes(content)
+        sync(store)
+    with log.open("ab") as file:
+        file.write(first.split(b"\n")[1].replace(b"one, done", b"1") + b"\n")
+    sync(store)
+    found = history(store, f"claude-code:{SESSION}").values()
+    assert [words(message) for message, place in found if place.fate is Fate.ACTIVE] == [["one"], ["1"]]
+    assert ["one, done"] in [words(message) for message, place in found if place.fate is Fate.SUPERSEDED]

@@ -186,7 +186,9 @@ def _place_replaced(
     next_of = {parents[id]: id for id, at in placed.items() if at.fate in standing}
     found: dict[str, Placed] = {}
     for member in replaced:
-        if member.fate in (Fate.RETRACTED, Fate.SIDECAR):
+        # With a cause, it is what the file said of a message that it still has: see `reconcile.rewritten`.
+        is_edited = member.fate == Fate.SUPERSEDED and member.fate_cause is not None
+        if is_edited or member.fate in (Fate.RETRACTED, Fate.SIDECAR):
             continue
         left, seen = member.parent_id, set[str | None]()
         while left in parent_of and left not in seen:

@@ -15,7 +15,10 @@ from concurrent.futures import Executor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
+
 from turnlog.agents.changes import Changes, Diagnostic, MessageChange, ResultChange
+from turnlog.model import Fate
 from turnlog.store.archive import Archive
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.frames import drop_bodies
@@ -73,6 +76,7 @@ class Batch:
 
     def start_over(self, source: SourceRow, *, is_log: bool) -> None:
         """Prepare to fold a file from its beginning. If it was rewritten, delete what only its old bytes said."""
+        self._settle_rewritten()
         if source.generation == 0:
             return
         self._rewritten.append(source)
@@ -140,6 +144,7 @@ class Batch:
 
     def close(self) -> SavedChanges:
         """Reconcile whole sessions, write sessions and usage, and return what was saved."""
+        self._settle_rewritten()
         work = Reconciliation(
             transaction=self._transaction,
             inserts=self._inserts,
@@ -182,6 +187,28 @@ class Batch:
             described = {change.placement.session_id for change in changes}
             for session_id in sorted(described | self._holding([key for key, *_ in later])):
                 self._adopt_orphans(session_id)
+
+    def _settle_rewritten(self) -> None:
+        """Write messages as their files have them now, and keep beside them what the files said before."""
+        # Most transactions rewrite nothing, and their last bodies may still be being compressed.
+        if not self._updates.rewritten:
+            return
+        self._inserts.finish_write()
+        left = self._updates.settle_rewritten()
+        known = self._stored_keys([message.id for _, message in left])
+        for found, message in left:
+            session_key = self._transaction.sessions.key(found.placement.session_id)
+            # A file that was written anew again has the same generations, and this one is here already.
+            if session_key is None or message.id in known:
+                continue
+            self._transaction.use_source(msgspec.structs.replace(found.source, generation=found.generation))
+            placement = msgspec.structs.replace(
+                found.placement, record_ids=(), fate=Fate.SUPERSEDED, fate_cause=found.before.id
+            )
+            # The model was called once, and that is counted for what the file says now.
+            self._inserts.add(session_key, MessageChange(message=message, placement=placement), billed=False)
+        self._inserts.start_write()
+        self._inserts.finish_write()
 
     def _holding(self, keys: Sequence[int]) -> set[str]:
         """Ids of the sessions that contain any of these messages and have orphan results.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ from turnlog.store.reconcile.merge import (
     merge_placements,
     merge_records,
 )
+from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, says_all, set_aside
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
@@ -96,8 +98,8 @@ class MessageInserts:
         self._uses: list[tuple[int, int]] = []
         self._writing: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
 
-    def add(self, session_key: int, change: MessageChange) -> int:
-        """Collect a message and its place in a session; return the message's key."""
+    def add(self, session_key: int, change: MessageChange, *, billed: bool = True) -> int:
+        """Collect a message and its place in a session; return the message's key. It may be billed to no session."""
         transaction, message, placement = self._transaction, change.message, change.placement
         key = self._next_key
         self._next_key += 1
@@ -108,10 +110,11 @@ class MessageInserts:
             self._uses.append((key, transaction.source.key))
         cost = transaction.cost(message)
         transaction.sessions.draft(session_key).add_message(facts.counts)
-        transaction.usage.add(session_key, message, cost)
+        if billed:
+            transaction.usage.add(session_key, message, cost)
         sequence = transaction.sessions.sequence(session_key)
         columns = transaction.message_columns(message, facts, cost, 1, sequence)
-        self._messages.append((key, transaction.source.agent, message.id, *columns, session_key))
+        self._messages.append((key, transaction.source.agent, message.id, *columns, session_key if billed else None))
         self._packer.add(session_key, key, leave_out(body, places))
         self._plain += facts.plain
         self._calls += facts.calls
@@ -239,25 +242,67 @@ class MessageUpdates:
         self._branches = branches
         self._read = BodyReader(self._connection)
         self._texts = WholeBodies(self._connection, archive)
+        self.rewritten: dict[int, Rewritten] = {}
+        """By key, the messages that a file has with other contents than before, until `settle_rewritten`."""
 
     def merge(self, key: int, session_key: int, change: MessageChange) -> None:
         """Merge another reading into a stored message and into its place in this session."""
-        self._update_message(
-            key,
-            change.placement.session_id,
-            lambda known: merge_messages(known, change.message),
-            lambda: self._transaction.archived_places(change),
-        )
         row = self._connection.execute(
             f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, fate_cause,"
             " copied, records, record_ids FROM memberships s WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
-        if row is None:
+        place = None if row is None else _Place(change.message.id, *row)
+
+        def join(known: Message) -> Message:
+            self._note_rewritten(key, place, known, change)
+            return merge_messages(known, change.message)
+
+        self._update_message(key, change.placement.session_id, join, lambda: self._transaction.archived_places(change))
+        if place is None:
             self._insert_place(session_key, key, change)
             self._branches.note_new(session_key, change.message.id, change.placement)
         else:
-            self._merge_place(session_key, key, _Place(change.message.id, *row), change.placement)
+            self._merge_place(session_key, key, place, change.placement)
+
+    def _note_rewritten(self, key: int, place: _Place | None, known: Message, change: MessageChange) -> None:
+        """Note what the newest generation of a file says of a message that an older one says otherwise."""
+        source = self._transaction.source
+        begun = self.rewritten.get(key)
+        if begun is not None and begun.source.key == source.key:
+            begun.reading = merge_messages(begun.reading, change.message)
+        if begun or place is None or place.source_key != source.key or place.generation == source.generation:
+            return
+        # What another file says too is no leftover: the message is what both say.
+        if not says_all(change.message, known) and not self._is_elsewhere(key, source.key):
+            placement = place.placement(change.placement.session_id)
+            self.rewritten[key] = Rewritten(source, place.generation, placement, known, change.message)
+
+    def _is_elsewhere(self, key: int, source_key: int) -> bool:
+        """Whether a message has a place that another file gave it."""
+        return any(
+            self._connection.execute(
+                f"SELECT 1 FROM {table} WHERE message_key = ? AND source_key IS NOT ? LIMIT 1", (key, source_key)
+            ).fetchone()
+            for table in ("memberships", "superseded")
+        )
+
+    def settle_rewritten(self) -> list[tuple[Rewritten, Message]]:
+        """Make messages what the newest generation of their file says; return those that said something else before.
+
+        Each with the message that it was, as one of its own. Call it when all of the file was read.
+        """
+        left: list[tuple[Rewritten, Message]] = []
+        for key, found in self.rewritten.items():
+            if not is_edited(found.before, found.reading):
+                continue
+            self._transaction.use_source(found.source)
+            replaced = {what for _, _, what in found.placement.records}
+            change = partial(as_it_is_now, reading=found.reading, replaced=replaced)
+            self._update_message(key, found.placement.session_id, change)
+            left.append((found, set_aside(found.before, found.generation)))
+        self.rewritten.clear()
+        return left
 
     def add_result(self, change: ResultChange, result_source: int | None) -> bool:
         """Add a late result from this source to its call; False if the call is not stored."""
@@ -266,6 +311,9 @@ class MessageUpdates:
         if session_key is None or key is None:
             return False
         self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
+        begun = self.rewritten.get(key)
+        if begun is not None and begun.source.key == result_source:
+            begun.reading = add_late_result(begun.reading, change)
         # Claude Code writes the results of a resumed session's calls into the new file. The session with the result may
         # not contain the call's message, so there is no place for the record.
         row = self._connection.execute(
@@ -310,7 +358,7 @@ class MessageUpdates:
             row = self._connection.execute(
                 "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
                 " WHERE m.session_key = ?1 AND p.tool_call_id = ?2 AND m.position < ?4"
-                " ORDER BY m.position > ?3, abs(m.position - ?3) LIMIT 1",
+                " ORDER BY m.fate = 'superseded', m.position > ?3, abs(m.position - ?3) LIMIT 1",
                 (self._sessions.key(change.session_id), change.tool_call_id, change.position, HOOKED_FROM),
             ).fetchone()
         return row[0] if row else None
@@ -457,6 +505,21 @@ class MessageUpdates:
                 session_key,
             ),
         )
+
+
+@dataclass
+class Rewritten:
+    """A message that a file, written anew, has with other contents under the same id."""
+
+    source: SourceRow
+    generation: int
+    """The last one that had it before, …"""
+    placement: Placement
+    """… its place there, …"""
+    before: Message
+    """… and what was stored of it."""
+    reading: Message
+    """What has been read of it in the newest generation."""
 
 
 class _Place(NamedTuple):
