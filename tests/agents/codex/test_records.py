@@ -241,6 +241,26 @@ def test_the_output_in_the_json_of_a_command_is_its_text(printed: str) -> None:
         assert json.dumps(told, ensure_ascii=False).encode() in msgspec.json.encode(body), name
 
 
+@pytest.mark.parametrize("fields", [{}, {"metadata": None}])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_json_of_a_command_without_facts_is_its_output(fields: dict[str, None], is_list: bool) -> None:
+    """R-S22, R-K27"""
+    told = msgspec.json.encode({"output": "one\nWord\n", **fields}).decode()
+    content = [{"type": "input_text", "text": told}] if is_list else told
+    gathered = fold(meta(), prompt("Run it"), call("c1", "shell"), output("c1", content))
+    found = the_call(gathered)
+    assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "one\nWord\n")
+    for name in provider_names():
+        body = provider(name).to_request(gathered.in_order(SESSION), RequestOptions(model="other")).body
+        assert json.dumps(told, ensure_ascii=False).encode() in msgspec.json.encode(body), name
+
+
+def test_words_of_codex_in_json_without_facts_say_how_the_call_ended() -> None:
+    told = json.dumps({"output": "exec command rejected by user"}, indent=1)
+    found = the_call(fold(meta(), call("c1", "shell"), output("c1", told)))
+    assert (found.state, found.output_text) == (ToolState.OUTPUT_DENIED, "exec command rejected by user")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -36,6 +36,25 @@ def test_the_first_word_of_every_line_of_a_commands_json_is_found(tmp_path: Path
     assert found(tmp_path, query, meta(), prompt("Run it"), call("c1", "shell"), output("c1", WRAPPED)) == ["output"]
 
 
+PRINTED = {"output": "one\nWombat two\n"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        json.dumps(PRINTED),
+        json.dumps({**PRINTED, "metadata": None}),
+        json.dumps({**PRINTED, "metadata": {"exit_code": 0, "duration_seconds": 0.0}}, indent=2),
+        " " + json.dumps(PRINTED, indent=4) + "\n",
+        [{"type": "input_text", "text": WRAPPED}],
+        [{"type": "input_text", "text": "Wall time: 1 second"}, {"type": "input_text", "text": json.dumps(PRINTED)}],
+    ],
+)
+def test_json_of_a_command_in_another_form_is_found_too(tmp_path: Path, told: object) -> None:
+    """R-S22"""
+    assert found(tmp_path, "wombat", meta(), prompt("Run it"), call("c1", "shell"), output("c1", told)) == ["output"]
+
+
 def test_the_output_of_a_command_that_was_left_running_is_found(tmp_path: Path) -> None:
     """R-S22"""
     lines = (

@@ -75,16 +75,19 @@ def read_output(context: CodexContext, item: Item) -> None:
             _link_spawned(context, call_id, text)
         if text == _IMAGE_ATTACHED:
             context.state.attached_images += 1
+    content = _parts_of(context, output) if isinstance(output, list) else (TextPart(text=shown),)
+    # A request can repeat the JSON where it was all of the output.
+    fields = {NAME: {"output_fields": wrapped.others}} if wrapped is not None and len(content) == 1 else {}
     result = ToolResult(
         id=f"{call_id}:{_checksum(text)}",
         status=status,
-        content=_parts_of(context, output) if isinstance(output, list) else (TextPart(text=shown),),
+        content=content,
         error_text=shown if status == "error" else None,
         exit_code=exit_code,
         preliminary=verdict.running,
         completed_at=context.written_at,
         duration_ms=duration,
-        metadata={} if wrapped is None else {NAME: {"output_fields": wrapped.others}},
+        metadata=fields,
     )
     add_result(context, call_id, call, result, record)
     context.changes.counts.results += 1
@@ -410,7 +413,13 @@ def output_text(output: str | list[CodexContent] | OutputObject | None) -> str:
 
 def _parts_of(context: CodexContext, output: list[CodexContent]) -> tuple[Part, ...]:
     payload = context.payload
-    return tuple([part_of(piece, None, lambda at=at: raw_at(payload, "output", at)) for at, piece in enumerate(output)])
+    parts = [part_of(piece, None, lambda at=at: raw_at(payload, "output", at)) for at, piece in enumerate(output)]
+    return tuple([_unwrapped(part) if isinstance(part, TextPart) else part for part in parts])
+
+
+def _unwrapped(part: TextPart) -> TextPart:
+    wrapped = verdict_of(part.text).wrapped
+    return part if wrapped is None else msgspec.structs.replace(part, text=wrapped.text)
 
 
 def _checksum(text: str) -> str:

@@ -140,7 +140,10 @@ class Verdict(NamedTuple):
 
 
 class WrappedOutput(NamedTuple):
-    """What a command printed, in JSON that Codex made of it: `{"output": …, "metadata": {"exit_code": …, …}}`."""
+    """What a command printed, in JSON that Codex made of it: `{"output": …, "metadata": {"exit_code": …, …}}`.
+
+    Clients of Codex leave out the metadata, make them null, or indent the JSON.
+    """
 
     text: str
     others: dict[str, Any]
@@ -150,6 +153,9 @@ class WrappedOutput(NamedTuple):
 _SUCCESS = Verdict()
 
 _RUNS = Verdict(running=True)
+
+_WRAPPED = re.compile(r'\s*\{\s*"(?:output|metadata)"\s*:')
+"""How JSON begins that may be a `WrappedOutput`."""
 
 _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted(?: by user(?: after [\d.]+s)?)?\s*\Z")
 
@@ -194,11 +200,15 @@ def verdict_of(text: str) -> Verdict:
     `shell` and `apply_patch` return JSON up to 0.14x, newer tools return lines of facts before the output. Denials and
     failures in Codex's own words are at the beginning.
     """
-    head = text[:_HEAD]
-    if head.startswith(('{"output":', '{"metadata":')):
+    if _WRAPPED.match(text[:_HEAD]):
         found = _verdict_of_json(text)
         if found is not None:
             return found
+    return _verdict_of_words(text)
+
+
+def _verdict_of_words(text: str) -> Verdict:
+    head = text[:_HEAD]
     match = _EXIT_CODE.match(head)
     if match is not None:
         code = int(match[1])
@@ -221,10 +231,12 @@ def _verdict_of_json(text: str) -> Verdict | None:
     """How a call ended, by JSON of Codex. None for any other JSON, which a tool wrote itself."""
     try:
         fields = msgspec.json.decode(text, type=dict[str, Any])
+        printed = fields.pop("output", None)
+        if isinstance(printed, str) and fields in ({}, {"metadata": None}):
+            return _verdict_of_words(printed)._replace(wrapped=WrappedOutput(printed, fields))
         facts = msgspec.convert(fields.get("metadata"), _CommandFacts)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         return None
-    printed = fields.pop("output", None)
     seconds = facts.duration_seconds
     return Verdict(
         _status_of_code(facts.exit_code),
