@@ -17,9 +17,8 @@ from support.agent_runs import runs
 from support.cli_runner import call, command
 from turnlog import paths
 from turnlog.runs import lifecycle
+from turnlog.runs.abandoned import ABANDONED, close_abandoned_runs
 from turnlog.runs.lifecycle import (
-    ABANDONED,
-    close_abandoned_runs,
     ended,
     is_alive,
     new_run,

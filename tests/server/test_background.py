@@ -16,7 +16,7 @@ from turnlog.errors import StoreBusyError
 from turnlog.server import worker
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.worker import PassEnded, PassFailed, PassMoved, Report, keep_reading
-from turnlog.sync.syncer import SourceProblem, SyncSummary
+from turnlog.sync.summary import SourceProblem, SyncSummary
 from turnlog.sync.watcher import Watcher, WatchResult
 
 ReportProgress = Callable[[str, int, int], None]

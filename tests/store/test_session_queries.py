@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +26,8 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.store import open_store
-from turnlog.store.base import SessionFilter, SessionSort, Store
+from turnlog.store.base import SessionFilter, Store
+from turnlog.store.choices import SESSION_SORTS, SessionSort
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.values import Annotations, SessionPreview
 
@@ -182,7 +182,7 @@ def test_sorts_put_the_unknown_last(store: Store, sort: SessionSort, order: list
     assert ids(store, SessionFilter(), sort) == order
 
 
-@pytest.mark.parametrize("sort", get_args(SessionSort))
+@pytest.mark.parametrize("sort", SESSION_SORTS)
 def test_pages_hold_every_session_once_in_order(tmp_path: Path, sort: SessionSort) -> None:
     """R-C15: also where many have one value, and where it is unknown."""
     path = many_sessions(tmp_path)

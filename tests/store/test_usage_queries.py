@@ -23,7 +23,8 @@ from turnlog.agents.changes import Link
 from turnlog.model import Cost, Message, MessageError, Usage
 from turnlog.store import connection as module
 from turnlog.store import open_store
-from turnlog.store.base import Store, UsageBy, UsageFilter
+from turnlog.store.base import Store, UsageFilter
+from turnlog.store.choices import UsageBy
 from turnlog.store.usage_report import Dollars, UsageBlock, UsageTotals, running_block
 
 DAY = 24 * 60

@@ -23,7 +23,8 @@ from turnlog.agents.changes import Changes
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 from turnlog.sync import workers
-from turnlog.sync.syncer import Syncer, SyncSummary, sync
+from turnlog.sync.summary import SyncSummary
+from turnlog.sync.syncer import Syncer, sync
 
 
 @pytest.fixture

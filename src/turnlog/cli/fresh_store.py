@@ -18,7 +18,7 @@ from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
-    from turnlog.sync.syncer import SyncSummary
+    from turnlog.sync.summary import SyncSummary
 
 _NO_SYNC = "turnlog.no_sync"
 """Key of `Context.meta`: whether `--no-sync` was given."""

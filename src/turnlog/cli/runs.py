@@ -20,7 +20,8 @@ from turnlog.cli.options import (
 )
 from turnlog.cli.terminal import PARTIAL, Column, is_terminal, write_json, write_table
 from turnlog.plain_text import one_line, plain
-from turnlog.store.base import RUN_STATUSES, RunFilter
+from turnlog.store.base import RunFilter
+from turnlog.store.choices import RUN_STATUSES
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import RunDocument, RunImportDocument, RunsDocument
@@ -63,7 +64,7 @@ def runs(
     store_path: Path,
 ) -> None:
     """List runs that `turnlog run` or a chat started, newest first."""
-    from turnlog.runs.lifecycle import close_abandoned_runs
+    from turnlog.runs.abandoned import close_abandoned_runs
 
     close_abandoned_runs(store_path)
     if ctx.invoked_subcommand is not None:

@@ -59,7 +59,7 @@ def serve(
 
     If no agent has written a log yet, a small sample is shown, in a store of its own, until one has.
     """
-    from turnlog.runs.lifecycle import close_abandoned_runs
+    from turnlog.runs.abandoned import close_abandoned_runs
     from turnlog.server import serve as run
     from turnlog.server.sample import ensure_sample, has_logs, is_sample_due
     from turnlog.store.connection import can_be_written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,7 +24,8 @@ from turnlog.cli.options import (
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_json_text, write_table
 from turnlog.plain_text import one_line, plain
-from turnlog.store.base import SessionFilter, SessionSort
+from turnlog.store.base import SessionFilter
+from turnlog.store.choices import SESSION_SORTS, SessionSort
 from turnlog.store.values import Page
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("--archived", is_flag=True, help="List only archived sessions, which are otherwise left out.")
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()
-@click.option("--sort", type=click.Choice(get_args(SessionSort)), default="updated", show_default=True)
+@click.option("--sort", type=click.Choice(SESSION_SORTS), default="updated", show_default=True)
 @limit_option(50)
 @click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option

@@ -16,7 +16,7 @@ from turnlog.plain_text import plain
 if TYPE_CHECKING:
     from turnlog.cli.documents import ImportDocument, SyncDocument
     from turnlog.sync.importing import ImportSummary
-    from turnlog.sync.syncer import SyncSummary
+    from turnlog.sync.summary import SyncSummary
 
 
 @click.command(epilog=examples("turnlog sync", "turnlog sync --root /mnt/laptop/.claude", "turnlog sync --json"))
@@ -35,7 +35,7 @@ def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path:
 
     Nothing is written outside the store. If an agent deletes or rewrites a log, the store keeps what was read before.
     """
-    from turnlog.runs.lifecycle import close_abandoned_runs
+    from turnlog.runs.abandoned import close_abandoned_runs
     from turnlog.sync.syncer import sync as run
 
     with progress() as on_progress:

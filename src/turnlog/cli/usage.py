@@ -27,7 +27,8 @@ from turnlog.cli.options import (
     utc_option,
 )
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
-from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
+from turnlog.store.base import UsageFilter
+from turnlog.store.choices import USAGE_BY, UsageBy
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
 
 if TYPE_CHECKING:

@@ -84,7 +84,6 @@ def _cassette(source: ExportSource, _model: str | None) -> Output:
 
 def _request(name: str) -> Callable[[ExportSource, str | None], Output]:
     def write(source: ExportSource, model: str | None) -> Output:
-        from turnlog.exports.formats import load_local_file
         from turnlog.providers import provider
         from turnlog.providers.base import RequestOptions
         from turnlog.providers.context import PlacedHistory, select_context

@@ -28,11 +28,11 @@ from turnlog.pricing import price_nanos, price_version
 from turnlog.runs.lifecycle import to_milliseconds
 from turnlog.runs.sessions import read_log
 from turnlog.store import open_store
-from turnlog.store.base import RUN_STATUSES, RunStatus
+from turnlog.store.choices import RUN_STATUSES, RunStatus
 from turnlog.store.values import Run
 from turnlog.store.writing.native import AGENT, NativeSessions
 from turnlog.sync.importing import import_file
-from turnlog.sync.syncer import SourceProblem
+from turnlog.sync.summary import SourceProblem
 from turnlog.sync.workers import indexing
 
 _TEXTS: Final = ("id", "prompt", "result", "model", "system_prompt", "status", "error", "log_path", "agent", "cwd")

@@ -2,7 +2,7 @@
 
 A run is written before its process starts, so that a killed machine leaves a trace. Its row names the process that
 watches over it; a row whose watching process is gone is closed by the next command that looks
-(`close_abandoned_runs`). Nothing here starts a process or reads a log: `turnlog.runs.sessions` does the latter.
+(`runs.abandoned`). Nothing here starts a process or reads a log: `runs.sessions` does the latter.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from turnlog.errors import TurnlogError
 from turnlog.store import open_store
-from turnlog.store.base import RunStatus
+from turnlog.store.choices import RunStatus
 from turnlog.store.values import Run, RunOrigin
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -237,46 +236,3 @@ def forget_run(store_path: Path, run_id: str) -> Run:
         run = store.forget_run(run_id)
     output_path(store_path, run.id).unlink(missing_ok=True)
     return run
-
-
-# -- runs whose watching process is gone
-
-ABANDONED = "turnlog was killed while the run went on: how it ended is not known"
-
-
-def close_abandoned_runs(store_path: Path) -> list[Run]:
-    """Close the runs whose watching process is gone, and link them to their logs; return them.
-
-    Their status is `failed`, since nobody knows how they ended. Without a store there are none.
-    """
-    if not store_path.exists():
-        return []
-    with open_store(store_path, create=True) as store:
-        closed = store.change_unfinished_runs(
-            lambda run: _end_abandoned(store_path, run) if _is_abandoned(run) else None
-        )
-    return [_link_abandoned(store_path, run) for run in closed]
-
-
-def _is_abandoned(run: Run) -> bool:
-    return run.pid is None or not is_alive(ProcessIdentity(run.pid, run.boot_id, run.process_start))
-
-
-def _end_abandoned(store_path: Path, run: Run) -> Run:
-    try:
-        last = output_path(store_path, run.id).stat().st_mtime
-    except OSError:
-        last = None
-    last_output_at = None if last is None else datetime.fromtimestamp(last, UTC)
-    return msgspec.structs.replace(run, status="failed", error=ABANDONED, ended_at=last_output_at)
-
-
-def _link_abandoned(store_path: Path, run: Run) -> Run:
-    # Imported here: reading logs takes long to import, and there is hardly ever a run to close.
-    from turnlog.runs.sessions import link_run
-
-    try:
-        return link_run(store_path, run)
-    except TurnlogError:
-        # It is closed all the same; `turnlog runs link` tries again.
-        return run

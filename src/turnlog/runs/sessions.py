@@ -28,7 +28,8 @@ from turnlog.store.base import SessionFilter, Store
 from turnlog.store.values import Run, RunFacts
 from turnlog.store.writing.batch import reconcile_session
 from turnlog.sync.importing import import_file
-from turnlog.sync.syncer import SourceProblem, Syncer
+from turnlog.sync.summary import SourceProblem
+from turnlog.sync.syncer import Syncer
 
 _HEAD_BYTES: Final = 1 << 20
 """A stream names its session within so many bytes."""

@@ -27,7 +27,7 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.replay.events import ReplayEvent
-from turnlog.store.base import RunStatus
+from turnlog.store.choices import RunStatus
 from turnlog.store.search.base import SearchField
 from turnlog.store.session_state import SessionState
 from turnlog.store.usage_report import ModelSummary, ProjectSummary

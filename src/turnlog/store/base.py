@@ -1,4 +1,4 @@
-"""The `Store` protocol: all queries of a store, with the filters and literals that they take.
+"""The `Store` protocol: all queries of a store, with the filters that they take.
 
 The values are those of `turnlog.model`, `store.values`, `store.usage_report`, `store.session_state` and `store.window`.
 `store.sqlite` is the engine. This module imports no database, no msgspec and no model, because a usage report must
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, Unpack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ToolKind,
         ToolState,
     )
+    from turnlog.store.choices import SessionSort, UsageBy
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
     from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary, UsageReport
@@ -66,26 +67,6 @@ if TYPE_CHECKING:
         UnknownKind,
     )
     from turnlog.store.window import Window
-
-SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
-"""Each order begins with the newest, most expensive or largest; sessions without that value come last."""
-
-UsageBy: TypeAlias = Literal[
-    "hour", "day", "week", "month", "block", "model", "project", "session", "agent", "subagent"
-]
-"""A week begins on Monday. A block is one of the five-hour windows of Claude's limits.
-
-`subagent` has a row for each subagent, and one without a name for everything else."""
-
-BudgetPeriod: TypeAlias = Literal["day", "week", "month"]
-
-RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
-
-SESSION_SORTS: tuple[SessionSort, ...] = get_args(SessionSort)
-
-USAGE_BY: tuple[UsageBy, ...] = get_args(UsageBy)
-
-RUN_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 
 class SessionFilter(NamedTuple):

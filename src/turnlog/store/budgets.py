@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from turnlog.store.base import BudgetPeriod, Store, UsageFilter
+from turnlog.store.base import Store, UsageFilter
+from turnlog.store.choices import BudgetPeriod
 from turnlog.store.periods import PERIODS
 from turnlog.store.usage_report import Dollars, UsageBudget, UsageTotals
 

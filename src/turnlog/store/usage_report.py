@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final
 
 from turnlog.plain_text import csv_cell
-from turnlog.store.base import BudgetPeriod, UsageBy
+from turnlog.store.choices import BudgetPeriod, UsageBy
 
 _CALLS: Final = (
     "A model call counts once, for the session that made it; copies in forks and resumes do not count again."

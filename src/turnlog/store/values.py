@@ -17,7 +17,7 @@ import msgspec
 
 from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Ownership, Part, Provenance, Relationship
 from turnlog.model.usage import Usage
-from turnlog.store.base import RunStatus
+from turnlog.store.choices import RunStatus
 
 ItemT = TypeVar("ItemT")
 

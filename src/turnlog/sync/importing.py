@@ -25,7 +25,8 @@ from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.sources import imports_folder
 from turnlog.sync.reader import SourceReader
-from turnlog.sync.syncer import Progress, SourceProblem
+from turnlog.sync.summary import SourceProblem
+from turnlog.sync.syncer import Progress
 from turnlog.sync.workers import indexing
 
 _CHUNK_SIZE = 1 << 20

@@ -31,7 +31,7 @@ from turnlog.store.sources import (
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SavedChanges, SourceRow
 from turnlog.sync.log_file import LogFile
-from turnlog.sync.syncer import SourceProblem
+from turnlog.sync.summary import SourceProblem
 
 
 class GroupResult(msgspec.Struct, kw_only=True):

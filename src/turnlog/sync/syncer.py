@@ -16,8 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
-import msgspec
-
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
@@ -27,6 +25,7 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
 from turnlog.sync.spools import drop_old_spools, find_spools
+from turnlog.sync.summary import SourceProblem, SyncSummary
 from turnlog.sync.workers import ImportWorkers, garbage_collection_paused, import_workers, indexing
 
 if TYPE_CHECKING:
@@ -45,31 +44,6 @@ COMMIT_SIZE = 8 << 20
 """Bytes of logs in one transaction, more only for a single large file: about a tenth of a second of work."""
 
 COMMIT_SOURCES = 100
-
-
-class SourceProblem(msgspec.Struct, frozen=True):
-    """A source that could not be read in this pass."""
-
-    path: str
-    reason: str
-
-
-class SyncSummary(msgspec.Struct, kw_only=True):
-    """The result of a sync."""
-
-    sources: int = 0
-    changed: int = 0
-    vanished: int = 0
-    bytes: int = 0
-    """Bytes read from changed sources."""
-    sessions: int = 0
-    """Sessions that changed."""
-    new_sessions: int = 0
-    messages: int = 0
-    """New messages."""
-    diagnostics: int = 0
-    problems: list[SourceProblem] = msgspec.field(default_factory=list[SourceProblem])
-    seconds: float = 0.0
 
 
 def sync(

@@ -21,7 +21,8 @@ from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources, homes_of
 from turnlog.agents.base import Agent, Source
 from turnlog.sync.inotify import AVAILABLE, Inotify, InotifyEvent, Mask
-from turnlog.sync.syncer import Syncer, SyncSummary
+from turnlog.sync.summary import SyncSummary
+from turnlog.sync.syncer import Syncer
 
 WATCH_LIMIT = 8192
 """Folders watched at most: about 1 KB of kernel memory each."""

@@ -35,7 +35,8 @@ from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.store.sqlite.restore import restore_files
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.syncer import SyncSummary, sync
+from turnlog.sync.summary import SyncSummary
+from turnlog.sync.syncer import sync
 
 PARENT, CHILD = "opencode:ses_e0418e851ffeDgcuDS6WlCcMks", "opencode:ses_e0418cdcbffeluOcL3vmfKoyn0"
 

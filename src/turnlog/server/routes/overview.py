@@ -27,8 +27,9 @@ from turnlog.server.responses import (
 )
 from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters
 from turnlog.settings import load_settings
-from turnlog.store.base import DiagnosticFilter, UsageBy, UsageFilter
+from turnlog.store.base import DiagnosticFilter, UsageFilter
 from turnlog.store.budgets import spent_budgets
+from turnlog.store.choices import UsageBy
 from turnlog.store.usage_report import AgentSummary, UsageReport, to_csv
 
 

@@ -21,7 +21,8 @@ from turnlog.server.prompts import Prompts, PromptState, can_ask
 from turnlog.server.responses import PromptResponse, RunMessagePage, RunPage, RunResponse
 from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters
 from turnlog.server.routes.sessions import PromptAnswerBody, PromptBody, takes_json
-from turnlog.store.base import RunFilter, RunStatus
+from turnlog.store.base import RunFilter
+from turnlog.store.choices import RunStatus
 
 
 class RunQuery(QueryParameters):

@@ -17,7 +17,8 @@ from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import OutlineResponse, SessionItem, SessionPage, SessionResponse
 from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment, QueryParameters
-from turnlog.store.base import SessionFilter, SessionSort, Store
+from turnlog.store.base import SessionFilter, Store
+from turnlog.store.choices import SessionSort
 from turnlog.store.values import AnnotationsChange
 from turnlog.store.window import MessageRow
 

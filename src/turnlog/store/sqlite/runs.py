@@ -13,7 +13,8 @@ import msgspec
 
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
-from turnlog.store.base import EVERY_RUN, RUN_STATUSES, RunFilter
+from turnlog.store.base import EVERY_RUN, RunFilter
+from turnlog.store.choices import RUN_STATUSES
 from turnlog.store.keys import family, session_key
 from turnlog.store.rows import TURN_ORIGINS, milliseconds, moment, nanos
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds, check_page, decode_cursor, encode_cursor

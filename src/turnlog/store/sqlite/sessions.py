@@ -15,7 +15,8 @@ from turnlog.agents.base import KNOWN_FROM
 from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
-from turnlog.store.base import EVERY_SESSION, SessionFilter, SessionSort
+from turnlog.store.base import EVERY_SESSION, SessionFilter
+from turnlog.store.choices import SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import dollars, moment, priced, usage_total

@@ -14,7 +14,8 @@ from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from turnlog.store.base import ALL_USAGE, UsageBy, UsageFilter
+from turnlog.store.base import ALL_USAGE, UsageFilter
+from turnlog.store.choices import UsageBy
 from turnlog.store.periods import BLOCK, PERIODS, block_starts, start_of
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds
 from turnlog.store.usage_report import (

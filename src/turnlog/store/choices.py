@@ -1,0 +1,28 @@
+"""The fixed words of the store's queries and values: orders, groupings, periods, statuses.
+
+They stand below the protocol and the values, which both use them, and import nothing: a usage report must start fast.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
+"""Each order begins with the newest, most expensive or largest; sessions without that value come last."""
+
+UsageBy: TypeAlias = Literal[
+    "hour", "day", "week", "month", "block", "model", "project", "session", "agent", "subagent"
+]
+"""A week begins on Monday. A block is one of the five-hour windows of Claude's limits.
+
+`subagent` has a row for each subagent, and one without a name for everything else."""
+
+BudgetPeriod: TypeAlias = Literal["day", "week", "month"]
+
+RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
+
+SESSION_SORTS: tuple[SessionSort, ...] = get_args(SessionSort)
+
+USAGE_BY: tuple[UsageBy, ...] = get_args(UsageBy)
+
+RUN_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
