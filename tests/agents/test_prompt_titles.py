@@ -55,6 +55,11 @@ def test_a_plan_titles_its_session_with_its_heading(agent: str) -> None:
         ("Follow the plan: make it fast", "make it fast"),
         ("<pasted_text id='7'>\nCount the files\n</pasted_text>", "Count the files"),
         ("<task>Count</task> the files", "Count the files"),
+        ("<objective>\nFind the notes\n</objective>", "Find the notes"),
+        ("Look at the code for the following user objective:\n<objective>\nFind it\n</objective>", "Find it"),
+        ('<image name=[Image #1] path="/a/b.png">\n</image>\nWhat is on it?', "What is on it?"),
+        ("Why is this empty: <div></div>", "Why is this empty: <div></div>"),
+        ("a:" * 5_000 + "<task", "a:" * 100),
         ("<div>Hello</div> is too wide", "<div>Hello</div> is too wide"),
         ("#12 is back", "#12 is back"),
         ("Fix a < b", "Fix a < b"),
@@ -65,6 +70,16 @@ def test_a_plan_titles_its_session_with_its_heading(agent: str) -> None:
 def test_a_title_is_the_first_meaningful_words(text: str, title: str) -> None:
     assert title_from(text) == title
     assert title_from(title) == title
+
+
+def test_a_title_has_no_marks_of_an_image() -> None:
+    """R-C6: Codex puts tags around the image, in texts of their own or in that of the prompt."""
+    mark = '<image name=[Image #1] path="/a/b.png">'
+    for texts in ([mark, "</image>", "What is on it?"], [f"{mark}\n</image>\nWhat is on it?"]):
+        content = [{"type": "input_text", "text": words} for words in texts]
+        gathered = codex_files.fold(codex_files.meta(), codex_files.item("message", role="user", content=content))
+        (change,) = gathered.sessions.values()
+        assert change.titles["prompt"] == "What is on it?"
 
 
 def test_an_editor_puts_what_is_open_before_the_prompt() -> None:

@@ -59,8 +59,8 @@ class SessionCounts(Value, frozen=True, kw_only=True):
 
 
 TitleSource = Literal["user", "custom", "generated", "summary", "prompt", "opening"]
-"""Where a title is from, the one that counts first. `opening`: what a session without any prompt began with, a slash
-command or another agent's message."""
+"""Where a title is from, the one that counts first. `opening`: what a session without any prompt began with, a command,
+a notification or another agent's message."""
 
 _TITLE_LENGTH = 200
 _TITLE_SEARCHED = 10_000

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import re
 
-_WRAPPER = re.compile(r"\s*<(?P<name>[A-Za-z]\w*[-_][\w-]*|task|prompt|instructions|query|request)(?:\s[^<>]*)?>")
+_ASKS = "objective|goal|task|prompt|instructions|query|question|request"
+"""Names of tags around what is asked."""
+
+_WRAPPER = re.compile(rf"\s*<(?P<name>[A-Za-z]\w*[-_][\w-]*|{_ASKS}|context|message|user|image)(?:\s[^<>]*)?>")
 """A tag in front of a text. Names with `-` or `_` are no tags of HTML, which a prompt may well be about."""
+
+_TOLD = re.compile(rf"[^<>]*:\s*(?=<(?P<name>{_ASKS})>)")
+"""What an agent tells a subagent before what is asked: Gemini CLI's `… the following user objective: <objective>`."""
 
 _HANDOVER = re.compile(
     r"\s*(?:please\s+)?(?:implement|execute|carry\s+out|follow)\s+(?:the\s+following|the|this)\s+plan(?:\s+below)?\s*[:.]\s*(?=\S)",
@@ -26,6 +32,8 @@ _SAYS_NOTHING = frozenset(
 
 def first_words(text: str) -> str:
     """The text from its first meaningful words on; of a heading, only the heading. Empty if there are none."""
+    if told := _TOLD.match(text):
+        text = text[told.end() :]
     text = _without_wrappers(text)
     if handover := _HANDOVER.match(text):
         text = text[handover.end() :]

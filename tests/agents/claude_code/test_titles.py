@@ -146,6 +146,37 @@ def test_a_prompt_titles_a_session_that_a_command_began(tmp_path: Path) -> None:
     assert title_in_store(tmp_path, *records) == ("Fix the parser", "prompt")
 
 
+ENDED = (
+    "<bash-notification>\n<shell-id>b1</shell-id>\n<output-file>/tmp/b1.output</output-file>\n<status>completed</status>\n"
+    '<summary>Background command "make" completed</summary>\nRead the output file.\n</bash-notification>'
+)
+
+
+@pytest.mark.parametrize(
+    ("opening", "title"),
+    [
+        ("<bash-input>git  status</bash-input>", "! git status"),
+        (ENDED, 'Background command "make" completed'),
+        (ENDED.replace("bash-n", "task-n"), 'Background command "make" completed'),
+    ],
+)
+def test_a_session_without_prompts_is_called_after_the_words_in_its_first_tags(
+    opening: str, title: str, tmp_path: Path
+) -> None:
+    """R-C6"""
+    log = Log("2.0.64")
+    records = [log.user(opening), log.assistant("msg_1", text("Seen."))]
+    assert title_in_store(tmp_path / "one", *records) == (title, "opening")
+    assert title_in_store(tmp_path / "two", *records, log.user("Go on")) == ("Go on", "prompt")
+
+
+def test_a_notification_of_a_command_begins_no_turn() -> None:
+    log = Log("2.0.64")
+    gathered = fold(log.user("Build it"), log.assistant("msg_1", text("Built.")), log.user(ENDED))
+    assert len(of_origin(gathered.messages, Origin.NOTIFICATION)) == 1
+    assert {place.turn for place in gathered.placements.values()} == {1}
+
+
 def test_a_command_alone_is_no_title(tmp_path: Path) -> None:
     log = Log("1.0.128")
     assert title_in_store(tmp_path, command(log, "/model")) == (None, None)

@@ -343,7 +343,10 @@ def _add_task_report(
 
 def notifications_in(text: str) -> list[dict[str, str]]:
     """The tags of each notification in a text. A subagent (2.1.330) gets several in one record."""
-    return [inner_tags(notice, "task-notification") for notice in _BETWEEN_NOTIFICATIONS.split(text)]
+    return [
+        inner_tags(notice, "task-notification") or inner_tags(notice, "bash-notification")
+        for notice in _BETWEEN_NOTIFICATIONS.split(text)
+    ]
 
 
 _BETWEEN_NOTIFICATIONS = re.compile(r"(?<=</task-notification>)\s+(?=<task-notification>)")

@@ -29,7 +29,13 @@ from turnlog.agents.claude_code.fold_context import (
 )
 from turnlog.agents.claude_code.records import AttachedContent, Attachment, ClaudeRecord, ContentBlock, FileSource
 from turnlog.agents.claude_code.state import message_of_node, record_of_node
-from turnlog.agents.claude_code.tool_results import add_task_reports, read_result, settle_rejections, tags_of
+from turnlog.agents.claude_code.tool_results import (
+    add_task_reports,
+    notifications_in,
+    read_result,
+    settle_rejections,
+    tags_of,
+)
 from turnlog.agents.decoding import raw_at
 from turnlog.model import InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
 from turnlog.model.session import title_from, title_line
@@ -162,8 +168,8 @@ def add_message(
         resolve_early_replies(context, record, session, message_id)
     else:
         context.advance(record, session, message_id, origin)
-    if not session.state.opened and (origin is Origin.COMMAND or _is_from_teammate(user_text)):
-        session.state.opening = _opening_title(user_text, origin)
+    if not session.state.opened and origin in _OPENING_ORIGINS:
+        session.state.opening = _opening_title(user_text, origin) or session.state.opening
     if origin is Origin.NOTIFICATION:
         add_task_reports(context, record, session, user_text)
 
@@ -293,7 +299,7 @@ def _begin_turn(
 def _begin_turn_of_early_replies(record: ClaudeRecord, session: SessionContext, user_text: str, origin: Origin) -> None:
     """Begin the turn of the assistant messages that come before this prompt."""
     session.state.turn += 1
-    if origin is Origin.COMMAND:
+    if origin in _OPENING_ORIGINS:
         session.change.titles["opening"] = _opening_title(user_text, origin)
     else:
         _set_title(record, session, user_text)
@@ -312,7 +318,14 @@ def _set_title(record: ClaudeRecord, session: SessionContext, user_text: str) ->
             session.state.titled = True
 
 
+_OPENING_ORIGINS = frozenset({Origin.COMMAND, Origin.SHELL, Origin.NOTIFICATION})
+"""Of what a session without a prompt may begin with, and be called after."""
+
+
 def _opening_title(user_text: str, origin: Origin) -> str:
+    if user_text.lstrip(_BOM + " \t\r\n").startswith(_TASK_TAGS):
+        # Ids and paths come before what a notification says.
+        return title_line(notifications_in(user_text)[0].get("summary", ""))
     command = command_of(user_text, origin)
     if command is None:
         return title_from(_WRAPPERS.sub(" ", user_text))
@@ -472,8 +485,11 @@ WARM_UP = "Warmup"
 TEAMMATE_TAG = "<teammate-message "
 """How a message from another agent of a team begins (2.1.39 to 2.1.42); later ones begin with words: see `PHRASES`."""
 
+_TASK_TAGS = ("<task-notification>", "<bash-notification>")
+"""How notifications about background tasks begin; those of 2.0 are about commands only."""
+
 TAGGED: tuple[tuple[str, Origin], ...] = (
-    ("<task-notification>", Origin.NOTIFICATION),
+    *((tag, Origin.NOTIFICATION) for tag in _TASK_TAGS),
     (TEAMMATE_TAG, Origin.NOTIFICATION),
     ("<command-name>", Origin.COMMAND),
     ("<command-message>", Origin.COMMAND),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from turnlog.agents.codex import NAME
 from turnlog.agents.codex.fold_context import TURN_ORIGINS, CodexContext, CountedAs
 from turnlog.agents.codex.records import CodexContent, CodexEvent, Item, TurnItem
@@ -262,7 +264,11 @@ def prompt_text(content: list[CodexContent] | str | None) -> str:
     if isinstance(content, str):
         return content
     texts = [piece.text for piece in content or () if piece.text is not None]
-    return "\n".join([text for text in texts if not text.startswith(IMAGE_MARKS)])
+    words = (_IMAGE_MARK.sub("", text) if text.startswith(IMAGE_MARKS) else text for text in texts)
+    return "\n".join([text for text in words if text])
+
+
+_IMAGE_MARK = re.compile(r"</?image\b[^>]*>\s*")
 
 
 _EDITOR_CONTEXT = "# Context from my IDE setup:"

@@ -58,7 +58,7 @@ class GeminiCli(Agent):
     name = NAME
     display_name = "Gemini CLI"
     colour = Colour(light="#2f6fd0", dark="#7fb0f5")
-    parser_version = 13
+    parser_version = 14
     homes = _HOMES
     log_folders = ("tmp",)
     command = _COMMAND
