@@ -59,14 +59,22 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (wrong(DataPart, name="n", data="text"), TypeError, "data is exact JSON, not str"),
     (wrong(Chat, plain), TypeError, "plain is no async generator function: write `async def` and `yield`"),
     (wrong(Chat, returns), TypeError, "returns is no async generator function"),
-    (wrong(Chat, "x"), TypeError, "a chat is answered by an async generator function or by a runtime, not by str"),
-    (wrong(Chat, answer, "chats.db"), TypeError, "keeper cannot be str: expected NativeKeeper(path)"),
-    (wrong(Chat, answer, None, "s.db"), TypeError, "streams cannot be str: expected Streams(SqliteStreamStore(path))"),
-    (wrong(Streams, "streams.db"), TypeError, "streams are kept in a store, not in str: SqliteStreamStore(path)"),
-    (wrong(chat_endpoint, answer), TypeError, "expected a Chat, not function: Chat(answer)"),
+    (wrong(Chat, "x"), TypeError, "runtime cannot be str: expected an async generator function, or a runtime"),
+    (wrong(Chat, answer, "chats.db"), TypeError, "keeper cannot be 'chats.db' (str): expected NativeKeeper(path)"),
+    (
+        wrong(Chat, answer, None, "s.db"),
+        TypeError,
+        "streams cannot be 's.db' (str): expected Streams(SqliteStreamStore(path))",
+    ),
+    (wrong(Streams, "streams.db"), TypeError, "store cannot be 'streams.db' (str): expected SqliteStreamStore(path)"),
+    (wrong(chat_endpoint, answer), TypeError, "chat cannot be answer (function): expected Chat(answer)"),
     (wrong(provider, "openai"), ValueError, "'responses' and 'openai-chat'"),
     (wrong(ProviderRuntime, "nobody", OPTIONS, send), ValueError, "there is no provider 'nobody': expected one of"),
-    (wrong(ProviderRuntime, "anthropic", OPTIONS, send, {"t": run_tool}), TypeError, "write Tool(function)"),
+    (
+        wrong(ProviderRuntime, "anthropic", OPTIONS, send, {"t": run_tool}),
+        TypeError,
+        "tools['t'] cannot be run_tool (function): expected Tool(function)",
+    ),
 ]
 
 
@@ -80,11 +88,11 @@ def test_lists_say_what_they_want(tmp_path: Path) -> None:
     wrong: Any = "5"
     with open_store(tmp_path / "turnlog.db", create=True) as store:
         for ask in (store.sessions, store.tool_calls, store.runs):
-            with pytest.raises(TypeError, match="limit is a number, not '5'"):
+            with pytest.raises(TypeError, match=r"limit cannot be '5' \(str\): expected a whole number"):
                 ask(limit=wrong)
-            with pytest.raises(TypeError, match=r"filter is a .*Filter, not str"):
+            with pytest.raises(TypeError, match=r"filter cannot be '5' \(str\): expected a \w+Filter"):
                 ask(wrong)
-        with pytest.raises(ValueError, match="'newest' is no order of sessions: expected one of updated"):
+        with pytest.raises(ValueError, match=r"sort cannot be 'newest' \(str\): expected one of 'updated'"):
             store.sessions(sort="newest")  # pyright: ignore[reportArgumentType]  # the mistake
 
 

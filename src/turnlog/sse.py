@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from turnlog.arguments import refusal
+
 END_OF_STREAM: Final = b"[DONE]"
 """The data of the last event, of OpenAI's servers and of AI SDK: a word, while all other data is JSON."""
 
@@ -29,6 +31,8 @@ class SseDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of the events that these bytes complete, in order."""
+        if not isinstance(data, bytes | bytearray):  # pyright: ignore[reportUnnecessaryIsInstance]  # no types there
+            raise refusal("data", data, "bytes")
         if self._held or b"\r" in data:
             data = self._held + data
             self._held = b"\r" if data.endswith(b"\r") else b""

@@ -47,7 +47,7 @@ def test_an_agent_that_is_not_wrapped_is_refused_with_the_name_of_its_runtime() 
         (OpenAIAgent(name="Clerk"), "OpenAIAgentsRuntime"),
         (FakeListChatModel(responses=["Hello."]), "LangChainRuntime"),
     ):
-        with pytest.raises(TypeError, match=f"not by {type(agent).__name__}: write {runtime}"):
+        with pytest.raises(TypeError, match=f"runtime cannot be {type(agent).__name__}: expected {runtime}"):
             Chat(agent)  # type: ignore[arg-type]  # the wrong type is the test
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from turnlog.chat import (
     keep_turns,
 )
 from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
-from turnlog.model import Ownership, ToolCallPart, ToolResult
+from turnlog.model import Message, Ownership, ToolCallPart, ToolResult
 from turnlog.providers.base import RequestOptions
 
 CALLS = model_response(
@@ -285,6 +286,43 @@ def test_calls_of_one_response_run_in_parallel_and_show_what_is_preliminary() ->
         assert "half" not in json.dumps(model.bodies[1])
 
     asyncio.run(run())
+
+
+def test_functions_may_be_plain() -> None:
+    """A plain tool runs in a thread: two that wait for each other would hold up an event loop for ever."""
+    meeting, ended, main = threading.Barrier(2), list[str](), threading.get_ident()
+    lengths: list[int] = []
+
+    def read(call: ToolCallPart, request: RunRequest) -> str:
+        meeting.wait(10)
+        return "met" if threading.get_ident() != main else "in the way"
+
+    def shorten(history: list[Message], request: RunRequest) -> list[Message]:
+        lengths.append(len(history))
+        return history
+
+    def on_finish(answer: FinishedAnswer) -> None:
+        ended.append(answer.outcome)
+
+    def options(request: RunRequest) -> RequestOptions:
+        return RequestOptions(model="claude-x", max_tokens=100)
+
+    async def run() -> None:
+        model = Model(CALLS, DONE)
+        tools = {"read": Tool(read), "fail": Tool(lambda call, request: _later(read(call, request)))}
+        answering = ProviderRuntime("anthropic", options, model, lambda request: tools, compact=shorten)
+        chat = Chat(answering, on_finish=on_finish)
+        await asyncio.wait_for(drain(await chat.post(post())), 10)
+        outputs = [part["output"] for part in await parts_of(chat) if part["type"] == "dynamic-tool"]
+        assert outputs == ["met", "met"]
+        assert lengths == [1, 2]
+
+    asyncio.run(run())
+    assert ended == ["finished"]
+
+
+async def _later(output: str) -> str:
+    return output
 
 
 @pytest.mark.parametrize(("limits", "calls"), [(Limits(calls=3), 3), (Limits(tokens=1), 1), (Limits(), 100)])

@@ -113,7 +113,7 @@ def test_a_user_may_be_refused(store: Store) -> None:
 
 
 def test_a_store_is_wrapped_first(store: Store) -> None:
-    with pytest.raises(TypeError, match="expected a UIMessageStore, not SqliteStore"):
+    with pytest.raises(TypeError, match="sessions cannot be SqliteStore: expected UIMessageStore"):
         ui_messages_endpoint(store)  # type: ignore[arg-type]  # the wrong type is the test
 
 

@@ -144,6 +144,6 @@ def test_a_message_that_could_not_be_read_again_is_refused(part: Part, tmp_path:
         store.save_messages("bot:1", [Message(id="m0", role="user", parts=(TextPart(text="hello"),))])
         with pytest.raises(TypeError, match="message 'm1' cannot be stored: "):
             store.save_messages("bot:1", [Message(id="m1", role="assistant", parts=(part,))])
-        with pytest.raises(TypeError, match="a message must be a Message, not dict"):
+        with pytest.raises(TypeError, match=r"messages\[0\] cannot be dict: expected a Message"):
             store.save_messages("bot:1", [{"id": "m2"}])  # pyright: ignore[reportArgumentType]  # wrong on purpose
         assert [placed.message.id for placed in store.messages("bot:1")] == ["m0"]

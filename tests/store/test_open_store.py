@@ -146,5 +146,5 @@ def test_a_path_without_a_store_is_a_mistake_unless_one_is_to_be_made(tmp_path: 
 
 
 def test_what_names_no_store_is_a_wrong_type() -> None:
-    with pytest.raises(TypeError, match="a path or a URL, not by int"):
+    with pytest.raises(TypeError, match=r"store cannot be 5 \(int\): expected a path, a URL or None"):
         open_store(5)  # pyright: ignore[reportArgumentType]  # the mistake

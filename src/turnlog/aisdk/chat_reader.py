@@ -19,6 +19,7 @@ import msgspec
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
 from turnlog.aisdk.reader import Chunk, UIMessageReader
 from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.arguments import checked
 from turnlog.errors import ConversionError
 
 ChatTrigger: TypeAlias = Literal["submit-message", "regenerate-message", "resume-stream"]
@@ -48,6 +49,7 @@ class ChatReader:
         version: The AI SDK version to mirror.
     """
 
+    @checked
     def __init__(
         self,
         messages: Iterable[UIMessage] = (),
@@ -164,6 +166,7 @@ def _is_unfinished(part: object, major: int) -> bool:
     return part.state == "approval-responded" or (part.state == "input-available" and part.provider_executed is True)
 
 
+@checked
 def read_chat(
     chunks: Iterable[Chunk],
     messages: Iterable[UIMessage] = (),

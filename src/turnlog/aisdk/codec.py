@@ -45,6 +45,7 @@ from turnlog.aisdk.parts import (
     part_class,
 )
 from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
+from turnlog.arguments import checked, refusal
 from turnlog.errors import ShapeError
 
 JsonInput: TypeAlias = bytes | str | dict[str, Any]
@@ -55,6 +56,7 @@ _chunk_decoder: msgspec.json.Decoder[TaggedChunk] = msgspec.json.Decoder(TaggedC
 _EXTRA_KEY = JSON_PROPERTY.encode()
 
 
+@checked
 def parse_ui_message(
     data: JsonInput, *, version: Version = 7, strict: bool = True, require_id: bool = True
 ) -> UIMessage:
@@ -78,6 +80,7 @@ def parse_ui_message(
     )
 
 
+@checked
 def parse_ui_messages(
     data: bytes | str | Sequence[dict[str, Any]], *, version: Version = 7, strict: bool = True, require_id: bool = True
 ) -> list[UIMessage]:
@@ -117,7 +120,7 @@ def encode(value: UIValue | Sequence[UIValue]) -> bytes:
     """Exact JSON of a message, part or chunk, or of a list of them. Raises TypeError for anything else."""
     if not isinstance(value, UIValue):
         if not isinstance(value, list | tuple):
-            raise TypeError(f"expected messages, parts or chunks, not {type(value).__name__}: parse JSON first")
+            raise refusal("value", value, "messages, parts or chunks: parse JSON first")
         return b"[" + b",".join([encode(item) for item in value]) + b"]"
     if not has_unknown_keys(value):
         try:
@@ -161,6 +164,8 @@ def _decode_common_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk
         return None
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
+    if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may have no types
+        raise refusal("data", data, "JSON of a chunk as bytes, text or a dict")
     if may_hold_unsafe_key(data) or _EXTRA_KEY in data:
         return None
     try:

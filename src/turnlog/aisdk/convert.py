@@ -21,6 +21,7 @@ from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.raw_message import RawMessage, RawReasoning, RawToolCall, parse_raw_message
 from turnlog.aisdk.versions import Loss
 from turnlog.aisdk.view import MessageGrouping, UIMessageOptions, View, ui_message_id
+from turnlog.arguments import checked
 from turnlog.model import HistoryEvent, Message, MessageEvent, ToolCallPart, ToolResultEvent
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.merge import add_result
@@ -43,6 +44,7 @@ class UIConversion(NamedTuple):
     losses: list[Loss]
 
 
+@checked
 def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIConversion:
     """The UI messages of a history (R-H1 to R-H9).
 
@@ -106,6 +108,7 @@ class UIJson(NamedTuple):
         return [_encoder.encode(message) for message in self.objects]
 
 
+@checked
 def to_ui_json(
     bodies: Iterable[bytes],
     *,

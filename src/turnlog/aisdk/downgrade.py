@@ -31,6 +31,7 @@ from turnlog.aisdk.parts import (
     UnknownUIPart,
 )
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
+from turnlog.arguments import checked, refusal
 
 DENIED = "Tool call execution denied."
 """The error text of a denied call without a reason, in a release without approvals."""
@@ -55,6 +56,7 @@ class DowngradedChunk(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
 
 
+@checked
 def downgrade_ui_message(message: UIMessage, *, version: Version) -> DowngradedMessage:
     """Convert a message for a release (R-S14)."""
     losses = _Losses(sdk_version(version))
@@ -65,6 +67,8 @@ def downgrade_ui_message(message: UIMessage, *, version: Version) -> DowngradedM
 
 def downgrade_chunk(chunk: wire.UIMessageChunk, *, version: Version) -> DowngradedChunk:
     """Convert a chunk for the client of a release. Each chunk is converted alone; no order is needed."""
+    if not isinstance(chunk, UIValue):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may have no types
+        raise refusal("chunk", chunk, "a chunk, as of parse_chunk(…)")
     release = sdk_version(version)
     losses = _Losses(release)
     if isinstance(chunk, wire.UnknownChunk):

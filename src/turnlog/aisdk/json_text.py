@@ -22,6 +22,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.arguments import checked, refusal
 
 _decoder = msgspec.json.Decoder()
 
@@ -201,6 +202,7 @@ class PartialResult(NamedTuple):
     state: Literal["successful-parse", "repaired-parse", "failed-parse"]
 
 
+@checked
 def parse_partial_json(text: str, *, version: Version = 7) -> PartialResult:
     """Parse a text that may end anywhere, and say whether it was complete, like the AI SDK's `parsePartialJson`."""
     try:
@@ -217,6 +219,7 @@ class PartialJson:
     not validate JSON, the parser does.
     """
 
+    @checked
     def __init__(self, text: str = "", *, version: Version = 7) -> None:
         """Begin with a text. AI SDK 5 does not repair torn escapes, so the version matters."""
         self._major = sdk_version(version).major
@@ -236,6 +239,8 @@ class PartialJson:
 
     def feed(self, text: str) -> None:
         """Append text."""
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may have no types
+            raise refusal("text", text, "text")
         self._pieces.append(text)
         self._is_split = self._is_split or ends_in_half_character(text)
         position = 0

@@ -17,6 +17,7 @@ from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.urls import normalize_url
 from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.arguments import checked
 from turnlog.errors import ConversionError
 
 Fields: TypeAlias = dict[str, Any]
@@ -25,6 +26,7 @@ Fields: TypeAlias = dict[str, Any]
 ConvertDataPart: TypeAlias = Callable[[Fields], Fields | None]
 
 
+@checked
 def to_model_messages(
     messages: Iterable[UIMessage | Fields],
     *,

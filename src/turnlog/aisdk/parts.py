@@ -28,6 +28,7 @@ from turnlog.aisdk.base import (
     Without,
     type_of,
 )
+from turnlog.arguments import checked
 
 TextState: TypeAlias = Literal["streaming", "done"]
 UIRole: TypeAlias = Literal["system", "user", "assistant"]
@@ -341,6 +342,7 @@ class UnusualPart(NamedTuple):
     type: str
 
 
+@checked
 def unusual_parts(message: UIMessage) -> list[UnusualPart]:
     """The parts that are unusual for the message's role, in order."""
     usual = _USUAL.get(message.role)

@@ -24,6 +24,7 @@ from turnlog.aisdk.codec import JsonInput, parse_chunk
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.reader_parts import ContentReader, PartList, ToolReader
 from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.arguments import checked
 from turnlog.errors import ConversionError, ShapeError, StreamStateError
 
 Chunk: TypeAlias = wire.UIMessageChunk | JsonInput
@@ -57,6 +58,7 @@ class UIMessageReader:
             beginning.
     """
 
+    @checked
     def __init__(
         self,
         message: UIMessage | None = None,
@@ -215,6 +217,7 @@ class UIMessageReader:
         return False
 
 
+@checked
 def read_ui_message(chunks: Iterable[Chunk], *, message: UIMessage | None = None, version: Version = 7) -> ReadResult:
     """Read a whole stream. An error ends reading and is in the result, together with the message so far."""
     reader = UIMessageReader(message, version=version)
@@ -226,6 +229,7 @@ def read_ui_message(chunks: Iterable[Chunk], *, message: UIMessage | None = None
     return reader.result()
 
 
+@checked
 def iter_ui_messages(
     chunks: Iterable[Chunk], *, message: UIMessage | None = None, version: Version = 7
 ) -> Iterator[UIMessage]:
@@ -236,6 +240,7 @@ def iter_ui_messages(
             yield reader.message
 
 
+@checked
 async def aiter_ui_messages(
     chunks: AsyncIterable[Chunk], *, message: UIMessage | None = None, version: Version = 7
 ) -> AsyncIterator[UIMessage]:

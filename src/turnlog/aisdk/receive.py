@@ -58,6 +58,7 @@ from turnlog.aisdk.raw_message import (
 )
 from turnlog.aisdk.versions import Loss
 from turnlog.aisdk.view import step_id
+from turnlog.arguments import checked
 from turnlog.model import (
     Approval,
     Citation,
@@ -86,6 +87,7 @@ class Received(NamedTuple):
     losses: list[Loss]
 
 
+@checked
 def from_ui_messages(messages: Iterable[UIMessage], *, trusted: bool = False) -> Received:
     """The canonical messages of UI messages, one for each model call.
 

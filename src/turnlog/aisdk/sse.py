@@ -16,6 +16,7 @@ from msgspec import UNSET
 from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, ToolInputDeltaChunk, UIMessageChunk
 from turnlog.aisdk.codec import encode_chunk, parse_chunk
 from turnlog.aisdk.versions import Version
+from turnlog.arguments import checked
 from turnlog.errors import ShapeError
 from turnlog.sse import END_OF_STREAM, SseDecoder
 
@@ -100,6 +101,7 @@ def _encode_event(chunk: UIMessageChunk) -> bytes:
     return b"".join((b"data: ", data, b"\n\n"))
 
 
+@checked
 async def read_chunks(
     data: AsyncIterable[bytes], *, version: Version = 7, strict: bool = True
 ) -> AsyncGenerator[UIMessageChunk, None]:
@@ -111,6 +113,7 @@ async def read_chunks(
                 yield parse_chunk(event, version=version, strict=strict)
 
 
+@checked
 def decode_chunks(data: bytes, *, version: Version = 7, strict: bool = True) -> list[UIMessageChunk]:
     """The chunks of a whole stream, as `read_chunks` yields them."""
     return [

@@ -18,6 +18,7 @@ from turnlog.aisdk.chunks import AbortChunk, ErrorChunk, TextDeltaChunk, UIMessa
 from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, Frames
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.aisdk.writer_parts import FAILED, Delta, Start
+from turnlog.arguments import checked
 from turnlog.model.stream import ReasoningDelta, StreamEvent, TextDelta
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ def generic_error_text(error: Exception) -> str:
     return FAILED
 
 
+@checked
 async def stream_chunks(
     source: AsyncIterable[StreamEvent], writer: ChunkWriter, *, error_text: ErrorText = generic_error_text
 ) -> AsyncGenerator[UIMessageChunk, None]:
@@ -64,6 +66,7 @@ async def stream_chunks(
         yield chunk
 
 
+@checked
 def stream_sse(
     chunks: AsyncIterable[UIMessageChunk], *, keep_alive: float | None = 15.0, coalesce: bool = True
 ) -> AsyncGenerator[bytes, None]:
@@ -80,6 +83,7 @@ def stream_sse(
     return _drain(pipe, lambda: pipe.fill(chunks), keep_alive, coalesce=coalesce)
 
 
+@checked
 def stream_events(
     source: AsyncIterable[StreamEvent],
     writer: ChunkWriter,

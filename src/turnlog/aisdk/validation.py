@@ -17,6 +17,7 @@ from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.json_text import parse_json, same_json
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.arguments import checked
 from turnlog.errors import ShapeError
 
 Schema: TypeAlias = Callable[[Any], Any]
@@ -45,6 +46,7 @@ _KEPT_OF_UNAVAILABLE_5 = {
 """The fields that 5 keeps of a call whose tool no longer exists; later versions keep all."""
 
 
+@checked
 def validate_ui_messages(
     messages: Sequence[UIMessage | dict[str, Any]] | bytes | str,
     *,

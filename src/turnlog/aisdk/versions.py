@@ -11,8 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-Version: TypeAlias = "int | str | SdkVersion"
-"""A version: 5, 6, 7 (the newest known release of it), "6.0.100", or an SdkVersion."""
+from turnlog.arguments import refusal
 
 
 class SdkVersion(NamedTuple):
@@ -24,6 +23,10 @@ class SdkVersion(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}"
+
+
+Version: TypeAlias = int | str | SdkVersion
+"""A version: 5, 6, 7 (the newest known release of it), "6.0.100", or an SdkVersion."""
 
 
 NEWEST: Final = MappingProxyType(
@@ -88,10 +91,13 @@ def sdk_version(version: Version) -> SdkVersion:
     """The release for a version. Raises ValueError for a major other than 5, 6 and 7."""
     if isinstance(version, SdkVersion):
         release = version
-    elif isinstance(version, int):
+    elif isinstance(version, int) and not isinstance(version, bool):
         release = NEWEST.get(version, SdkVersion(version))
-    else:
+    elif isinstance(version, str):
         release = _parse_version(version)
+    else:
+        # Not `checked`: it is called for each chunk.
+        raise refusal("version", version, "5, 6, 7 or a release as '6.0.100'")
     if release.major not in NEWEST:
         raise ValueError(f"AI SDK {release.major} is not supported, only {', '.join(map(str, NEWEST))} are")
     return release
@@ -107,9 +113,12 @@ def _parse_version(text: str) -> SdkVersion:
 
 
 def supports(version: Version, feature: str) -> bool:
-    """Whether a release has a feature of `FEATURES`. Raises KeyError for an unknown feature."""
+    """Whether a release has a feature of `FEATURES`. Raises ValueError for an unknown feature."""
     release = sdk_version(version)
-    first = FEATURES[feature].get(release.major)
+    known = FEATURES.get(feature)
+    if known is None:
+        raise ValueError(f"feature cannot be {feature!r}: expected one of {', '.join(FEATURES)}")
+    first = known.get(release.major)
     return first is not None and release >= first
 
 

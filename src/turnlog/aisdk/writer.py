@@ -60,6 +60,7 @@ from turnlog.aisdk.writer_parts import (
     plain_json,
 )
 from turnlog.aisdk.writer_tools import ABORTED, ToolCallChunks
+from turnlog.arguments import checked
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
 from turnlog.model.stream import StreamEvent, TextDelta
@@ -84,6 +85,7 @@ class ChunkWriter:
     *lane* is a separate source within the stream (a node of a flow, a subagent), in which one part is open at a time.
     """
 
+    @checked
     def __init__(
         self,
         version: Version = 7,
@@ -156,10 +158,12 @@ class ChunkWriter:
         self._message.source_ended()
         return self._message.take_chunks()
 
+    @checked
     def fail(self, error_text: str = FAILED) -> Chunks:
         """End the stream because its source failed."""
         return [*self.write(events.StreamError(error_text=error_text)), *self.close()]
 
+    @checked
     def abort(self, reason: str | None = None) -> Chunks:
         """End the stream because it was stopped from outside."""
         return self.write(events.Abort(reason=reason)) if not self.closed else []
@@ -196,6 +200,7 @@ class ChunkWriter:
             self.losses.append(Loss(feature=feature, path=f"$[{self._event}]", reason=reason))
 
 
+@checked
 def write_chunks(stream: Iterable[StreamEvent], writer: ChunkWriter) -> Iterator[UIMessageChunk]:
     """The chunks of a list of events, up to the end of the stream."""
     for event in stream:
@@ -426,6 +431,7 @@ _ENDS = {TextStartChunk: TextEndChunk, ReasoningStartChunk: ReasoningEndChunk}
 _ANSWERS = (ToolOutputAvailableChunk, ToolOutputErrorChunk, ToolOutputDeniedChunk, ToolInputErrorChunk)
 
 
+@checked
 def closing_chunks(chunks: Iterable[UIMessageChunk], version: Version = 7) -> list[UIMessageChunk]:
     """The chunks that must follow a writer's chunks to end the stream; empty if it has ended.
 

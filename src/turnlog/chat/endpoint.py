@@ -31,10 +31,11 @@ from turnlog.aisdk.streaming import ErrorText, generic_error_text
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
+from turnlog.arguments import checked
 from turnlog.chat.conversion import for_pages, without_own_metadata
 from turnlog.chat.keepers import ANYBODY, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
-from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime
+from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime, resolved
 from turnlog.chat.streams import Streams
 from turnlog.model import Ownership
 from turnlog.model.stream import Abort, ApprovalRequest, StreamError, StreamEvent
@@ -67,12 +68,17 @@ class FinishedAnswer(NamedTuple):
     outcome: Outcome
 
 
-FinishFunction: TypeAlias = Callable[[FinishedAnswer], Awaitable[None]]
+FinishFunction: TypeAlias = Callable[[FinishedAnswer], Awaitable[None] | None]
 
 
 class Chat:
     """The chats of a server. Use one per process, on one event loop, and `close` it at the end."""
 
+    @checked(
+        runtime=None,
+        keeper="NativeKeeper(path), MemoryKeeper() or an object with load and save",
+        on_finish="a function that gets a FinishedAnswer",
+    )
     def __init__(
         self,
         runtime: Runtime | AnswerFunction,
@@ -92,14 +98,13 @@ class Chat:
                 resume and stop them.
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
             error_text: What the page is sent for an exception of the runtime; "An error occurred." by default.
-            on_finish: Called with every answer once it has ended and is saved. What it raises is logged.
+            on_finish: Called with every answer once it has ended and is saved; it may be async. What it raises is
+                logged.
 
         Raises:
             TypeError: The runtime, the keeper or the streams are not what they must be.
         """
         self._runtime = _runtime_of(runtime)
-        _require(keeper, ("load", "save"), "keeper", "NativeKeeper(path), MemoryKeeper() or a class with load and save")
-        _require(streams, ("reserve",), "streams", "Streams(SqliteStreamStore(path))")
         self._on_finish = on_finish
         self._keeper: ChatKeeper = MemoryKeeper() if keeper is None else keeper
         self._streams = Streams() if streams is None else streams
@@ -111,6 +116,7 @@ class Chat:
     # `owner` is whoever asks: a chat that is somebody else's is a NotFoundError, as if it did not exist. None is
     # anybody. It needs a keeper that knows owners (`ChatDirectory`).
 
+    @checked
     async def post(
         self, data: bytes | str, *, version: Version = 7, owner: Ownership | None = None, dependencies: Any = None
     ) -> AsyncGenerator[bytes, None]:
@@ -123,6 +129,7 @@ class Chat:
         request = parse_chat_request(data, version=version)
         return await self.answer(request, version=version, owner=owner, dependencies=dependencies)
 
+    @checked
     async def answer(
         self, request: ChatRequest, *, version: Version = 7, owner: Ownership | None = None, dependencies: Any = None
     ) -> AsyncGenerator[bytes, None]:
@@ -162,24 +169,29 @@ class Chat:
         )
         return await self._start(stream_id, run, version)
 
+    @checked
     async def resume(self, chat_id: str, *, owner: Ownership | None = None) -> AsyncGenerator[bytes, None] | None:
         """The chat's running stream, from its start; None (HTTP 204) if there is none."""
         await self._check(chat_id, owner)
         return await self._streams.resume(chat_id)
 
+    @checked
     async def stop(self, chat_id: str, *, owner: Ownership | None = None) -> bool:
         """End the running answer in a valid way, and wait until it is saved; whether one ran."""
         await self._check(chat_id, owner)
         return await self._streams.stop(chat_id)
 
+    @checked
     async def chats(self, *, owner: Ownership | None = None, limit: int = 50, cursor: str | None = None) -> ChatPage:
         """The owner's chats, the last changed first. Raises ValueError for a cursor that is none."""
         return await self.directory.chats(owner or ANYBODY, limit=limit, cursor=cursor)
 
+    @checked
     async def rename(self, chat_id: str, title: str | None, *, owner: Ownership | None = None) -> StoredChat:
         """Give a chat a title; None takes it away again. Raises NotFoundError."""
         return await self.directory.rename(chat_id, title, owner or ANYBODY)
 
+    @checked
     async def delete(self, chat_id: str, *, owner: Ownership | None = None) -> None:
         """End the running answer, and remove the chat for good: its id cannot be used again. Raises NotFoundError."""
         await self._check(chat_id, owner)
@@ -187,6 +199,7 @@ class Chat:
         await self.directory.delete(chat_id, owner or ANYBODY)
         await self._streams.delete(chat_id)
 
+    @checked
     async def messages(self, chat_id: str, *, version: Version = 7, owner: Ownership | None = None) -> list[UIMessage]:
         """The messages of a chat, for a page to begin with (`useChat({messages})`)."""
         await self._check(chat_id, owner)
@@ -276,7 +289,7 @@ class Chat:
         await self._save_last(run.chat_id, builder.message)
         if self._on_finish is not None:
             try:
-                await self._on_finish(FinishedAnswer(run, builder.message, outcome))
+                await resolved(self._on_finish(FinishedAnswer(run, builder.message, outcome)))
             except Exception:
                 logger.exception("on_finish failed for chat %s", run.chat_id)
 
@@ -324,14 +337,15 @@ async def _run_to_end(work: Coroutine[Any, Any, None]) -> None:
 def _runtime_of(given: object) -> Runtime:
     """The runtime that was given, or that of a function; raise TypeError with what is wrong."""
     missing = [name for name in ("subscribe", "send", "resume", "abort") if not callable(getattr(given, name, None))]
-    if not missing:
+    if not missing and not isinstance(given, type):
         return cast("Runtime", given)
     wrapper = _wrapper_of(given)
     if callable(given) and not isinstance(given, type) and wrapper is None:
         return FunctionRuntime(cast("AnswerFunction", given))
+    name = f"the class {given.__name__} itself" if isinstance(given, type) else type(given).__name__
     raise TypeError(
-        f"a chat is answered by an async generator function or by a runtime, not by {type(given).__name__}"
-        + (f": write {wrapper}(…)" if wrapper else f" (it has no {', '.join(missing)})")
+        f"runtime cannot be {name}: expected "
+        + (f"{wrapper}(…)" if wrapper else "an async generator function, or a runtime such as ProviderRuntime(…)")
     )
 
 
@@ -348,11 +362,6 @@ def _wrapper_of(given: object) -> str | None:
     """The runtime for an agent of another framework; None for anything else."""
     packages = [base.__module__.partition(".")[0] for base in type(given).__mro__]
     return next((_WRAPPERS[package] for package in packages if package in _WRAPPERS), None)
-
-
-def _require(given: object, methods: tuple[str, ...], name: str, expected: str) -> None:
-    if given is not None and not all(callable(getattr(given, method, None)) for method in methods):
-        raise TypeError(f"{name} cannot be {type(given).__name__}: expected {expected}")
 
 
 # -- the message

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
+from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
 from turnlog.chat.http import MAX_BYTES, Caller, ChatHttp, HttpResponse, split_chat_id
 from turnlog.chat.loading import UIMessageStore
@@ -32,6 +33,7 @@ RequestDependencies: TypeAlias = Callable[[Request], Awaitable[Any]]
 """A request -> what answers and tools get as `RunRequest.dependencies`."""
 
 
+@checked
 def chat_endpoint(
     chat: Chat,
     path: str = "/api/chat",
@@ -122,6 +124,7 @@ def chat_endpoint(
     return router
 
 
+@checked
 def ui_messages_endpoint(
     sessions: UIMessageStore, path: str = "/api/sessions", *, owner: RequestOwner | None = None
 ) -> APIRouter:

@@ -29,6 +29,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.sse import HEADERS
 from turnlog.aisdk.streaming import Receive, Scope, Send, send_stream
 from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
 from turnlog.chat.requests import parse_chat_request
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
@@ -94,6 +95,7 @@ _LONGEST_TITLE: Final = 1000
 class ChatHttp:
     """Answers the requests of a chat page."""
 
+    @checked
     def __init__(self, chat: Chat, *, version: Version = 7, max_bytes: int = MAX_BYTES) -> None:
         """Serve chats to pages of one version of AI SDK.
 
@@ -106,8 +108,6 @@ class ChatHttp:
             TypeError: `chat` is none.
             ValueError: There is no such version.
         """
-        if not isinstance(cast("object", chat), Chat):
-            raise TypeError(f"expected a Chat, not {type(chat).__name__}: Chat(answer)")
         chat.check_version(version)
         self._chat = chat
         self._version = sdk_version(version)
@@ -271,6 +271,7 @@ ScopeDependencies: TypeAlias = Callable[[Scope], Awaitable[Any]]
 class ChatApp:
     """An ASGI application for the requests below `path`; it closes its chats when the server shuts down."""
 
+    @checked
     def __init__(
         self,
         chat: Chat,

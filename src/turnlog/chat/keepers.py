@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.view import ui_message_id
+from turnlog.arguments import checked
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.errors import NotFoundError
@@ -114,10 +115,12 @@ class MemoryKeeper:
         """Start empty."""
         self._chats: dict[str, dict[str, UIMessage]] = {}
 
+    @checked
     async def load(self, chat_id: str) -> list[UIMessage]:
         """The messages of a chat, in order."""
         return list(self._chats.get(chat_id, {}).values())
 
+    @checked
     async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
         """Retract, replace and add."""
         chat = self._chats.setdefault(chat_id, {})
@@ -140,6 +143,7 @@ class NativeKeeper:
     A thread of its own does the work, so that the event loop never waits for the disk.
     """
 
+    @checked
     def __init__(self, store: Store | Path | str | None = None) -> None:
         """Keep chats in a store.
 
@@ -156,10 +160,12 @@ class NativeKeeper:
             store = self._thread.submit(open_store, store, create=True).result()
         self._chats = _StoredChats(store)
 
+    @checked
     async def load(self, chat_id: str) -> list[UIMessage]:
         """The messages of a chat, in order."""
         return await self._run(lambda: self._chats.load(chat_id))
 
+    @checked
     async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
         """Retract, replace and add, in one transaction.
 
@@ -169,24 +175,29 @@ class NativeKeeper:
         """
         await self._run(lambda: self._chats.save(chat_id, messages, retracted))
 
+    @checked
     async def claim(self, chat_id: str, owner: Ownership) -> None:
         """Make the chat the owner's if there is none of its id yet; NotFoundError for somebody else's."""
         await self._run(lambda: self._chats.claim(chat_id, owner))
 
+    @checked
     async def check(self, chat_id: str, owner: Ownership) -> None:
         """Raise NotFoundError for a chat that is somebody else's."""
         await self._run(lambda: self._chats.check(chat_id, owner))
 
+    @checked
     async def chats(
         self, owner: Ownership = ANYBODY, *, limit: int = 50, cursor: str | None = None, title: str | None = None
     ) -> ChatPage:
         """The owner's chats, the last changed first; with `title`, those whose title contains it in any case."""
         return await self._run(lambda: self._chats.list(owner, limit, cursor, title))
 
+    @checked
     async def rename(self, chat_id: str, title: str | None, owner: Ownership = ANYBODY) -> StoredChat:
         """Give a chat a title; None takes it away again. Raises NotFoundError."""
         return await self._run(lambda: self._chats.rename(chat_id, title, owner))
 
+    @checked
     async def delete(self, chat_id: str, owner: Ownership = ANYBODY) -> None:
         """Remove a chat for good, with its subagents' sessions and the logs of agents that answered it.
 
@@ -194,6 +205,7 @@ class NativeKeeper:
         """
         await self._run(lambda: self._chats.delete(chat_id, owner))
 
+    @checked
     async def change_owner(self, chat_id: str, owner: Ownership) -> StoredChat:
         """Say whose a chat is from now on. Raises NotFoundError for one that does not exist."""
         return await self._run(lambda: self._chats.change_owner(chat_id, owner))
@@ -208,6 +220,7 @@ class NativeKeeper:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
+@checked
 def session_id_of(chat_id: str) -> str:
     """The id of a chat's session; a `/`, which no session id may hold, is `%2F` in it."""
     return f"{AGENT}:{_name_of(chat_id)}"

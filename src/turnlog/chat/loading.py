@@ -19,6 +19,7 @@ from turnlog.aisdk.convert import UIJson, to_ui_json
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Loss
 from turnlog.aisdk.view import MessageGrouping, UIMessageOptions, View
+from turnlog.arguments import checked
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, Session, ToolResultEvent
 from turnlog.store.base import Store
@@ -60,6 +61,7 @@ class UIJsonPage(NamedTuple):
         return b'{"messages":%b,%b' % (self.messages.to_json(), rest[1:])
 
 
+@checked
 def load_ui_messages(
     store: Store,
     session_id: str,
@@ -94,6 +96,7 @@ def load_ui_messages(
     return UIPage(messages, page.has_more, page.next_cursor, tuple(page.messages.losses))
 
 
+@checked
 def load_all_ui_messages(
     store: Store,
     session_id: str,
@@ -118,6 +121,7 @@ def load_all_ui_messages(
 _PAGE = 500
 
 
+@checked
 def load_ui_json(
     store: Store,
     session_id: str,
@@ -157,23 +161,28 @@ class UIMessageStore:
     `turnlog.chat.fastapi.ui_messages_endpoint` and `turnlog.chat.ui_http.UIMessagesApp` serve it.
     """
 
+    @checked
     def __init__(self, store: Store, **options: Unpack[UIMessageOptions]) -> None:
         """Wrap a store."""
         self._store = store
         self._options = options
 
+    @checked
     def load(self, session_id: str, offset: int = 0, limit: int = 50, *, cursor: str | None = None) -> UIPage:
         """A page; see `load_ui_messages`."""
         return load_ui_messages(self._store, session_id, offset, limit, cursor=cursor, **self._options)
 
+    @checked
     def load_all(self, session_id: str) -> list[UIMessage]:
         """All of a session; see `load_all_ui_messages`."""
         return load_all_ui_messages(self._store, session_id, **self._options)
 
+    @checked
     def load_json(self, session_id: str, offset: int = 0, limit: int = 50, *, cursor: str | None = None) -> UIJsonPage:
         """A page as JSON, without decoding any message; see `load_ui_json`."""
         return load_ui_json(self._store, session_id, offset, limit, cursor=cursor, **self._options)
 
+    @checked
     def session(self, session_id: str) -> Session:
         """What is known of a session. Raises NotFoundError."""
         return self._store.session(session_id)

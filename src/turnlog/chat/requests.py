@@ -20,6 +20,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMessagePart
 from turnlog.aisdk.validation import validate_ui_messages
 from turnlog.aisdk.versions import Version
+from turnlog.arguments import checked
 from turnlog.chat.conversion import has_same_content, without_own_metadata
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model.codec import repair_text, to_plain_json
@@ -63,6 +64,7 @@ class AnswerPlan(NamedTuple):
 # -- parsing
 
 
+@checked
 def parse_chat_request(data: bytes | str, *, version: Version = 7) -> ChatRequest:
     """Parse the body of a POST, with `messages` or with one `message`.
 
@@ -126,6 +128,7 @@ def _messages_of(body: dict[str, Any]) -> list[Any]:
 # -- deciding
 
 
+@checked
 def plan_answer(stored: Sequence[UIMessage], request: ChatRequest) -> AnswerPlan:
     """Decide what a request makes of a chat.
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
+from turnlog.arguments import refusal
 from turnlog.chat.conversion import to_canonical
 from turnlog.errors import ConflictError
 from turnlog.model import Message, Ownership
@@ -156,9 +157,24 @@ AnswerFunction: TypeAlias = Callable[[RunRequest], AsyncGenerator[StreamEvent | 
 aborted."""
 
 
-def _require_generator(answer: object) -> None:
+ResultT = TypeVar("ResultT")
+
+
+async def resolved(returned: Awaitable[ResultT] | ResultT) -> ResultT:
+    """What a function of the caller returned, which may be async or plain."""
+    return await cast("Awaitable[ResultT]", returned) if inspect.isawaitable(returned) else cast("ResultT", returned)
+
+
+def is_async(function: object) -> bool:
+    """Whether a function, or an object that is called like one, is known to be async before it is called."""
+    forms = (function, getattr(function, "__call__", None))  # noqa: B004  # an object may be called like a function
+    return any(inspect.iscoroutinefunction(form) or inspect.isasyncgenfunction(form) for form in forms)
+
+
+def require_generator(answer: object, name: str = "answer", pieces: str = "the pieces of the answer") -> None:
+    """Raise TypeError for what is no async generator function."""
     if not callable(answer):
-        raise TypeError(f"an answer is an async generator function, not {type(answer).__name__}")
+        raise refusal(name, answer, "an async generator function")
     functions = (answer, getattr(answer, "__call__", None))  # noqa: B004  # an object may be called like a function
     if any(map(inspect.isasyncgenfunction, functions)):
         return
@@ -166,7 +182,7 @@ def _require_generator(answer: object) -> None:
     if _returns_async(answer):
         return
     name = getattr(answer, "__qualname__", type(answer).__name__)
-    raise TypeError(f"{name} is no async generator function: write `async def` and `yield` the pieces of the answer")
+    raise TypeError(f"{name} is no async generator function: write `async def` and `yield` {pieces}")
 
 
 def _returns_async(function: Callable[..., object]) -> bool:
@@ -226,7 +242,7 @@ class FunctionRuntime:
         Raises:
             TypeError: It is no async generator function.
         """
-        _require_generator(answer)
+        require_generator(answer)
         self._answer = answer
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._listeners = Listeners()

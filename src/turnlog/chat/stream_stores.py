@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
+from turnlog.arguments import checked
 from turnlog.errors import StoreError
 from turnlog.store.write_lock import use_write_ahead_log
 
@@ -217,6 +218,7 @@ class SqliteStreamStore:
     Its methods never block the event loop: a thread of its own holds the connection.
     """
 
+    @checked
     def __init__(self, path: Path | str) -> None:
         """Open or create the file.
 
@@ -432,6 +434,7 @@ class RedisStreamStore:
     that comes back reads it from its beginning; memory is bounded because every key expires.
     """
 
+    @checked
     def __init__(self, client: Redis, *, prefix: str = "{turnlog}:", expire_seconds: int = 86_400) -> None:
         """Keep streams through a client, which the caller closes.
 

@@ -24,6 +24,7 @@ from turnlog.aisdk.sse import DONE, KEEP_ALIVE, Frames, SseEncoder, decode_chunk
 from turnlog.aisdk.streaming import ErrorText, generic_error_text, pump
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, closing_chunks
+from turnlog.arguments import checked
 from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore, index_of_frame
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model.stream import StreamEvent
@@ -231,6 +232,7 @@ POLL_SECONDS: Final = 0.1
 class Streams:
     """The streams of a server. Use one per process, on one event loop; `close` it at the end."""
 
+    @checked
     def __init__(
         self, store: StreamStore | None = None, *, keep_alive: float = 15.0, keep_finished: float = 60.0
     ) -> None:
@@ -244,14 +246,13 @@ class Streams:
         Raises:
             TypeError: `store` is no store of streams.
         """
-        if store is not None and not callable(getattr(store, "append", None)):
-            raise TypeError(f"streams are kept in a store, not in {type(store).__name__}: SqliteStreamStore(path)")
         self._store: StreamStore = MemoryStreamStore() if store is None else store
         self._keep_alive = keep_alive
         self._keep_finished = keep_finished
         self._live: dict[str, LiveStream] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
+    @checked
     async def start(self, chat_id: str, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> str:
         """Run a source to its end, in the background, as the newest stream of a chat; return the stream's id.
 
@@ -262,6 +263,7 @@ class Streams:
         self.run(stream_id, source, writer)
         return stream_id
 
+    @checked
     async def reserve(self, chat_id: str, version: Version) -> str:
         """Begin a chat's stream before its source exists, so that nobody else begins one; `run` or `discard` it.
 
@@ -275,6 +277,7 @@ class Streams:
         self._live[stream_id] = LiveStream(stream_id, self._store)
         return stream_id
 
+    @checked
     def run(
         self,
         stream_id: str,
@@ -295,6 +298,7 @@ class Streams:
         live.end()
         await self._store.finish(stream_id)
 
+    @checked
     async def subscribe(self, stream_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
         """The bytes of a stream after a frame number (they count from 1), past and future.
 
@@ -309,6 +313,7 @@ class Streams:
             raise NotFoundError(f"there is no stream {stream_id}")
         return self._follow(stream_id, after)
 
+    @checked
     async def resume(self, chat_id: str, after: int = 0) -> AsyncGenerator[bytes, None] | None:
         """A chat's running stream; None (HTTP 204) if there is none (R-O22)."""
         stream_id = await self._store.newest(chat_id)
@@ -316,6 +321,7 @@ class Streams:
         ended = live is not None and live.ended
         return None if stream_id is None or ended else await self.subscribe(stream_id, after)
 
+    @checked
     async def stop(self, chat_id: str) -> bool:
         """Abort the chat's run, in whichever process it is, and wait for its end; whether one ran.
 
@@ -333,10 +339,12 @@ class Streams:
             await asyncio.wait([task])
         return True
 
+    @checked
     async def delete(self, chat_id: str) -> None:
         """Delete what is stored of a chat's streams; stop the run first."""
         await self._store.delete_chat(chat_id)
 
+    @checked
     async def finished(self, stream_id: str) -> None:
         """Wait until a stream of this process has ended and is stored."""
         task = self._tasks.get(stream_id)

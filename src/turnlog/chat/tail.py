@@ -17,6 +17,7 @@ from turnlog.aisdk.streaming import stream_events
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.view import ui_message_id
 from turnlog.aisdk.writer import ChunkWriter
+from turnlog.arguments import checked
 from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
 from turnlog.chat.message_differ import MessageDiffer
 from turnlog.model import Message, ToolCallPart
@@ -52,6 +53,7 @@ class Turn(NamedTuple):
 class Tail:
     """The last turn of a session, followed; made by `open_tail`."""
 
+    @checked
     def __init__(self, store: Store, session_id: str) -> None:
         """Find the last prompt of the session."""
         self._store = store
@@ -63,6 +65,7 @@ class Tail:
         self._settled = max((place.position for place in places if place.role == "user"), default=-1)
         """Messages up to this position are complete, and were sent."""
 
+    @checked
     def stream(
         self, *, version: Version = 7, wait: Wait | None = None, keep_alive: float | None = 15.0
     ) -> AsyncGenerator[bytes, None]:
@@ -96,6 +99,7 @@ class Tail:
             if not await wait(POLL_SECONDS):
                 return
 
+    @checked
     def read(self, silence: timedelta) -> Turn:
         """The messages that may have changed since the last call, and whether the turn has ended."""
         # The state first: the messages that it is based on are then among those read after it.
@@ -142,6 +146,7 @@ def _may_grow(message: Message, index: int) -> bool:
     return index == len(message.parts) - 1 and message.stop_reason is None
 
 
+@checked
 async def open_tail(store: Store, session_id: str) -> Tail | None:
     """Follow a session's last turn; None (HTTP 204) if it has ended.
 

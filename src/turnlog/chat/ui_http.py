@@ -16,6 +16,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from turnlog.aisdk.streaming import Receive, Scope, Send
+from turnlog.arguments import checked
 from turnlog.chat.conversion import PRIVATE_KEY
 from turnlog.chat.http import (
     LARGEST_PAGE,
@@ -39,10 +40,9 @@ _NAME = "/ui-messages"
 class UIMessagesHttp:
     """Answers requests for the UI messages of sessions."""
 
+    @checked
     def __init__(self, sessions: UIMessageStore) -> None:
         """Serve sessions with the options of `sessions`. Raises TypeError for anything else."""
-        if not isinstance(cast("object", sessions), UIMessageStore):
-            raise TypeError(f"expected a UIMessageStore, not {type(sessions).__name__}: UIMessageStore(open_store())")
         self._sessions = sessions
 
     async def messages(self, session_id: str, query: bytes, owner: Ownership | None = None) -> HttpResponse:
@@ -94,6 +94,7 @@ def _without_private(value: Any) -> Any:
 class UIMessagesApp:
     """The same as an ASGI application, on its own or mounted in any framework."""
 
+    @checked
     def __init__(
         self, sessions: UIMessageStore, path: str = "/api/sessions", *, owner: ScopeOwner | None = None
     ) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from turnlog.agents import HEAD_SIZE, agents, find_sources
 from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.arguments import checked
 from turnlog.logs.session import SessionHistory, extract_tool_calls, parse_log_file, read_session
 from turnlog.logs.stream import parse_log_stream
 
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 
+@checked
 def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Source]:
     """Every log of every agent on this machine, and the files next to them, with project and session (R-S20).
 

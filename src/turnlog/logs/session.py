@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.changes import Link, SessionChange
+from turnlog.arguments import checked
 from turnlog.errors import NotFoundError
 from turnlog.history.order import order_history
 from turnlog.logs.sources import SessionSources, is_empty, read_file, source_of
@@ -140,6 +141,7 @@ class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
         return read_file(Path(self.spills[name]))
 
 
+@checked
 def read_session(path: str | Path, *, structured: bool = False) -> SessionHistory:
     """Read a session from its log.
 
@@ -157,6 +159,7 @@ def read_session(path: str | Path, *, structured: bool = False) -> SessionHistor
     return _history(sources, sources.session_id, structured=structured, seen=set())
 
 
+@checked
 def parse_log_file(path: str | Path) -> list[Message]:
     """The messages of the session in a log, in its order; none for an empty file (R-S31).
 
@@ -168,6 +171,7 @@ def parse_log_file(path: str | Path) -> list[Message]:
     return list(read_session(file).messages)
 
 
+@checked
 def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
     """Every tool call of the messages with its state, input and results, in order (R-S33)."""
     return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]

@@ -8,6 +8,7 @@ from pathlib import Path
 from turnlog.agents import HEAD_SIZE, MORE_SIZE, agents
 from turnlog.agents import agent as agent_named
 from turnlog.agents.base import Fold, Source
+from turnlog.arguments import checked
 from turnlog.errors import FormatError
 from turnlog.logs.merger import SourceMerger
 from turnlog.model import Message
@@ -15,6 +16,7 @@ from turnlog.model import Message
 _NAMELESS = Path("-")
 
 
+@checked
 async def parse_log_stream(stream: AsyncIterable[bytes | str], agent: str | None = None) -> AsyncIterator[Message]:
     """Yield messages as their lines arrive (R-S32).
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from turnlog.arguments import checked
 from turnlog.providers.base import Provider
 
 _MODULES = {
@@ -24,6 +25,7 @@ def provider_names() -> list[str]:
     return list(_MODULES)
 
 
+@checked
 def provider(name: str) -> Provider:
     """A provider API by its name. Raises ValueError for an unknown name, with those that there are."""
     if name not in _MODULES:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from turnlog.arguments import checked
 from turnlog.errors import LossyConversionError
 from turnlog.model import BlobRef, FilePart, Message
 from turnlog.model.base import Value
@@ -173,10 +174,12 @@ class Provider:
     assembler: Callable[[], Assembler]
     """Makes the assembler of one stream."""
 
+    @checked
     def open_stream(self, *, requested_model: str | None = None) -> ResponseStream:
         """A response to feed as it arrives: with bytes of server-sent events cut anywhere, or with parsed events."""
         return ResponseStream(self.assembler(), lambda body: self.from_response(body, requested_model=requested_model))
 
+    @checked
     def read_stream(
         self, pieces: Iterable[bytes | Mapping[str, Any]], *, requested_model: str | None = None
     ) -> StreamReading:

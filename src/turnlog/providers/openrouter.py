@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from turnlog.arguments import checked
 from turnlog.model import Message, Part, ReasoningPart
 from turnlog.providers.base import Conversion, Provider, Report, RequestOptions
 from turnlog.providers.openai_chat.request import FILES, ChatWriter, chat_body
@@ -29,6 +30,7 @@ RULES = RequestRules(
 _PROVIDERS = frozenset({"openrouter"})
 
 
+@checked
 def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
     """The body of the request that continues a history. Raises as `Provider.to_request` says."""
     report = Report()
@@ -92,6 +94,7 @@ def _details_of(part: Part) -> list[dict[str, Any]]:
 SERVED_BY = "openrouter"
 
 
+@checked
 def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     return answer_of(body, SERVED_BY, requested_model)

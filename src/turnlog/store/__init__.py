@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnlog.arguments import checked
 from turnlog.errors import StoreError
 from turnlog.paths import database_path
 
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 _SQLITE = "sqlite:///"
 
 
+@checked(store="a path, a URL or None")
 def open_store(store: str | Path | None = None, *, create: bool = False) -> Store:
     """Open a store.
 
     Args:
         store: A path; or a URL, `sqlite:///` and a path (`sqlite:///turnlog.db` is in the current folder,
             `sqlite:////var/turnlog.db` is absolute); None for the user's own store.
-        create: Create an empty store if it does not exist. The user's own store is always created.
+        create: Create an empty store, and its folder, if it does not exist. The user's own store is always created.
 
     Raises:
         SchemaTooNewError: It was written by a newer turnlog.
@@ -36,6 +38,7 @@ def open_store(store: str | Path | None = None, *, create: bool = False) -> Stor
     return open_sqlite(path)
 
 
+@checked(store="a path, a URL or None")
 def connect_sql(store: str | Path | None = None) -> Connection:
     """A connection of the module `sqlite3` for SQL of one's own, which only reads; close it at the end.
 
@@ -50,13 +53,11 @@ def connect_sql(store: str | Path | None = None) -> Connection:
     return connect_for_sql(_path(store))
 
 
-def _path(store: object) -> Path:
+def _path(store: str | Path | None) -> Path:
     if store is None:
         return database_path()
     if isinstance(store, Path):
         return store
-    if not isinstance(store, str):
-        raise TypeError(f"a store is named by a path or a URL, not by {type(store).__name__}")
     if store.startswith(_SQLITE):
         return Path(store.removeprefix(_SQLITE))
     if "://" in store:

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, Unpack
 
+from turnlog.arguments import check_methods
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -177,6 +179,14 @@ EVERY_RUN = RunFilter()
 EVERY_DIAGNOSTIC = DiagnosticFilter()
 
 
+def check_arguments(engine: type) -> None:
+    """Let the methods of an engine refuse arguments of the wrong type, as `Store` annotates them."""
+    check_methods(engine, Store, ("turnlog.model", "turnlog.store.session_state", "turnlog.store.sources", _VALUES))
+
+
+_VALUES = "turnlog.store.values"
+
+
 class Store(Protocol):
     """A store of sessions. Any number of threads may read it.
 
@@ -289,7 +299,9 @@ class Store(Protocol):
         the stored one has are kept. Ids are unique within an agent. `answers` maps ids of messages to the agent's
         session that also logs them; once that log has them, they count there only.
 
-        Raises ConflictError for a message of another session.
+        Raises ConflictError for a message of another session, NotFoundError if there is neither the session nor a
+        message, TypeError for a message that could not be read again, ValueError for an unknown role or a time without
+        a time zone.
         """
         ...
 

@@ -25,6 +25,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import FileUIPart, TextUIPart, UIMessage
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
+from turnlog.arguments import checked
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.errors import ConflictError, ConversionError, StreamStateError
 from turnlog.model.parts import ToolResult
@@ -102,6 +103,7 @@ class OpenHarnessRuntime(FunctionRuntime):
     another node's begins.
     """
 
+    @checked
     def __init__(self, open_runtime: Callable[[str], HarnessRuntime], options: TransportOptions | None = None) -> None:
         """Answer chats by Open Harness.
 

@@ -10,12 +10,15 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
+from inspect import isawaitable
 from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from turnlog.chat.runtime import FunctionRuntime, RunRequest
+from turnlog.arguments import checked
+from turnlog.chat.runtime import FunctionRuntime, RunRequest, is_async, require_generator, resolved
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
 from turnlog.model.stream import (
@@ -42,11 +45,11 @@ Send: TypeAlias = Callable[[dict[str, Any]], AsyncGenerator[bytes, None]]
 
 
 ToolFunction: TypeAlias = Callable[
-    [ToolCallPart, RunRequest], Awaitable[ToolResult | str] | AsyncGenerator[ToolResult | str, None]
+    [ToolCallPart, RunRequest], Awaitable[ToolResult | str] | AsyncGenerator[ToolResult | str, None] | ToolResult | str
 ]
 """Gets the call and the request that it belongs to, with the user (`owner`) and `dependencies`. Returns the output, or
 yields outputs: the last one is final, those before it are preliminary. What it raises is the error that the model and
-the page get."""
+the page get. A function that is not async runs in a thread, so that it does not hold up other chats."""
 
 
 class Tool(NamedTuple):
@@ -84,13 +87,14 @@ class Retry(NamedTuple):
 DEFAULT_LIMITS: Final = Limits()
 DEFAULT_RETRY: Final = Retry()
 
-Compact: TypeAlias = Callable[[list[Message], RunRequest], Awaitable[list[Message]]]
+Compact: TypeAlias = Callable[[list[Message], RunRequest], Awaitable[list[Message]] | list[Message]]
 """Gets the whole history before each model call, and returns what the model is sent of it. The chat stays whole."""
 
-OptionsFunction: TypeAlias = Callable[[RunRequest], Awaitable[RequestOptions]]
-ToolsFunction: TypeAlias = Callable[[RunRequest], Awaitable[Mapping[str, Tool]]]
+OptionsFunction: TypeAlias = Callable[[RunRequest], Awaitable[RequestOptions] | RequestOptions]
+ToolsFunction: TypeAlias = Callable[[RunRequest], Awaitable[Mapping[str, Tool]] | Mapping[str, Tool]]
 
 
+@checked
 def keep_turns(turns: int) -> Compact:
     """A `compact` that sends the last turns: as many prompts of the user, and what follows them."""
 
@@ -106,6 +110,7 @@ def keep_turns(turns: int) -> Compact:
 class ProviderRuntime(FunctionRuntime):
     """Answers by a model, call after call, until it calls no more tools. The calls of one response run in parallel."""
 
+    @checked
     def __init__(
         self,
         provider: str | Provider,
@@ -121,19 +126,20 @@ class ProviderRuntime(FunctionRuntime):
 
         Args:
             provider: The API, or its name (`turnlog.providers.provider_names`).
-            options: The model, its system prompt, the tools in the provider's own form; or an async function of the
-                request that returns them.
+            options: The model, its system prompt, the tools in the provider's own form; or a function of the
+                request that returns them; it may be async, as the next one.
             send: Sends a request.
-            tools: What runs here, by the tool's name; or an async function of the request that returns it.
+            tools: What runs here, by the tool's name; or a function of the request that returns it.
             limits: When an answer ends at the latest: by default after 100 model calls.
             retry: How often a request that fails is sent again: by default twice, after 0.5 and 1 seconds.
-            compact: Shortens what the model is sent (`keep_turns`); by default all of the chat is.
+            compact: Shortens what the model is sent (`keep_turns`); by default all of the chat is. It may be async.
 
         Raises:
             ValueError: There is no API of this name.
-            TypeError: A tool is none.
+            TypeError: An argument is none of these.
         """
         super().__init__(self._answer_by_model)
+        require_generator(send, "send", "the bytes of the response")
         self._provider = provider_of_name(provider) if isinstance(provider, str) else provider
         self._options = options
         self._send_request = send
@@ -141,8 +147,6 @@ class ProviderRuntime(FunctionRuntime):
         self._limits = limits
         self._retry = retry
         self._compact = compact
-        if not callable(self._tools):
-            _check_tools(self._tools)
 
     @property
     def asks_permission(self) -> bool:
@@ -150,8 +154,8 @@ class ProviderRuntime(FunctionRuntime):
         return not callable(self._tools) and any(tool.needs_permission for tool in self._tools.values())
 
     async def _answer_by_model(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
-        options = await self._options(request) if callable(self._options) else self._options
-        tools = await self._tools(request) if callable(self._tools) else self._tools
+        options = await resolved(self._options(request)) if callable(self._options) else self._options
+        tools = await resolved(self._tools(request)) if callable(self._tools) else self._tools
         _check_tools(tools)
         run = _Run(request, replace(options, stream=True), tools, self._limits.tool_seconds)
         async with aclosing(self._events(run)) as events, aclosing(_until(events, self._limits.seconds)) as timed:
@@ -189,7 +193,7 @@ class ProviderRuntime(FunctionRuntime):
 
     async def _call_model(self, run: _Run, response: ResponseStream) -> AsyncIterator[StreamEvent]:
         """One model call, without the start and the end of a run: a run may take several."""
-        sent = run.history if self._compact is None else await self._compact(list(run.history), run.request)
+        sent = run.history if self._compact is None else await resolved(self._compact(list(run.history), run.request))
         body = self._provider.to_request(sent, run.options).body
         async with aclosing(self._chunks(body)) as chunks:
             async for chunk in chunks:
@@ -338,14 +342,11 @@ class _Run:
         last: ToolResult | str | None = None
         try:
             async with asyncio.timeout(self._seconds):
-                running = tool.run(call, self.request)
-                if isinstance(running, AsyncGenerator):
-                    async with aclosing(running):
-                        async for output in running:
-                            last = output
+                async with aclosing(_outputs(tool.run, call, self.request)) as found:
+                    async for is_final, output in found:
+                        last = output
+                        if not is_final:
                             await outputs.put((call, replace(_result(output, name), preliminary=True)))
-                else:
-                    last = await running
             final = _result("" if last is None else last, name)
         except TimeoutError as error:
             reason = str(error) or f"the tool took longer than {self._seconds} seconds"
@@ -353,6 +354,23 @@ class _Run:
         except Exception as error:
             final = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
         await outputs.put((call, replace(final, preliminary=False)))
+
+
+async def _outputs(
+    run: ToolFunction, call: ToolCallPart, request: RunRequest
+) -> AsyncGenerator[tuple[bool, ToolResult | str], None]:
+    """What a tool returns or yields, each with whether it is surely the last."""
+    start: Callable[..., Any] = run if is_async(run) else partial(asyncio.to_thread, run)
+    given = start(call, request)
+    # What a plain function returned may itself be a coroutine or an async generator, as that of a lambda.
+    while isawaitable(given):
+        given = await given
+    if isinstance(given, AsyncGenerator):
+        async with aclosing(cast("AsyncGenerator[ToolResult | str, None]", given)) as yielded:
+            async for output in yielded:
+                yield False, output
+    else:
+        yield True, given
 
 
 def _result(output: object, name: str) -> ToolResult:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+from turnlog.arguments import checked
 from turnlog.model import (
     Citation,
     DataPart,
@@ -64,6 +65,7 @@ _RESULT_BLOCKS = {
 Block = dict[str, Any]
 
 
+@checked
 def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
     """The body of the request that continues a history. Raises as `Provider.to_request` says."""
     report = Report()

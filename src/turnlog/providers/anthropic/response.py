@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from turnlog.anthropic_api import STOP_REASONS, UNKNOWN_REGION
+from turnlog.arguments import checked
 from turnlog.model import (
     Citation,
     DataPart,
@@ -62,6 +63,7 @@ _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _BODY = ("id", "type", "role", "model", "content", "stop_reason", "usage", "error")
 
 
+@checked
 def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     found = object_of(body)

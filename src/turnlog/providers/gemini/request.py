@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from turnlog.arguments import checked
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions
@@ -45,6 +46,7 @@ _ATTACHED = "Tool result image:"
 WirePart = dict[str, Any]
 
 
+@checked
 def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
     """The body of the request that continues a history. Raises as `Provider.to_request` says."""
     report = Report()

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from turnlog.arguments import checked
 from turnlog.model import (
     FilePart,
     Message,
@@ -108,6 +109,7 @@ _WEB = re.compile("https?://", re.IGNORECASE)
 Reader: TypeAlias = Callable[[Any, str], Part | None]
 
 
+@checked
 def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     found = object_of(body)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from turnlog.arguments import checked
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Dialect, Report, RequestOptions, dialect_of
@@ -52,6 +53,7 @@ FILES = FileLimits(
 RULES = RequestRules(call_id_length=40, tool_name_length=64, files=FILES)
 
 
+@checked
 def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
     """The body of the request that continues a history. Raises as `Provider.to_request` says."""
     report = Report()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from turnlog.arguments import checked
 from turnlog.model import (
     Citation,
     Cost,
@@ -411,6 +412,7 @@ def _said(value: Json) -> Json:
 SERVED_BY = "openai"
 
 
+@checked
 def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     return answer_of(body, SERVED_BY, requested_model)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from turnlog.arguments import checked
 from turnlog.model import (
     Citation,
     DataPart,
@@ -83,6 +84,7 @@ _ECHOED = (
 )
 
 
+@checked
 def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     found = object_of(body)

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from turnlog.store.base import check_arguments
 from turnlog.store.sqlite.usage import UsageQueries
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class UsageStore(UsageQueries):
                     self.__class__ = larger
                     return getattr(self, name)
             raise AttributeError(f"a store has no {name!r}")
+
+
+check_arguments(UsageStore)
 
 
 def open_sqlite(path: Path) -> Store:

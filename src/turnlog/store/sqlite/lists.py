@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from turnlog.store.base import check_arguments
 from turnlog.store.sqlite import UsageStore
 from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
@@ -11,3 +12,6 @@ from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
 
 class ListStore(SessionQueries, RunQueries, ToolCallQueries, FileQueries, SourceQueries, UsageStore):
     """A store that has only imported queries for lists."""
+
+
+check_arguments(ListStore)

@@ -187,16 +187,14 @@ def phases(value: str, tie: str, last: list[Any] | None) -> list[Phase]:
 def aware_milliseconds(moment: datetime) -> int:
     """A time in a filter as the store keeps it. Raises ValueError if it has no time zone."""
     if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} needs a time zone")
+        raise ValueError(f"{moment.isoformat()} has no time zone: expected one with it, as datetime.now(UTC)")
     return round(moment.timestamp() * 1000)
 
 
-def check_page(limit: object, filter: object, kind: type) -> None:
-    """Raise TypeError for a limit or filter of the wrong type, before SQLite raises something unclear."""
-    if not isinstance(limit, int):
-        raise TypeError(f"limit is a number, not {limit!r}")
-    if not isinstance(filter, kind):
-        raise TypeError(f"filter is a {kind.__name__}, not {type(filter).__name__}: {kind.__name__}(agent=…)")
+def check_limit(limit: int) -> None:
+    """Raise ValueError for a page that could hold nothing, and so has no place where the next one begins."""
+    if limit < 1:
+        raise ValueError(f"limit cannot be {limit}: expected 1 or more")
 
 
 class Span(NamedTuple):

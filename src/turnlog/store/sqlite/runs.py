@@ -17,7 +17,7 @@ from turnlog.store.base import EVERY_RUN, RunFilter
 from turnlog.store.choices import RUN_STATUSES
 from turnlog.store.keys import family, session_key
 from turnlog.store.rows import TURN_ORIGINS, milliseconds, moment, nanos
-from turnlog.store.sqlite.reading import Connections, aware_milliseconds, check_page, decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import Connections, aware_milliseconds, check_limit, decode_cursor, encode_cursor
 from turnlog.store.usage_report import NANO
 from turnlog.store.values import UNFINISHED, Page, Run, RunFacts
 
@@ -49,7 +49,7 @@ class RunQueries(Connections):
     """The queries of `Store` about runs."""
 
     def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
-        check_page(limit, filter, RunFilter)
+        check_limit(limit)
         if filter.status is not None and filter.status not in RUN_STATUSES:
             raise ValueError(f"{filter.status!r} is no status: there are {', '.join(RUN_STATUSES)}")
         conditions: dict[str, Any] = {

@@ -23,7 +23,7 @@ from turnlog.store.rows import dollars, moment, priced, usage_total
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
-    check_page,
+    check_limit,
     decode_cursor,
     encode_cursor,
     phases,
@@ -161,7 +161,7 @@ class SessionQueries(Connections):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page[Session]:
-        check_page(limit, filter, SessionFilter)
+        check_limit(limit)
         value = _SORT_VALUES.get(sort)
         if value is None:
             raise ValueError(f"{sort!r} is no order of sessions: expected one of {', '.join(_SORT_VALUES)}")

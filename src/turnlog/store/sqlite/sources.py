@@ -17,7 +17,7 @@ from turnlog.model import Json, RecordEvent
 from turnlog.store.base import EVERY_DIAGNOSTIC, DiagnosticFilter
 from turnlog.store.keys import session_key
 from turnlog.store.rows import moment
-from turnlog.store.sqlite.reading import Connections, decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import Connections, check_limit, decode_cursor, encode_cursor
 from turnlog.store.values import (
     AgentVersion,
     BlobContent,
@@ -65,6 +65,7 @@ class SourceQueries(Connections):
     def diagnostics(
         self, filter: DiagnosticFilter = EVERY_DIAGNOSTIC, *, limit: int = 100, cursor: str | None = None
     ) -> Page[StoredDiagnostic]:
+        check_limit(limit)
         conditions = {
             "f.agent = ?": filter.agent,
             "f.session_id = ?": filter.session,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnlog.store.base import Store, check_arguments
 from turnlog.store.sqlite.changes import ChangeQueries
 from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
 from turnlog.store.sqlite.native import NativeQueries
@@ -17,8 +18,6 @@ from turnlog.store.sqlite.usage import UsageQueries
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from turnlog.store.base import Store
 
 
 class SqliteStore(
@@ -35,6 +34,9 @@ class SqliteStore(
     UsageQueries,
 ):
     """A `Store` in an SQLite file. Any number of threads may read at once."""
+
+
+check_arguments(SqliteStore)
 
 
 if TYPE_CHECKING:

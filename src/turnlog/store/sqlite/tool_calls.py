@@ -23,7 +23,7 @@ from turnlog.store.rows import CHANGING_KINDS, moment, resolve_path, spellings
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
-    check_page,
+    check_limit,
     decode_cursor,
     encode_cursor,
     phases,
@@ -89,7 +89,7 @@ class ToolCallQueries(Connections):
     def tool_calls(
         self, filter: ToolCallFilter = EVERY_TOOL_CALL, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ToolCall]:
-        check_page(limit, filter, ToolCallFilter)
+        check_limit(limit)
         with self._snapshot() as connection:
             if filter.session is not None:
                 return _session_calls(connection, filter, limit, cursor)
@@ -290,6 +290,7 @@ class FileQueries(Connections):
     def file_history(
         self, path: str, *, changed: bool = False, limit: int = 50, cursor: str | None = None
     ) -> FileHistory:
+        check_limit(limit)
         with self._snapshot() as connection:
             touches = sorted(_touches(connection, path, changed), key=_place, reverse=True)
         uses = _uses(touches)

@@ -12,14 +12,25 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from turnlog.agents.changes import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError, NotFoundError
-from turnlog.model import Fate, FilePart, Message, Ownership, Part, ReasoningPart, TextPart, ToolCallPart
+from turnlog.model import (
+    Fate,
+    FilePart,
+    Message,
+    Ownership,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+)
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource, title_from
 from turnlog.store import bodies
@@ -79,6 +90,8 @@ class NativeSessions:
         """Insert or replace messages by id; see `Store.save_messages`."""
         for message in messages:
             _check(message)
+        if not messages and find_key(self._connection, session_id) is None:
+            raise NotFoundError(f"there is no session {session_id}: save_session, or a message, makes it")
         self._save(session_id, lambda: self._renewed(session_id, messages), retracted=retracted, answers=answers)
 
     def save_tool_call(self, session_id: str, message_id: str, call: ToolCallPart) -> None:
@@ -376,13 +389,31 @@ def _with_calls(stored: Sequence[Part], new: Sequence[Part]) -> tuple[Part, ...]
 
 
 def _check(message: Message) -> None:
-    """Raise TypeError for a message that could not be read again: structs do not check what they are made of."""
-    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may have no types
-        raise TypeError(f"a message must be a Message, not {type(message).__name__}")
+    """Raise TypeError for a message that could not be read again: structs do not check what they are made of.
+
+    Raises ValueError for a role that there is not, and for a time without a time zone.
+    """
+    if message.role not in get_args(Role):
+        roles = ", ".join(map(repr, get_args(Role)))
+        raise ValueError(f"role of message {message.id!r} cannot be {message.role!r}: expected one of {roles}")
+    for name, found in _times(message):
+        if found.tzinfo is None:
+            raise ValueError(f"{name} of message {message.id!r} has no time zone: expected one, as datetime.now(UTC)")
     try:
         decode_message(encode(message))
     except (msgspec.ValidationError, AttributeError) as error:
         raise TypeError(f"message {message.id!r} cannot be stored: {error}") from error
+
+
+def _times(value: Message | Part | ToolResult) -> Iterator[tuple[str, datetime]]:
+    """The names and values of all times in a message."""
+    for name in value.__struct_fields__:
+        found = getattr(value, name)
+        if isinstance(found, datetime):
+            yield name, found
+        elif name in ("parts", "results"):
+            for inner in found:
+                yield from _times(inner)
 
 
 def _with_call(parts: Sequence[Part], call: ToolCallPart) -> tuple[Part, ...]:
