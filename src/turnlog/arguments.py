@@ -8,6 +8,7 @@ per chunk or per event are not decorated.
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import AsyncIterable, Callable, Collection, Container, Iterable, Mapping
 from enum import Enum
@@ -177,6 +178,8 @@ class _Names(dict[str, Any]):
         self._modules = modules
 
     def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name):
+            raise KeyError(name)
         for module in self._modules:
             found = vars(import_module(module)).get(name)
             if found is not None:
