@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +297,9 @@ def test_functions_may_be_plain() -> None:
         meeting.wait(10)
         return "met" if threading.get_ident() != main else "in the way"
 
+    def read_later(call: ToolCallPart, request: RunRequest) -> Awaitable[str]:
+        return _later(read(call, request))
+
     def shorten(history: list[Message], request: RunRequest) -> list[Message]:
         lengths.append(len(history))
         return history
@@ -309,7 +312,7 @@ def test_functions_may_be_plain() -> None:
 
     async def run() -> None:
         model = Model(CALLS, DONE)
-        tools = {"read": Tool(read), "fail": Tool(lambda call, request: _later(read(call, request)))}
+        tools = {"read": Tool(read), "fail": Tool(read_later)}
         answering = ProviderRuntime("anthropic", options, model, lambda request: tools, compact=shorten)
         chat = Chat(answering, on_finish=on_finish)
         await asyncio.wait_for(drain(await chat.post(post())), 10)
