@@ -365,6 +365,9 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         "turnlog.Store.usage": Case(
             store.usage, {"by": "day", "filter": turnlog.UsageFilter(), "then_by": "model", "zone": None}
         ),
+        "turnlog.Store.merge_projects": Case(store.merge_projects, {"project": "/project", "into": "/into"}),
+        "turnlog.Store.split_project": Case(store.split_project, {"project": "/project"}),
+        "turnlog.Store.rename_project": Case(store.rename_project, {"project": "/project", "name": "/name"}),
         "turnlog.Store.runs": Case(store.runs, {"filter": RunFilter(), **paged}),
         "turnlog.Store.run": Case(store.run, {"run_id": "r"}),
         "turnlog.Store.run_messages": Case(store.run_messages, {"run_id": "r", **paged, "resolve_blobs": True}),
