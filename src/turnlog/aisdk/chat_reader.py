@@ -97,6 +97,7 @@ class ChatReader:
         except ConversionError as error:
             self.error, self.error_text = error, str(error)
             return False
+        # The page keeps what it shows when another message begins: it becomes one of the messages before.
         if self._pushed is not None and before is not None and self._reader.messages_begun > begun:
             self._messages[self._pushed], self._pushed = before, None
         if self._reader.error_texts:

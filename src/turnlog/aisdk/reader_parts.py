@@ -72,6 +72,7 @@ class PartList:
         """The part without its pending change."""
         return self._parts[index]
 
+    # Applied at each delta, a text of n deltas would be copied n times.
     def defer(self, index: int, pending: PendingChange) -> None:
         """Apply `pending` when the part is read."""
         self._pending[index] = pending
@@ -113,6 +114,7 @@ class OpenText:
     def add(self, delta: str) -> None:
         """Take a delta."""
         self._deltas.append(delta)
+        # Servers in JavaScript cut text between the two UTF-16 halves of a character.
         if ends_in_half_character(delta):
             self._is_split = True
 
@@ -214,6 +216,7 @@ class ContentReader:
     def file(self, chunk: wire.FileChunk | wire.ReasoningFileChunk) -> bool:
         """Add a file."""
         struct = FileUIPart if isinstance(chunk, wire.FileChunk) else ReasoningFileUIPart
+        # 5 has no metadata on the part of a streamed file.
         metadata = UNSET if self._major == 5 else chunk.provider_metadata
         self._parts.push(struct(media_type=chunk.media_type, url=chunk.url, provider_metadata=metadata))
         return True
@@ -335,6 +338,8 @@ class ToolReader:
             raise self._missing_start(chunk.tool_call_id)
         call.json.feed(chunk.input_text_delta)
         index = call.index
+        # The usual delta: nothing has changed the part since the last one, so its text may wait until the part is read.
+        # Otherwise the update goes the long way, which also removes what the AI SDK removes at each update.
         if index is not None and index >= self._parts.step_start and self._parts.without_pending(index) is call.part:
             self._parts.defer(index, call)
             return True
@@ -595,6 +600,7 @@ def updated_part(part: ToolPart, update: ToolUpdate, major: int) -> ToolPart:
         changes["tool_name"] = update.tool_name
     if major > 5:
         changes |= _changes_since_6(part, update)
+    # 5 takes the metadata of a call from `tool-input-available` alone.
     elif update.provider_metadata is not UNSET and update.state == "input-available":
         changes["call_provider_metadata"] = update.provider_metadata
     return replace(part, **changes)

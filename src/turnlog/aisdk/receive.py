@@ -159,6 +159,7 @@ class UntrustedReader:
 
         def close() -> None:
             nonlocal number
+            # A message without parts is one model call; two step marks in sequence are none.
             if parts or not number:
                 number += 1
                 made = tuple(self._parts(parts))
@@ -209,6 +210,7 @@ class UntrustedReader:
         return reader(part)
 
     def _data(self, part: DataUIPart) -> Part | None:
+        # Read as turnlog's own, they would let a page put any message into a history.
         if part.name.startswith(RESERVED):
             self._add_loss("own-data", f"only turnlog itself may say {part.type}")
             return None
@@ -358,6 +360,7 @@ def _input(part: ToolPart) -> tuple[str | None, Raw | UnsetType]:
     """The input: JSON if it is complete and valid, otherwise text."""
     if part.input is not UNSET:
         return None, to_json(to_plain(part.input))
+    # Up to 7.0.118 an input that is no valid JSON comes as `rawInput` alone.
     if isinstance(part.raw_input, str):
         return part.raw_input, UNSET
     return None, UNSET if part.raw_input is UNSET else to_json(to_plain(part.raw_input))
@@ -502,6 +505,7 @@ def _restore_text(part: RawText | RawReasoning, fields: Fields) -> None:
 
 def _restore_file(part: RawFile, fields: Fields) -> None:
     _restore_provider(part.provider, fields.get("providerMetadata"))
+    # The conversion has moved the bytes into the URL and left this mark.
     if part.data is not UNSET and part.data == _NO_BYTES:
         part.data = Raw(b'"' + bytes(fields["url"]).partition(_BASE64)[2])
     elif part.data is UNSET and part.blob is UNSET:
@@ -533,6 +537,7 @@ def _restore_call(part: RawToolCall, fields: Fields) -> None:
     if part.tool_call_id != fields["toolCallId"]:
         raise MismatchError("the call has another id")
     part.tool_name = fields["toolName"] if "toolName" in fields else _named(fields)
+    # The conversion's mark: the input that is shown is not that of the log.
     if part.input is not UNSET:
         part.input = UNSET
     elif "input" in fields:

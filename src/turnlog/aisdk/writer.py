@@ -136,6 +136,7 @@ class ChunkWriter:
     def write(self, event: StreamEvent, lane: str = "") -> Chunks:
         """The chunks of an event; empty if it is skipped or adds nothing."""
         message = self._message
+        # Most events are text deltas of an open part: they skip everything but the checks of their two fields.
         if type(event) is TextDelta and not message.closed:
             part = message.parts.text(event.id, lane)
             if part is not None and type(event.delta) is str and event.delta:
@@ -229,6 +230,7 @@ class MessageWriter:
         """Whether the stream has ended."""
         self.parts = OpenParts(add_loss, strict=strict)
         self._add_loss = add_loss
+        # A page goes on with its last message only under that message's id; with any other it appends a new one.
         self._message_id = message_id if continued is None else continued.id
         self._generate_id = generate_id
         self._tools = ToolCallChunks(release, add_loss, dynamic=dynamic, continued=continued)
@@ -369,6 +371,7 @@ class MessageWriter:
     def tool_input(self, event: events.ToolInputStart | events.ToolInputAvailable, lane: str) -> None:
         """A call begins, or its input is complete."""
         tools = self._tools
+        # Made before the part is ended: the event may be refused, and then the part goes on.
         chunks = tools.start_input(event) if isinstance(event, events.ToolInputStart) else tools.complete_input(event)
         self._send_all(self.parts.end_lane(lane))
         self._send_all(chunks)
@@ -392,6 +395,7 @@ class MessageWriter:
     def data(self, event: events.DataEvent, lane: str) -> None:
         """Add data of the application."""
         chunk, is_part = self._content.data(event)
+        # Transient data and updates of earlier data have no place among the parts, so text goes on around them.
         if is_part:
             self._send_all(self.parts.end_lane(lane))
         self._send(chunk)

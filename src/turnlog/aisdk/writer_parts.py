@@ -214,6 +214,7 @@ class OpenParts:
 
     def text(self, source_id: str, lane: str) -> OpenPart | None:
         """The open text part with this id."""
+        # This comes before `check_fields`: an id of another type may not be hashable.
         part = self._by_key.get(("text", source_id)) if type(source_id) is str else None
         return part if part is not None and part.lane == lane else None
 
@@ -241,6 +242,7 @@ class OpenParts:
         if key not in self._by_key and key not in self._cut_short and self._strict:
             raise RefusedEvent(f"{key[0]} {event.id!r} is not open")
         chunks = Chunks()
+        # A client knows a part by its id alone, so two lanes cannot both write to it.
         if key in self._by_key and self._by_key[key].lane != lane:
             chunks += self._end(self._by_key[key])
         if key not in self._by_key:

@@ -124,6 +124,7 @@ class Hub:
     def _run(self) -> None:
         while not self._is_closed:
             self._bell.wait(POLL_SECONDS if self._topics else None)
+            # Before the look: a commit during it rings again.
             self._bell.clear()
             with self._lock:
                 topics, touched = dict(self._topics), self._touched
@@ -159,6 +160,7 @@ class Hub:
         """The frame for each topic with changes since its place."""
         frames: dict[str | None, bytes] = {}
         changed = {change.session_id for change in changes if change.session_id is not None}
+        # Only pages of single sessions show their subagents; lists have each one as a session.
         children = _children(self._store, changed) if set(places) - {None} else {}
         lost = any(change.session_id is None for change in changes)
         for session_id, after in places.items():
@@ -222,6 +224,7 @@ class Topic:
                 self._size -= len(self._frames.popleft())
                 self._dropped += 1
             readers = tuple(self._readers)
+        # Without the lock: a reader whose loop is closed leaves the topic, which takes it.
         for reader in readers:
             reader.wake()
 
@@ -292,6 +295,7 @@ class TopicReader:
         return Piece(data, is_over)
 
     def _take(self) -> tuple[bytes, bool]:
+        # Before the look: a frame that is published during it sets this again.
         self._changed.clear()
         try:
             data, self._place, is_over = self._topic.since(self._place)
@@ -353,6 +357,7 @@ def session_frame(
         return word("gone", until)
     if changes is None or len(children) > SESSION_LIMIT:
         return word("resync", until)
+    # Rows, events and bodies are stored JSON: they are joined as bytes and never decoded.
     own, *others = items.of([session, *_stored(store, children)])
     data = b'{"sequence":%d,"session":%b,"items":[%b],"rows":%b,"events":%b,%b,"children":%b}' % (
         until,

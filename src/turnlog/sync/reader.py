@@ -72,6 +72,7 @@ class SourceReader:
         try:
             with write_transaction(self._connection):
                 return self._read_together(group)
+        # The store failed and not a source: reading them one by one would fail as well.
         except (DatabaseError, StoreError):
             raise
         except Exception as error:
@@ -124,6 +125,7 @@ class SourceReader:
         state, status = file.state, file.status()
         fingerprint = Fingerprint.of(status)
         row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, source.kind)
+        # Its path names the session: nothing needs to be read to know that nothing may be kept.
         if not state.archived and batch.is_forgotten(row):
             forgotten.add(source.path)
             self._discard(source, state, fingerprint, now)
@@ -258,6 +260,7 @@ def read_rows(
         state.lines, state.state, state.parser_version = 0, None, agent.parser_version
         batch.start_over(row, is_log=True)
     fold = agent.fold(source, state.state)
+    # Rows have no file of their own: what the archive grew by is what was new.
     known = state.archived
     for data in _feeds(pieces):
         changes = fold.feed(data, state.cursor)

@@ -247,6 +247,7 @@ def _show_final_result(context: ClaudeContext, record: StreamRecord) -> None:
         return
     if not end.result or end.is_error:
         return
+    # `modelUsage` has the models of subagents too: of several it is not known which one wrote the result.
     names = list(end.models)
     logged = ClaudeRecord(
         type="assistant",

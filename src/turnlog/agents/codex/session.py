@@ -540,6 +540,7 @@ def _kept(context: CodexContext, record: Compacted) -> list[str]:
     for message_id, key in known.items():
         prompts.setdefault(key, []).append(message_id)
     found: list[str] = []
+    # Backwards: of several prompts with the same text the model keeps the newest.
     for raw in reversed(record.replacement_history or ()):
         item = read_item(raw, context.report)
         name = id_in_thread(context.thread, item.id) if item.id is not None else None
@@ -549,6 +550,7 @@ def _kept(context: CodexContext, record: Compacted) -> list[str]:
         if name is not None:
             found.append(name)
         if item.id is not None and name not in known:
+            # Of a fork: no record says which of the threads before it has the message, so it is named in each.
             found.extend(id_in_thread(base, item.id) for base in context.state.base_threads)
     return found[::-1]
 

@@ -87,6 +87,7 @@ def _read_line(state: CodexStreamState, printed: PrintedContext, line: ExecLine)
     if kind in ITEM_STEPS and line.item is not UNSET:
         _read_item(state, printed, line, read_item(line.item, printed.report))
         return
+    # A turn ends the response: what follows belongs to another message.
     if kind.startswith("turn."):
         state.open = None
     if kind == "turn.started":

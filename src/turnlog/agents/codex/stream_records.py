@@ -219,6 +219,7 @@ def result_of(call_id: str, item: ExecItem, *, has_ended: bool) -> ToolResult | 
     failure = item.error.message if item.error else None
     status = ("error" if failure else status_of(item.status, item.exit_code)) or "success"
     return ToolResult(
+        # An item is printed at every step: the same output gets the same id and counts once.
         id=f"{call_id}:{crc32(text.encode(errors='replace')):08x}" + ("" if has_ended else ":part"),
         status=status if has_ended else "success",
         content=content,

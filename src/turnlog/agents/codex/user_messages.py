@@ -64,6 +64,7 @@ def read_message(context: CodexContext, item: Item) -> None:
     role: Role = "system" if item.role == "system" else "user" if origin in TURN_ORIGINS else "developer"
     own_text = prompt_text(item.content)
     key = text_key(own_text)
+    # The log has a prompt twice, as item and as event, in either order: the second is joined with the first.
     message_id = context.state.unmatched_prompts.pop(f"{_EVENT}:{key}", None) if is_prompt else None
     known = message_id is not None
     if message_id is None:

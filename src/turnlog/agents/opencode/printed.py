@@ -82,6 +82,7 @@ class OpenCodeExportFold:
         rows = ExportSession(export)
         source = msgspec.structs.replace(self._source, session_id=session_id(rows.external_id))
         context = OpenCodeContext(source, "")
+        # An export is read as the rows that a database with nothing but this session would have.
         for line in new_lines(rows, ()).lines:
             read_line(context, line, (0, len(data)))
         context.changes.diagnostics += [
@@ -293,6 +294,7 @@ def _read_line(line: bytes, sessions: dict[str, _StreamRows], changes: Changes, 
         changes.diagnostics.append(msgspec.structs.replace(unreadable, reason="no event of OpenCode"))
         return
     name = _session_of(event) or next(iter(sessions), _UNNAMED)
+    # Events of the server (`server.connected`) come before the first one that names a session.
     if name != _UNNAMED and _UNNAMED in sessions:
         sessions[name] = sessions.pop(_UNNAMED)
     rows = sessions.setdefault(name, _StreamRows())
@@ -409,8 +411,10 @@ class _StreamRows:
 def _below_rows(changes: Changes) -> Changes:
     """The same changes, so that rows take precedence over them."""
     for session in changes.sessions.values():
+        # Of two facts about a session the one with the higher position wins, and rows count from 0.
         session.position -= _BELOW_LOGS
     changes.messages = [
+        # Of two readings of a message the later `updated_at` wins, and one without a time never does.
         msgspec.structs.replace(change, message=msgspec.structs.replace(change.message, updated_at=None))
         for change in changes.messages
     ]

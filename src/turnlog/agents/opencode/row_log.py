@@ -147,6 +147,7 @@ def _other_lines(snapshot: Snapshot, revert: RevertPoint | None, newest: int, lo
             facts.append(RowLine(table=table, key=key, row=row))
         else:
             lines[table, key] = encode_line(RowLine(table=table, key=key, row=row))
+    # An empty list is news only after one that was not.
     if snapshot.todo or (snapshot.todo is not None and (TO_DOS, "") in log):
         facts.append(RowLine(table=TO_DOS, rows=snapshot.todo))
     changed = [to_int(row.get("time_updated")) for row in snapshot.todo or ()]

@@ -159,11 +159,13 @@ class FileRows:
             for message in self._messages_of(other):
                 if message.created in times:
                     oldest, found = originals_at.setdefault(message.created, (_age(other), []))
+                    # Of several sessions with a message of this time all but the oldest are forks themselves.
                     if oldest == _age(other):
                         found.append(message._replace(info=message.info | {"sessionID": other.get("id")}))
         copies: dict[str, MessageCopy] = {}
         for created, (_, originals) in originals_at.items():
             candidates = sorted((message for message in messages if message.created == created), key=_key)
+            # Not strict: a fork may end within the messages of one millisecond.
             for copy, original in zip(candidates, sorted(originals, key=_key), strict=False):
                 if all(copy.info.get(name) == original.info.get(name) for name in ("role", "modelID")):
                     copies[copy.key] = MessageCopy(original.key, str(original.info["sessionID"]))

@@ -127,6 +127,7 @@ def match_spawn_calls(calls: Iterable[SpawnCall], children: Iterable[SpawnedSess
         ]
         if fits:
             found[child.session_id] = call = _newest_before(fits, child)
+            # A call starts one subagent; only a run starts several.
             free.remove(call)
     return found
 
@@ -292,6 +293,7 @@ def abort_open_calls(message: Message, end: CallEnd) -> Message:
 
 def find_abandoned_calls(connection: sqlite3.Connection, session_keys: Iterable[int]) -> Iterator[tuple[str, int]]:
     """Session id and message key of messages with an open call, if a session that copied them continued without it."""
+    # A later turn, not just a later message: in the turn of the call its result may still come.
     for session_key in sorted(session_keys):
         rows = connection.execute(
             "SELECT f.agent || ':' || f.external_id, s.message_key FROM sessions f"

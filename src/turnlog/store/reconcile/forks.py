@@ -149,6 +149,7 @@ def _compactions_shared(
         "SELECT coalesce(min(position), ?1) FROM memberships WHERE session_key = ?2 AND position > ?3",
         (HOOKED_FROM, parent, last + SHARED_SPAN),
     ).fetchone()[0]
+    # What the parent shares with a session before it has negative positions there, too.
     for event in _compactions_shared(connection, parent, parent_id, passed | {session_key}):
         if event.position - SHARED_SPAN < end:
             yield msgspec.structs.replace(event, position=event.position - SHARED_SPAN)

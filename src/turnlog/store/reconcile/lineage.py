@@ -220,6 +220,7 @@ def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None
     )
     for parent_id, kind in links.fetchall():
         key = find_key(connection, parent_id)
+        # A parent that has not been read has no key. Once it has one, this runs again.
         if key is not None:
             return key, kind
     return None, None

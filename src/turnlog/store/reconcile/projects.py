@@ -31,6 +31,7 @@ _SUBAGENTS = (
 def place_folders(connection: sqlite3.Connection) -> set[int]:
     """Find the repositories of new folders; return the keys of the sessions in worktrees."""
     names, worktrees = Names(connection), list[int]()
+    # A repository may be a new folder itself: it is looked at in the next round.
     while folders := connection.execute("SELECT key, path FROM projects WHERE repository_key IS NULL").fetchall():
         for key, path in folders:
             found = find_worktree(path)

@@ -134,6 +134,7 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
     connection = None
     try:
         connection = open_file(search_path, "ro")
+        # Another version is left alone: the indexer makes the file anew, and a reader cannot.
         if _version(connection) == VERSION:
             connection.execute(f"ATTACH ? AS {STORE}", (file_uri(store_path, "ro"),))
             for table in INDEX_TABLES:

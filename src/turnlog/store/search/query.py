@@ -62,6 +62,7 @@ def parse_query(text: str) -> Query:
     joins = False
     for match in _ITEM.finditer(text[:MAX_QUERY_LENGTH]):
         plain = match["plain"]
+        # Terms must all occur anyway, so AND changes nothing; it is only kept from being searched for.
         if plain in ("OR", "AND") and not match["minus"]:
             joins = plain == "OR" and bool(groups)
             continue

@@ -226,6 +226,7 @@ class _Search:
         ranked = self._rank(candidates)
         page = ranked[offset : offset + limit]
         has_more = len(ranked) > offset + limit
+        # Later pages rank the same documents: what is indexed meanwhile would move hits between pages.
         newest_id = candidates[0].id if candidates and at is None else newest_id
         return SearchPage(
             tuple(self._hits(page)),
@@ -354,6 +355,7 @@ class Matches:
             if number >> index_file.SLOT_BITS != block:
                 block = number >> index_file.SLOT_BITS
                 row = self._connection.execute(query, (block,)).fetchone()
+            # Its message was deleted or lies outside of the filter.
             if row is None:
                 continue
             packed, message_key, created_at, message_id = row
@@ -391,6 +393,7 @@ def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None
         if match.id >> index_file.SLOT_BITS < floor:
             return sorted(best, reverse=True), False
         position = match.position
+        # A long text has several documents, and a part is one hit.
         if position in seen or (after is not None and position >= after):
             continue
         seen.add(position)

@@ -224,6 +224,7 @@ def select_span(
         half = connection.execute(
             f"{where} AND s.position < ? {backwards}", (*parameters, span.around, limit if limit < 0 else limit // 2)
         ).fetchall()
+        # Near the beginning fewer come before: the rest of the window comes from behind.
         rest = limit if limit < 0 else limit - len(half)
         return [
             *reversed(half),
@@ -232,6 +233,7 @@ def select_span(
     bounds = [(span.after, "s.position > ?"), (span.before, "s.position < ?")]
     where += "".join(f" AND {bound}" for value, bound in bounds if value is not None)
     parameters += tuple(value for value, _ in bounds if value is not None)
+    # The nearest ones before a position: forwards, LIMIT would keep the first ones of the session.
     if span.before is not None and span.after is None:
         return connection.execute(f"{where} {backwards}", (*parameters, limit)).fetchall()[::-1]
     return connection.execute(f"{where} {forwards}", (*parameters, limit)).fetchall()

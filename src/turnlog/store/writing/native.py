@@ -213,6 +213,7 @@ class NativeSessions:
         new_titles: dict[TitleSource, str] = {"custom": title} if title else {}
         new_metadata = dict(facts.get("metadata") or {})
         first, last = facts.get("created_at"), facts.get("updated_at")
+        # A chat sends its facts with every request: without news nothing is written, and the session has not changed.
         is_known = (
             row is not None
             and all(known[name] == value for name, value in given.items())
