@@ -12,6 +12,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -35,17 +36,37 @@ def _refuse(path: Path, mode: int) -> None:
         raise OSError(errno.EINVAL, f"{what} is there, and no file", os.fspath(path))
 
 
-def read_file(path: Path, limit: int) -> bytes:
-    """The bytes of a file, also through links. Raises OSError for what is no file, and for more bytes than `limit`."""
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to read it, also through links. Raises OSError for what is no file, without waiting for it."""
     refuse_other_than_file(path, follow=True)
     # It may have become something else by now: that must not keep us waiting.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
+    file = os.fdopen(descriptor, "rb")
+    try:
         _refuse(path, os.fstat(descriptor).st_mode)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The bytes of a file, also through links. Raises OSError for what is no file, and for more bytes than `limit`."""
+    with open_file(path) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"has more than {limit} bytes", os.fspath(path))
     return data
+
+
+def refuse_device(file: BinaryIO) -> None:
+    """Raise OSError for an open device, which may never end. A terminal does, and so does what gives nothing."""
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+    except (OSError, ValueError):
+        return  # bytes in memory
+    if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
+        raise OSError(errno.EINVAL, "a device is there, and no file")
 
 
 def make_folders(folder: Path, top: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from support.claude_files import DATA, SESSION
 from support.cli_runner import Command, command
+from turnlog.agents import detect
 from turnlog.cli.documents import ImportDocument
 
 STREAM = DATA / "streams" / "basic.jsonl"
@@ -44,3 +48,45 @@ def test_what_is_nobodys_fails_and_says_why(run: Command, tmp_path: Path) -> Non
 
 def test_a_file_that_is_not_there_is_wrong_use(run: Command) -> None:
     assert run("import", "nowhere.jsonl").exit_code == 2
+
+
+@pytest.fixture(params=["device", "pipe", "socket", "folder"])
+def endless(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """What would never end, or is no log, and what it is called."""
+    path = tmp_path / "odd"
+    if request.param == "device":
+        return Path("/dev/zero"), "a device"
+    if request.param == "pipe":
+        os.mkfifo(path)
+    elif request.param == "folder":
+        path.mkdir()
+    else:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+    return path, f"a {request.param}"
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_is_no_file_is_refused_before_it_is_read(
+    endless: tuple[Path, str], is_linked: bool, tmp_path: Path
+) -> None:
+    """R-S34"""
+    path, what = endless
+    if is_linked:
+        link = tmp_path / "link.jsonl"
+        link.symlink_to(path)
+        path = link
+    result = subprocess.run(command("import", str(path)), capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1, result.stderr
+    assert f"{what} is there, and no file" in result.stderr
+    assert str(path) in result.stderr
+    assert f"{what} is there, and no file" in str(detect(path).reason)
+
+
+def test_a_device_is_refused_as_a_pipe_too() -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        result = subprocess.run(
+            command("import", "-"), stdin=endless, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert result.returncode == 1
+    assert "a device is there" in result.stderr

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -187,8 +187,8 @@ def test_hooks_and_links_find_the_server_of_the_sample(home: Path, run: Command)
     with process("serve", "--no-browser", "--port", "0") as link:
         assert stat.S_IMODE(paths.data_dir().stat().st_mode) == 0o700
         assert run("open", "--print").stdout.startswith(link.partition("#")[0])
-        assert send.post(str(paths.data_dir()), "claude-code", 1.7e12, json.dumps(event).encode())
         assert ask(link, paths.data_dir())["sample"]
+        assert send.post(str(paths.data_dir()), "claude-code", 1.7e12, json.dumps(event).encode())
     assert [path.name for path in paths.data_dir().glob("hooks/*/*")] == ["s1.jsonl"]
     assert list(paths.sample_path().parent.glob("hooks")) == []
     run("sync")
@@ -202,14 +202,25 @@ def test_a_store_that_was_asked_for_is_opened_empty_as_it_is(
     assert (asked["store_path"], asked.get("sample"), asked["sync"]) == (tmp_path / "other.db", None, True)
 
 
-def test_the_sample_gives_way_to_the_first_log_without_a_restart(home: Path) -> None:
+def _log_a_prompt(home: Path) -> None:
+    log = home / ".claude" / "projects" / "-work" / "00000000-0000-4000-8000-000000000001.jsonl"
+    log.parent.mkdir(parents=True)
+    record = {"type": "user", "sessionId": log.stem, "uuid": log.stem, "message": {"role": "user", "content": "hi"}}
+    log.write_text(json.dumps(record) + "\n")
+
+
+def _tell_a_prompt(home: Path) -> None:
+    event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "Hello", "cwd": "/work"}
+    assert send.post(str(paths.data_dir()), "claude-code", 1.7e12, json.dumps(event).encode())
+
+
+@pytest.mark.parametrize("begin", [_log_a_prompt, _tell_a_prompt], ids=["log", "hook"])
+def test_the_sample_gives_way_to_the_first_session_without_a_restart(begin: Callable[[Path], None], home: Path) -> None:
+    """R-C18: also where a hook is the only one to tell of it, before the agent writes its log."""
     with process("serve", "--no-browser", "--port", "0") as link:
         folder = paths.data_dir()
         assert ask(link, folder)["sample"] is True
-        log = home / ".claude" / "projects" / "-work" / "00000000-0000-4000-8000-000000000001.jsonl"
-        log.parent.mkdir(parents=True)
-        record = {"type": "user", "sessionId": log.stem, "uuid": log.stem, "message": {"role": "user", "content": "hi"}}
-        log.write_text(json.dumps(record) + "\n")
+        begin(home)
         deadline = time.monotonic() + 30
         status: dict[str, Any] = {}
         while time.monotonic() < deadline and not (status and status["store"]["sessions"]):

@@ -110,8 +110,10 @@ def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -
 
 def detect(path: Path) -> Detection:
     """Recognise which agent and version wrote a file, from its content, or say why none matches (R-S21)."""
+    from turnlog.atomic_files import open_file
+
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             head = file.read(HEAD_SIZE)
             found = _whose(path, head)
             if found.agent is None and len(head) == HEAD_SIZE:

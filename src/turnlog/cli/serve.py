@@ -57,11 +57,11 @@ def serve(
     With --prompts you can continue a session in the page: its agent is started in its folder, without a terminal, and
     may do what its own settings allow. Claude Code and Codex ask for other permissions in the page.
 
-    If no agent has written a log yet, a small sample is shown, in a store of its own, until one has.
+    If no agent has run yet, a small sample is shown, in a store of its own, until one has.
     """
     from turnlog.runs.abandoned import close_abandoned_runs
     from turnlog.server import serve as run
-    from turnlog.server.sample import ensure_sample, has_logs, is_sample_due
+    from turnlog.server.sample import ensure_sample, has_own_sessions, is_sample_due
     from turnlog.store.connection import can_be_written
 
     given = _token(token, token_file, no_token=no_token)
@@ -91,7 +91,7 @@ def serve(
             sync=False,
             sample=True,
             open_browser=browser,
-            gives_way=has_logs if sync else None,
+            gives_way=partial(has_own_sessions, store_path) if sync else None,
         )
         if gave_way is None:
             return

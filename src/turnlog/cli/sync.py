@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -97,11 +98,11 @@ def _write_sync(summary: SyncSummary, roots: Sequence[Path]) -> None:
         "turnlog import backup/opencode.db",
     ),
 )
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
 @json_option
 @store_option
 @click.pass_context
-def import_file(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: Path) -> None:
+def import_file(ctx: click.Context, file: str, as_json: bool, store_path: Path) -> None:
     """Read one FILE into the store; `-` reads a pipe.
 
     FILE is a session log, the output of an agent (as stream JSON), or a database, from which every session is read. The
@@ -112,10 +113,10 @@ def import_file(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: P
     from turnlog.sync.importing import import_stream
 
     with progress() as on_progress:
-        if file.name in ("-", "<stdin>"):
-            summary = import_stream(store_path, file, on_progress=on_progress)
+        if file == "-":
+            summary = import_stream(store_path, sys.stdin.buffer, on_progress=on_progress)
         else:
-            summary = import_path(store_path, Path(file.name), on_progress=on_progress)
+            summary = import_path(store_path, Path(file), on_progress=on_progress)
     if as_json:
         write_json(_import_document(summary))
     else:

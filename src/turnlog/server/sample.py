@@ -7,12 +7,14 @@ Nothing of it is written to the user's store. `src/turnlog/sample` contains the 
 from __future__ import annotations
 
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import turnlog
 from turnlog.agents import agents, find_sources
 from turnlog.agents.base import SourceKind
 from turnlog.store import open_store
+from turnlog.sync.spools import find_spools
 from turnlog.sync.syncer import sync
 
 LOGS = Path(turnlog.__file__).parent / "sample"
@@ -23,12 +25,12 @@ _MADE_FROM = "made-from"
 
 
 def is_sample_due(store_path: Path) -> bool:
-    """Whether the user's own store would be an empty page: it has no session, and there is no log to read.
+    """Whether the user's own store would be an empty page: it has no session, and there is nothing to read.
 
     Raises:
         StoreError: The store exists and cannot be opened.
     """
-    return not _has_sessions(store_path) and not has_logs()
+    return not _has_sessions(store_path) and not has_own_sessions(store_path)
 
 
 def ensure_sample(store_path: Path) -> None:
@@ -63,7 +65,8 @@ def _has_sessions(store_path: Path) -> bool:
         return store.status().sessions > 0
 
 
-def has_logs() -> bool:
-    """Whether any agent has logged a session on this machine."""
-    kinds = (SourceKind.SESSION, SourceKind.SUBAGENT)
-    return any(source.kind in kinds for _, source in find_sources(agents()))
+def has_own_sessions(store_path: Path) -> bool:
+    """Whether any agent has logged a session on this machine, or told of one by a hook."""
+    kinds = (SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.HOOKS)
+    found = chain(find_spools(store_path, agents()), find_sources(agents()))
+    return any(source.kind in kinds for _, source in found)

@@ -20,6 +20,7 @@ import msgspec
 from turnlog.agents import agent as registered_agent
 from turnlog.agents import detect
 from turnlog.agents.base import Detection, Source, reads_rows
+from turnlog.atomic_files import open_file, refuse_device, refuse_other_than_file
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
@@ -62,12 +63,13 @@ class ImportSummary(msgspec.Struct, kw_only=True):
 def import_file(store_path: Path, path: Path, on_progress: Progress = lambda phase, done, total: None) -> ImportSummary:
     """Read a file into the store; from a database, all its sessions.
 
-    Raises OSError if it cannot be opened, and FormatError as `import_stream` does.
+    Raises OSError if it cannot be opened or is a pipe, a device or a folder, and FormatError as `import_stream` does.
     """
     started = time.monotonic()
+    refuse_other_than_file(path, follow=True)
     detection = detect(path)
     if not _rows_of(detection):
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return import_stream(store_path, file, str(path), on_progress)
     store_path.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     summary = _read(store_path, path.absolute(), detection, on_progress)
@@ -86,9 +88,11 @@ def import_stream(
         name: The name of the file, for its endings and for errors.
         on_progress: Called in the phases `read` (bytes) and `index` (messages).
 
-    Raises FormatError for a file of no known agent, with the reason of each agent.
+    Raises OSError for a device, which may never end, and FormatError for a file of no known agent, with the reason of
+    each agent.
     """
     started = time.monotonic()
+    refuse_device(stream)
     folder = imports_folder(store_path)
     path, was_there = _keep(stream, folder, "".join(Path(name).suffixes[-_MOST_ENDINGS:]))
     detection = detect(path)
