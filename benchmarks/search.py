@@ -89,7 +89,9 @@ def build_store(path: Path, parts: int, seed: int = 7) -> None:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
         for key in range(1, PROJECTS + 1):
-            connection.execute("INSERT INTO projects VALUES (?, ?, ?)", (key, f"/home/dev/p{key}", f"p{key}"))
+            connection.execute(
+                "INSERT INTO projects (key, path, name) VALUES (?, ?, ?)", (key, f"/home/dev/p{key}", f"p{key}")
+            )
         for session in range(1, sessions + 1):
             start = START + timedelta(days=300) * chance.random()
             _write_session(connection, texts, session, start)
@@ -118,6 +120,14 @@ def _write_session(connection: sqlite3.Connection, texts: Texts, session: int, s
         members.append((session, key, key))
     _save(connection, messages, packer.take())
     connection.executemany("INSERT INTO memberships (session_key, position, message_key) VALUES (?, ?, ?)", members)
+    connection.executemany(
+        "INSERT INTO parts (message_key, sequence, type, path) VALUES (?, 0, 'tool-call', ?)",
+        [(key, _path(key)) for key in range(first, first + MESSAGES_OF_SESSION) if key % 8],
+    )
+
+
+def _path(key: int) -> str:
+    return f"/home/dev/p{key % PROJECTS}/module_{key % 997}.py"
 
 
 def _save(connection: sqlite3.Connection, messages: list[tuple[object, ...]], packed: PackedFrames) -> None:
@@ -148,7 +158,7 @@ def _answer(texts: Texts, key: int) -> Iterator[str]:
         output = texts.marked(texts.outputs, f"tag{key}", is_output=True)
         yield (
             f'{{"type":"tool-call","tool_call_id":"c{key}.{call}","tool_name":"{tool}","state":"{state}",'
-            f'"input":{{"file_path":"/home/dev/p{key % PROJECTS}/module_{key % 997}.py","limit":200}},'
+            f'"input":{{"file_path":"{_path(key)}","limit":200}},'
             f'"results":[{{"id":"r","status":"{status}","content":[{{"type":"text","text":"{output}"}}]}}]}}'
         )
 

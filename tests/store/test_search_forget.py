@@ -50,13 +50,14 @@ def bytes_of(store: SearchStore) -> bytes:
 
 def secret_session(store: SearchStore, name: str = "secret") -> None:
     log = store.log(name, cwd="/home/dev/secret")
+    log.session(titles={"custom": "The vuvuzela affair"})
     log.message(text_message(f"{name}.1", "the word is xylophonist", "naïvetät 秘密情報", minutes=5))
     log.message(text_message(f"{name}.2", parts=[call("c", "output quizmaster " * 3, command="cat zugzwang.txt")]))
     log.message(text_message(f"{name}.3", parts=[call("d", result("r", "see file", spilled_to="d.txt"))]))
     log.spill("d.txt", b"spilled jackhammer")
 
 
-SECRETS = ("xylophonist", "naivetat", "報", "quizmaster", "zugzwang", "jackhammer")
+SECRETS = ("vuvuzela", "xylophonist", "naivetat", "報", "quizmaster", "zugzwang", "jackhammer")
 
 
 def traces(store: SearchStore) -> list[str]:

@@ -17,7 +17,7 @@ from support.search_store import SearchStore, call, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, index_file, words
+from turnlog.store.search import batch, index_file, vocabulary
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 
@@ -361,8 +361,13 @@ def test_an_index_that_is_damaged_inside_is_none(store: SearchStore) -> None:
     for number in range(50):
         log.message(text_message(f"m{number}", f"word {number} " + "text " * 500, minutes=number))
     store.index()
+    # Every page at which a table begins; the list of tables stays readable.
+    with sqlite3.connect(store.search_path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        pages = [page for (page,) in connection.execute("SELECT rootpage FROM sqlite_master WHERE rootpage > 1")]
     data = bytearray(store.search_path.read_bytes())
-    data[4096:] = b"\xa5" * (len(data) - 4096)
+    for page in pages:
+        data[(page - 1) * 4096 : page * 4096] = b"\xa5" * 4096
     store.search_path.write_bytes(data)
     assert store.search("word").unindexed == 50
     with Searcher(store.path, store.search_path) as searcher, pytest.raises(StoreError, match=r"search\.db"):
@@ -419,12 +424,12 @@ def test_the_search_database_lies_beside_the_store() -> None:
 # -- beginnings
 
 
-@pytest.mark.parametrize(("small", "large"), [(words.SMALL, words.LARGE), (0, words.LARGE), (0, 0)])
+@pytest.mark.parametrize(("small", "large"), [(vocabulary.SMALL, vocabulary.LARGE), (0, vocabulary.LARGE), (0, 0)])
 def test_a_beginning_finds_the_most_common_words(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch, small: int, large: int
 ) -> None:
-    monkeypatch.setattr(words, "SMALL", small)
-    monkeypatch.setattr(words, "LARGE", large)
+    monkeypatch.setattr(vocabulary, "SMALL", small)
+    monkeypatch.setattr(vocabulary, "LARGE", large)
     monkeypatch.setattr(batch, "FRESH_SIZE", 0)
     monkeypatch.setattr(batch, "SAMPLES", {"sample": 1, "sparse_sample": 1})
     log = store.log()
@@ -436,14 +441,14 @@ def test_a_beginning_finds_the_most_common_words(
     store.index()
     found = store.found("pre*")
     assert found[:2] == ["exact", "often19"]
-    assert len(found) == 21 + words.MAX_WORDS - 2
+    assert len(found) == 21 + vocabulary.MAX_WORDS - 2
     assert store.found("pre19*") == [f"m{number}" for number in range(199, 189, -1)]
 
 
 def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(words, "SMALL", 0)
+    monkeypatch.setattr(vocabulary, "SMALL", 0)
     monkeypatch.setattr(batch, "FRESH_SIZE", 0)
     monkeypatch.setattr(batch, "SAMPLES", {"sample": 1 << 33, "sparse_sample": 1 << 33})
     store.log().message(text_message("m", "Éclair éclairs eclaire eclat zebra"))

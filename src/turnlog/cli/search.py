@@ -53,6 +53,7 @@ class _SearchCommand(click.Command):
         "turnlog search '\"connection reset\" -timeout'      # the phrase, and not that word",
         "turnlog search -- reset -timeout                  # likewise",
         "turnlog search 'ECONN* OR EPIPE' --field output --since 7d",
+        "turnlog search reset title:flaky after:2026-11     # fields of the session and of the message",
         "turnlog search --failed --tool Bash               # no words: whatever fits",
     ),
 )
@@ -85,7 +86,8 @@ def search(
     """Search prompts, answers, reasoning, tool inputs, tool outputs and file names.
 
     QUERY is words that must all occur, quoted "phrases", beginnings with a star*, OR between alternatives, and -words
-    that must not occur.
+    that must not occur. Fields narrow it down: title: project: file: tag: branch: model: agent: role: tool: after:
+    before:, as in title:"flaky test" or -tag:later.
     """
     query = " ".join(words).strip()
     if not query and session is None and all(value is None for value in filters.values()):

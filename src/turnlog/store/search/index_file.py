@@ -16,6 +16,7 @@ from zlib import crc32
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.connection import file_uri, leave_checkpoints, open_file
+from turnlog.store.search import session_words
 from turnlog.store.write_lock import begin, use_write_ahead_log
 
 Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
@@ -134,10 +135,11 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
     connection = None
     try:
         connection = open_file(search_path, "ro")
-        # Another version is left alone: the indexer makes the file anew, and a reader cannot.
-        if _version(connection) == VERSION:
+        # Another version is left alone: the indexer makes the file anew, and a reader cannot. So is one that lacks
+        # the words of sessions.
+        if _version(connection) == VERSION and session_words.is_created(connection):
             connection.execute(f"ATTACH ? AS {STORE}", (file_uri(store_path, "ro"),))
-            for table in INDEX_TABLES:
+            for table in (*INDEX_TABLES, "session_words"):
                 connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
             connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")
             return connection
@@ -165,6 +167,7 @@ def clear(connection: sqlite3.Connection) -> None:
         connection.execute(f'DROP TABLE IF EXISTS main."{name}"')
     for statement in TABLES:
         connection.execute(statement)
+    session_words.create(connection)
     connection.execute(f"PRAGMA main.user_version = {VERSION}")
 
 
@@ -213,6 +216,10 @@ def _open_for_writing(search_path: Path) -> sqlite3.Connection:
             connection.execute("BEGIN IMMEDIATE")
             if _version(connection) != VERSION:
                 clear(connection)
+            connection.execute("COMMIT")
+        elif not session_words.is_current(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            session_words.create(connection)
             connection.execute("COMMIT")
     except BaseException:
         connection.close()
@@ -284,7 +291,7 @@ class IndexFile:
     def scrub(self) -> None:
         """Overwrite deleted data: merge the index into one segment, vacuum the file, truncate its write-ahead log."""
         try:
-            for table in INDEX_TABLES:
+            for table in (*INDEX_TABLES, "session_words"):
                 self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
             self.connection.execute("VACUUM main")
             deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS

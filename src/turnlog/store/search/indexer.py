@@ -21,6 +21,7 @@ from turnlog.errors import StoreError
 from turnlog.store.search import index_file
 from turnlog.store.search.documents import MessageToIndex, StoreReader
 from turnlog.store.search.index_file import IndexFile, IndexLockedError
+from turnlog.store.search.session_words import SessionWords, is_behind
 
 if TYPE_CHECKING:
     from turnlog.store.search.batch import IndexBatch
@@ -146,9 +147,11 @@ class Indexer:
             with self._transaction(wait=wait) as batch:
                 added = self._fill(batch, finished)
                 batch.write()
+                has_more = self._session_words().follow(self._newest_change()[0], self._forgotten_sessions())
                 # Merge as much as keeps up with what is written; nothing if it went into the small table.
                 index_file.merge(self._file.connection, batch.merge_due // _MERGE_SHARE)
-            return added
+            # Not 0 while sessions are left, so that `catch_up` continues with them.
+            return added or int(has_more)
         except IndexLockedError:
             return 0
         except sqlite3.OperationalError as error:
@@ -163,7 +166,10 @@ class Indexer:
 
     def _has_news(self) -> bool:
         progress = index_file.read_progress(self._file.connection)
-        if self._newest_change() != (progress.sessions_sequence, progress.origin):
+        newest, origin = self._newest_change()
+        if (newest, origin) != (progress.sessions_sequence, progress.origin):
+            return True
+        if is_behind(self._file.connection, newest):
             return True
         return self._store_reader.has_newer(progress.sequence, progress.message_key)
 
@@ -249,9 +255,13 @@ class Indexer:
             elif batch.home_of(message.key) in gone:
                 batch.move_home(message.key, *others[0])
         batch.drop_home(session_key)
+        self._session_words().drop(session_key)
         return is_complete
 
     # -- the store and the file
+
+    def _session_words(self) -> SessionWords:
+        return SessionWords(self._file.connection, self._store)
 
     @contextmanager
     def _transaction(self, *, wait: bool = True) -> Generator[IndexBatch]:

@@ -1,32 +1,47 @@
-"""Parses queries as people type them, and makes FTS5 expressions of a query and its filter. No text is an error.
+"""Parses queries as people type them. No text is an error.
 
 `word` and every other word · `snake_case a.b.c foo::bar` as phrases · `"in quotes"` · `begin*` · `one OR other` (binds
-closer than the spaces around it) · `-without`. Everything else is a separator. At most `MAX_TERMS` terms count.
-
-`Planner` adds the filter, as markers in the index where possible. A message that several sessions share has the marker
-of only one of them, its home. So a session filter looks under all homes of its messages, and the store then decides
-which messages belong to the session.
+closer than the spaces around it) · `-without` or `NOT without` · `field:value`, for the fields in `FIELD_NAMES`.
+Everything else is a separator. At most `MAX_TERMS` terms count.
 """
 
 from __future__ import annotations
 
 import re
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final, NamedTuple
 
-from turnlog.store.search import index_file
-from turnlog.store.search.base import FIELDS, SearchFilter
-from turnlog.store.search.blocks import Kinds, flag_markers, kind_marker, project_marker, session_marker, tool_marker
-from turnlog.store.search.documents import FAILED, HAS_IMAGE, INPUT, OUTPUT
+from turnlog.store.search.base import ROLES, SearchFilter
 from turnlog.store.search.words import is_cjk, pieces, split_cjk
-from turnlog.store.sqlite.reading import aware_milliseconds
 
 MAX_TERMS = 32
 MAX_QUERY_LENGTH = 4000
 """Characters of a query that are read."""
 
-_ITEM = re.compile(r'(?P<minus>-(?=[^\s-]))?(?:"(?P<quoted>[^"]*)(?:"(?P<star>\*)?|$)|(?P<plain>[^\s"]+))')
+FIELD_NAMES: Final = {
+    **{name: name for name in ("title", "project", "file", "tag", "branch", "model", "agent")},
+    **{name: name for name in ("role", "tool", "before", "after")},
+    "author": "role",
+    "path": "file",
+    "since": "after",
+    "until": "before",
+}
+"""What may stand before a colon -> the field that it means."""
+
+SESSION_FIELDS: Final = ("title", "project", "file", "tag", "branch", "model", "agent")
+"""Fields that say something of the whole session."""
+
+_ROLE_NAMES: Final = {
+    **{role: role for role in ROLES},
+    **dict.fromkeys(("me", "human", "prompt", "prompts"), "user"),
+    **dict.fromkeys(("model", "ai", "answer", "answers"), "assistant"),
+}
+
+_ITEM = re.compile(
+    r"(?P<minus>-(?=[^\s-]))?(?:(?P<field>[A-Za-z]+):(?!//|:)(?=[^\s:]))?"
+    r'(?:"(?P<quoted>[^"]*)(?:"(?P<star>\*)?|$)|(?P<plain>[^\s"]+))'
+)
 
 Expand = Callable[[str], Sequence[str]]
 """Prefix -> words of the index that begin with it."""
@@ -40,7 +55,9 @@ class Term(NamedTuple):
     is_prefix: bool
     """Whether the last piece is a prefix."""
     typed: str
-    """The term as typed, without quotes and star."""
+    """The term as typed, without field, quotes and star."""
+    field: str | None = None
+    """The field that was named: one of `SESSION_FIELDS`, `role` or `tool`; None: anywhere."""
 
 
 class Query(NamedTuple):
@@ -48,161 +65,73 @@ class Query(NamedTuple):
 
     groups: tuple[tuple[Term, ...], ...] = ()
     excluded: tuple[Term, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    """From `after:` and `before:`, with a time zone."""
 
     @property
     def terms(self) -> list[Term]:
-        """All terms of the groups."""
-        return [term for group in self.groups for term in group]
+        """The terms of the groups that are looked for in texts."""
+        return [term for group in self.groups for term in group if term.field is None]
+
+    def narrowed(self, filter: SearchFilter) -> SearchFilter:
+        """The filter with the times of the query; of two limits the narrower one."""
+        since = [limit for limit in (filter.since, self.since) if limit is not None]
+        until = [limit for limit in (filter.until, self.until) if limit is not None]
+        return filter._replace(since=max(since, default=None), until=min(until, default=None))
 
 
 def parse_query(text: str) -> Query:
     """Parse a query; words without a letter or digit are left out."""
     groups: list[list[Term]] = []
     excluded: list[Term] = []
-    joins = False
+    limits: dict[str, datetime] = {}
+    joins = negates = False
     for match in _ITEM.finditer(text[:MAX_QUERY_LENGTH]):
         plain = match["plain"]
         # Terms must all occur anyway, so AND changes nothing; it is only kept from being searched for.
-        if plain in ("OR", "AND") and not match["minus"]:
+        if plain in ("OR", "AND", "NOT") and not match["minus"] and not match["field"]:
             joins = plain == "OR" and bool(groups)
+            negates = plain == "NOT"
             continue
-        term = _term(plain, match["quoted"], match["star"])
+        field, plain = _field(match["field"], plain)
+        moment = _moment(field, plain if plain is not None else match["quoted"])
+        if field in ("before", "after") and moment is not None:
+            limits[field] = moment
+            joins = negates = False
+            continue
+        term = _term(plain, match["quoted"], match["star"], field)
         if term is None:
             continue
-        if match["minus"]:
+        if match["minus"] or negates:
             excluded.append(term)
         elif joins:
             groups[-1].append(term)
         else:
             groups.append([term])
-        joins = False
+        joins = negates = False
         if len(excluded) + sum(map(len, groups)) == MAX_TERMS:
             break
-    return Query(tuple(tuple(group) for group in groups), tuple(excluded))
+    return Query(tuple(tuple(group) for group in groups), tuple(excluded), limits.get("after"), limits.get("before"))
 
 
-LAST_ID = (1 << 63) - 1
+def _field(name: str | None, plain: str | None) -> tuple[str | None, str | None]:
+    """The field that is meant, and the word; what is no field's name belongs to the word (`std:vector`)."""
+    if name is None:
+        return None, plain
+    field = FIELD_NAMES.get(name.lower())
+    if field is None:
+        return None, plain if plain is None else f"{name}:{plain}"
+    return field, plain
 
 
-class SearchPlan(NamedTuple):
-    """What to run for a query."""
-
-    expression: str
-    """An FTS5 expression."""
-    conditions: str
-    """SQL conditions on `messages m` for the WHERE clause; empty if the expression is enough."""
-    first_id: int
-    last_id: int
-
-
-class Planner:
-    """Plans queries with one filter over one connection from `index_file.open_for_reading`."""
-
-    def __init__(self, connection: sqlite3.Connection, filter: SearchFilter, expand: Expand, displacement: int) -> None:
-        """`displacement` is that of the index, `expand` finds the words with a prefix."""
-        self._connection = connection
-        self._filter = filter
-        self._expand = expand
-        self._displacement = displacement
-
-    def plan(self, query: Query) -> SearchPlan | None:
-        """The plan for a query; None if nothing can match."""
-        filter = self._filter
-        required, forbidden = self._kind_words(query), list[str]()
-        if required is None:
-            return None
-        if filter.tool is not None:
-            required.append(any_of([tool_marker(filter.tool)]))
-        for flag, wanted in ((FAILED, filter.failed), (HAS_IMAGE, filter.has_image)):
-            if wanted is not None:
-                (required if wanted else forbidden).append(any_of(flag_markers(flag)))
-        conditions = self._times()
-        for condition, words in (self._session_condition(), self._project_condition()):
-            if words is None:
-                return None
-            conditions += condition
-            required += words
-        expression = to_expression(query, required, forbidden, self._expand)
-        if expression is None:
-            return None
-        first, last = self._ids()
-        return SearchPlan(expression, conditions, first, last)
-
-    def _kind_words(self, query: Query) -> list[str] | None:
-        """Markers of agent, role and field; those of all kinds if there is no other condition."""
-        filter = self._filter
-        fields = None if filter.field is None else (FIELDS.index(filter.field),)
-        if filter.failed is False and fields is None:
-            # Failed calls have a flag of their own. Other calls have none, so the kind must say that it is a tool call.
-            fields = (INPUT, OUTPUT)
-        is_filtered = filter.agent is not None or filter.role is not None or fields is not None
-        # FTS5 needs at least one term that must match. Anything else is enough, so the kinds are named only without it.
-        if not is_filtered and (query.groups or filter.failed or filter.has_image or filter.tool):
-            return []
-        keys = Kinds(self._connection).matching(filter.agent, filter.role, fields)
-        return [any_of([kind_marker(key) for key in keys])] if keys else None
-
-    def _session_condition(self) -> tuple[str, list[str] | None]:
-        if self._filter.session is None:
-            return "", []
-        agent, _, external_id = self._filter.session.partition(":")
-        keys = self._keys("SELECT key FROM sessions WHERE agent = ? AND external_id = ?", agent, external_id)
-        homes = self._keys(
-            "SELECT DISTINCT d.home FROM memberships x JOIN documents d ON d.message_key = x.message_key"
-            f" WHERE x.session_key IN ({sql_list(keys)})"
-        )
-        condition = (
-            f" AND EXISTS (SELECT 1 FROM memberships WHERE message_key = m.key AND session_key IN ({sql_list(keys)}))"
-        )
-        return condition, [any_of([session_marker(home) for home in homes])] if homes else None
-
-    def _project_condition(self) -> tuple[str, list[str] | None]:
-        if self._filter.project is None:
-            return "", []
-        projects = self._keys("SELECT key FROM projects WHERE path = ?1 OR name = ?1", self._filter.project)
-        if not projects:
-            return "", None
-        # Messages shared with a session of the project may be marked with a home in another project.
-        homes = self._keys(
-            "SELECT DISTINCT d.home FROM sessions s JOIN memberships x ON x.session_key = s.key"
-            " JOIN documents d ON d.message_key = x.message_key JOIN homes h ON h.session_key = d.home"
-            f" WHERE s.shares = 1 AND s.project_key IN ({sql_list(projects)})"
-            f" AND (h.project_key IS NULL OR h.project_key NOT IN ({sql_list(projects)}))"
-        )
-        condition = (
-            " AND EXISTS (SELECT 1 FROM memberships x JOIN sessions s ON s.key = x.session_key"
-            f" WHERE x.message_key = m.key AND s.project_key IN ({sql_list(projects)}))"
-        )
-        words = [project_marker(key) for key in projects] + [session_marker(home) for home in homes]
-        return condition, [any_of(words)]
-
-    def _keys(self, query: str, *parameters: Any) -> list[int]:
-        return [key for (key,) in self._connection.execute(query, parameters)]
-
-    def _times(self) -> str:
-        limits = ((self._filter.since, ">="), (self._filter.until, "<"))
-        wanted = [(operator, aware_milliseconds(limit)) for limit, operator in limits if limit is not None]
-        return "".join([f" AND m.created_at {operator} {limit}" for operator, limit in wanted])
-
-    def _ids(self) -> tuple[int, int]:
-        """The range of document ids for the times of the filter."""
-        since, until = self._filter.since, self._filter.until
-        first = 0 if since is None else index_file.block_of(aware_milliseconds(since)) << index_file.SLOT_BITS
-        last = LAST_ID if until is None else last_id_of(aware_milliseconds(until), self._displacement)
-        return first, last
-
-
-def last_id_of(created_at: int, displacement: int) -> int:
-    """The largest id of a document with this time or an earlier one."""
-    return (index_file.block_of(created_at) + displacement + 1 << index_file.SLOT_BITS) - 1
-
-
-def sql_list(keys: Iterable[int]) -> str:
-    """Keys as a list for `IN ()`."""
-    return ",".join(map(str, keys))
-
-
-def to_expression(query: Query, required: Sequence[str], forbidden: Sequence[str], expand: Expand) -> str | None:
+def to_expression(
+    query: Query,
+    required: Sequence[str],
+    forbidden: Sequence[str],
+    expand: Expand,
+    express_field: Callable[[Term], str] = lambda _: "",
+) -> str | None:
     """The query as an FTS5 expression, with conditions that are words of the index already.
 
     Args:
@@ -210,20 +139,25 @@ def to_expression(query: Query, required: Sequence[str], forbidden: Sequence[str
         required: Expressions that must match.
         forbidden: Expressions that must not match.
         expand: Finds the words with a prefix.
+        express_field: The expression of a term with a field; "" if nothing fits it.
 
     Returns:
         None if there is no required condition, or if one cannot match.
     """
+
+    def express(terms: Sequence[Term]) -> list[str]:
+        found = [express_field(term) if term.field else term_expression(term, expand) for term in terms]
+        return [expression for expression in found if expression]
+
     positive = [*required]
     for group in query.groups:
-        alternatives = [expression for term in group if (expression := _term_expression(term, expand))]
+        alternatives = express(group)
         if not alternatives:
             return None
         positive.append(_any(alternatives))
     if not positive:
         return None
-    negative = [*forbidden]
-    negative += [expression for term in query.excluded if (expression := _term_expression(term, expand))]
+    negative = [*forbidden, *express(query.excluded)]
     everything = " AND ".join(positive)
     return f"({everything}) NOT {_any(negative)}" if negative else everything
 
@@ -233,19 +167,61 @@ def any_of(words: Sequence[str]) -> str:
     return _any([_quote([word]) for word in words])
 
 
-def _term(plain: str | None, quoted: str | None, star: str | None) -> Term | None:
+_AGO = re.compile(r"(\d{1,5})([hdwmy])", re.IGNORECASE)
+_UNITS: Final = {
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+    "m": timedelta(days=30),
+    "y": timedelta(days=365),
+}
+_YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
+
+
+def _moment(field: str | None, text: str) -> datetime | None:
+    """The time that a `before:` or `after:` names: its beginning, in this machine's zone. None if it is none."""
+    if field not in ("before", "after"):
+        return None
+    today = datetime.now().astimezone().date()
+    try:
+        if ago := _AGO.fullmatch(text):
+            return datetime.now(UTC) - int(ago[1]) * _UNITS[ago[2].lower()]
+        if text.lower() in ("today", "yesterday"):
+            return _midnight(today - timedelta(days=text.lower() == "yesterday"))
+        if month := _YEAR_OR_MONTH.fullmatch(text):
+            return _midnight(date(int(month[1]), int(month[2] or 1), 1))
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time()).astimezone()
+
+
+def _term(plain: str | None, quoted: str | None, star: str | None, field: str | None) -> Term | None:
     typed = plain if plain is not None else quoted or ""
-    found = pieces(typed)
+    if field in ("before", "after"):
+        # It names no time: the words as they stand.
+        typed, field = f"{field}:{typed}", None
+    if field == "role":
+        if role := _ROLE_NAMES.get(typed.lower()):
+            return Term((role,), False, role, field)
+        typed, field = f"{field}:{typed}", None
+    # The index has the last two folders of a project's path: those above are in every project's.
+    found = pieces("/".join(re.split(r"[/\\]", typed.rstrip("/\\"))[-2:]) if field == "project" else typed)
     if not found:
         return None
+    if field == "tool":
+        return Term(tuple(found), False, typed, field)
     if plain is not None and plain.endswith("*"):
         # The last piece of `foo.*` is a separator, so there is no prefix.
         star = "*" if plain[:-1].endswith(found[-1]) else None
         typed = plain.rstrip("*")
-    return Term(tuple(found), bool(star) and not is_cjk(found[-1]), typed)
+    return Term(tuple(found), bool(star) and not is_cjk(found[-1]), typed, field)
 
 
-def _term_expression(term: Term, expand: Expand) -> str:
+def term_expression(term: Term, expand: Expand) -> str:
     """The term as a phrase, or one phrase for each word with its prefix; "" if no word has it."""
     if not term.is_prefix:
         return _quote(_index_words(term.pieces))

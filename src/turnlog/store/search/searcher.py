@@ -28,9 +28,10 @@ from turnlog.store.search import index_file
 from turnlog.store.search.base import EVERYTHING, FIELDS, Hit, HitPlace, SearchFilter, SearchPage, SearchSort
 from turnlog.store.search.blocks import SUPERSEDED, DocumentEntry, entry_at
 from turnlog.store.search.documents import Document, StoreReader, documents_of, texts_of
-from turnlog.store.search.query import Planner, Query, SearchPlan, Term, last_id_of, parse_query, sql_list
+from turnlog.store.search.plan import Planner, SearchPlan, last_id_of, sql_list
+from turnlog.store.search.query import Query, Term, parse_query
 from turnlog.store.search.snippets import TermFinder
-from turnlog.store.search.words import Vocabulary
+from turnlog.store.search.vocabulary import Vocabulary
 from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 
 RANKED = 1000
@@ -126,7 +127,7 @@ class Searcher:
         try:
             with self._connection() as connection:
                 if connection is not None:
-                    return _Search(connection, asked, filter).page(sort, limit, cursor)
+                    return _Search(connection, asked, asked.narrowed(filter)).page(sort, limit, cursor)
         except sqlite3.DatabaseError as error:
             # "Malformed": the indexer will recreate the file.
             if type(error) is not sqlite3.DatabaseError:

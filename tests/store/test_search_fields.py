@@ -1,0 +1,143 @@
+"""Fields of queries: what a whole session is called, where it happened, and what a match is."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from support.plain_agent import session_id
+from support.plain_store import at
+from support.search_store import SearchStore, call, text_message
+from turnlog.model import Message, ToolCallPart, ToolKind
+from turnlog.store import open_store
+from turnlog.store.search import session_words
+from turnlog.store.search.indexer import Indexer
+from turnlog.store.search.query import parse_query
+
+
+def edit(id: str, path: str, output: str) -> ToolCallPart:
+    return msgspec.structs.replace(call(id, output, tool="Edit", file_path=path), kind=ToolKind.EDIT)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> SearchStore:
+    """Three sessions about kiwis in two projects; nothing changes it."""
+    store = SearchStore(tmp_path_factory.mktemp("fields"))
+    peel = store.log("peel", cwd="/home/dev/orchard")
+    peel.session(titles={"custom": "Repair the flaky peeler"}, git_branch="fix/peeler")
+    peel.message(text_message("ask", "the kiwi is green", minutes=0))
+    part = edit("1", "/home/dev/orchard/src/peeler.py", "kiwi done")
+    peel.message(Message(id="try", role="assistant", created_at=at(1), parts=(part,), model="sonnet-9"))
+    crate = store.log("crate", cwd="/home/dev/orchard")
+    crate.session(titles={"custom": "Pack crates"}, git_branch="main")
+    crate.message(text_message("pack", "kiwi in crates", minutes=60 * 24))
+    bill = store.log("bill", cwd="/home/dev/billing-api")
+    bill.session(titles={"prompt": "Sum up the flaky bill"})
+    bill.message(text_message("sum", "a kiwi costs a dollar", minutes=60 * 48))
+    store.read()
+    with open_store(store.path) as opened:
+        opened.annotate(session_id("crate"), tags=("harvest time", "later"))
+    store.index()
+    return store
+
+
+PEEL, CRATE, BILL = ["try", "ask"], ["pack"], ["sum"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("kiwi title:flaky", [*BILL, *PEEL]),
+        ('kiwi title:"flaky peeler"', PEEL),
+        ("kiwi title:peel*", PEEL),
+        ("kiwi TITLE:Peeler", PEEL),
+        ("kiwi -title:flaky", CRATE),
+        ("kiwi project:orchard", [*CRATE, *PEEL]),
+        ("kiwi project:billing", BILL),
+        ("kiwi project:/home/dev/billing-api", BILL),
+        ("kiwi -project:orchard", BILL),
+        ("kiwi NOT project:orchard", BILL),
+        ("kiwi project:absent", []),
+        ("kiwi file:peeler.py", PEEL),
+        ("kiwi file:src/peeler.py", PEEL),
+        ("kiwi path:orchard/src", PEEL),
+        ("kiwi tag:later", CRATE),
+        ('kiwi tag:"harvest time"', CRATE),
+        ("kiwi tag:later OR title:bill", [*BILL, *CRATE]),
+        ("kiwi branch:fix/peeler", PEEL),
+        ("kiwi branch:main", CRATE),
+        ("kiwi agent:plain", [*BILL, *CRATE, *PEEL]),
+        ("kiwi -agent:plain", []),
+        ("kiwi role:assistant", ["try"]),
+        ("kiwi author:me title:peeler", ["ask"]),
+        ("kiwi -role:user", ["try"]),
+        ("kiwi tool:edit", ["try"]),
+        ("kiwi -tool:Edit title:peeler", ["ask"]),
+        ("dollar OR tag:later", [*BILL, *CRATE]),
+        ("tag:later", CRATE),
+        ("title:peeler role:user", ["ask"]),
+        ("kiwi,", [*BILL, *CRATE, *PEEL]),
+        ("(kiwi) crates., ", CRATE),
+    ],
+)
+def test_fields(store: SearchStore, query: str, found: list[str]) -> None:
+    assert list(dict.fromkeys(store.found(query))) == found
+
+
+def test_times(store: SearchStore) -> None:
+    day = at(60 * 24).isoformat()
+    assert store.found(f"kiwi after:{day}") == [*BILL, *CRATE]
+    assert set(store.found(f"kiwi before:{day}")) == {*PEEL}
+    assert store.found(f"kiwi since:{day}", until=at(60 * 48)) == CRATE
+    assert store.found("kiwi after:1d before:2000") == []
+    assert parse_query("after:2026-11-02").since == parse_query("after:2026-11-02T00:00").since
+
+
+@pytest.mark.parametrize("query", ["std::kiwi", "http://kiwi", "after:dinner", "role:robot", "unknown:kiwi", "file:"])
+def test_what_is_no_field_is_words(query: str) -> None:
+    assert all(term.field is None for term in parse_query(query).terms)
+    assert parse_query(query).terms
+    assert parse_query(query).since is None
+
+
+def test_words_of_sessions_follow_the_store(tmp_path: Path) -> None:
+    store = SearchStore(tmp_path)
+    log = store.log("one", cwd="/home/dev/orchard")
+    log.message(text_message("a", "kiwi"))
+    store.index()
+    assert store.found("tag:ripe") == store.found("file:late.py") == []
+    part = edit("1", "/home/dev/orchard/early.py", "done")
+    log.message(Message(id="b", role="assistant", created_at=at(1), parts=(part,)))
+    store.index()
+    part = edit("2", "/home/dev/orchard/late.py", "done")
+    log.message(Message(id="c", role="assistant", created_at=at(2), parts=(part,)))
+    store.read()
+    with open_store(store.path) as opened:
+        opened.annotate(session_id("one"), title="Strange fruit", tags=("ripe",))
+        opened.rename_project("/home/dev/orchard", "Garden")
+    store.index()
+    for query in ("tag:ripe", "title:strange", "project:garden", "file:late.py", "file:early.py"):
+        assert "a" in store.found(query), query
+    assert store.found('file:"early py home"') == []
+
+
+def test_an_index_without_words_of_sessions_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_words, "_MOST_SESSIONS", 2)
+    store = SearchStore(tmp_path)
+    for number in range(5):
+        log = store.log(f"s{number}", cwd="/home/dev/orchard")
+        log.message(text_message(f"m{number}", "kiwi", minutes=number))
+    store.index()
+    with sqlite3.connect(store.search_path) as connection:
+        before = connection.execute("SELECT count(*) FROM documents").fetchone()
+        connection.execute("DROP TABLE session_words")
+        connection.execute("DROP TABLE session_progress")
+    with Indexer(store.path, store.search_path) as indexer:
+        indexer.catch_up()
+    assert len(store.found("project:orchard")) == 5
+    with sqlite3.connect(store.search_path) as connection:
+        # The index of parts stays as it was.
+        assert connection.execute("SELECT count(*) FROM documents").fetchone() == before
