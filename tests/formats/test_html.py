@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 import re
+from datetime import UTC, datetime
+from decimal import Decimal
 from html.parser import HTMLParser
 
 import pytest
@@ -18,6 +20,7 @@ from turnlog.history import history
 from turnlog.model import (
     Approval,
     CompactionEvent,
+    Cost,
     DataPart,
     ErrorEvent,
     Fate,
@@ -42,6 +45,8 @@ from turnlog.model import (
     ToolResult,
     ToolResultEvent,
     UnknownPart,
+    Usage,
+    UsageTotal,
 )
 from turnlog.model.codec import to_json
 
@@ -285,6 +290,39 @@ def test_what_the_agent_added_is_folded() -> None:
     document = page(conversation(TextPart(text="<note>\nbe <b>nice</b>"), role="developer", origin=Origin.HARNESS))
     assert '<details class="added"><summary><b>Added by the agent</b> &lt;note&gt; be &lt;b&gt;nice' in document
     assert "<pre>\n&lt;note&gt;\nbe &lt;b&gt;nice&lt;/b&gt;</pre></details>" in document
+    assert "<h3" not in document
+
+
+def test_texts_that_the_agent_added_one_after_the_other_are_folded_into_one() -> None:
+    parts = TextPart(text="first"), TextPart(text="second")
+    document = page(conversation(*parts, role="developer", origin=Origin.HARNESS))
+    assert document.count("<b>Added by the agent: 2 texts</b> first") == 1
+    assert document.count("<pre>\nfirst</pre>") == document.count("<pre>\nsecond</pre>") == 1
+
+
+def test_the_title_stands_in_the_page_once_and_the_figures_below_it() -> None:
+    session = Session(
+        id="a:s",
+        agent="a",
+        external_id="s",
+        title="The session",
+        models=("model-1",),
+        created_at=datetime(2026, 11, 21, 10, 0, tzinfo=UTC),
+        updated_at=datetime(2026, 11, 21, 10, 2, 5, tzinfo=UTC),
+        usage=UsageTotal(calls=3, usage=Usage(input=1000, output=234)),
+        cost=Cost(amount=Decimal("0.25")),
+        unpriced_calls=1,
+    )
+    document = page(HtmlConversation(session, []))
+    body = document.partition("<main>")[2].partition("</main>")[0]
+    assert "The session" not in body
+    for name, value in (
+        ("Models", "model-1"),
+        ("Duration", "2 min 5 s"),
+        ("Tokens", "1,234"),
+        ("Cost", "at least $0.25 (without 1 of 3 calls)"),
+    ):
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in body
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import NamedTuple
 
 import msgspec
@@ -32,6 +33,7 @@ from turnlog.model import (
     UnknownPart,
 )
 from turnlog.model.parts import call_summary, state_after
+from turnlog.model.usage import BUCKETS
 
 
 class Note(NamedTuple):
@@ -134,8 +136,44 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
         ("Branch", session.git_branch),
         ("Models", ", ".join(session.models)),
         ("Started", moment(session.created_at)),
+        ("Duration", _duration(session)),
+        ("Tokens", _tokens(session)),
+        ("Cost", _cost(session)),
     )
     yield from ((name, value) for name, value in known if value)
+
+
+def _duration(session: Session) -> str | None:
+    """From the first record to the last, as `1 h 2 min`."""
+    if session.created_at is None or session.updated_at is None:
+        return None
+    minutes, seconds = divmod(round((session.updated_at - session.created_at).total_seconds()), 60)
+    if minutes < 1:
+        return f"{seconds} s"
+    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _tokens(session: Session) -> str | None:
+    """All tokens of the session's own calls; at least as many where a call has no count."""
+    usage = session.usage.usage
+    total = sum(getattr(usage, name) or 0 for name in BUCKETS)
+    if not total:
+        return None
+    is_bound = session.usage.unknown_calls or usage.exactness == "lower_bound"
+    return f"{'at least ' if is_bound else ''}{total:,}"
+
+
+def _cost(session: Session) -> str | None:
+    """What the session's own calls cost, without its subagents."""
+    if not session.usage.calls:
+        return None
+    if session.cost is None:
+        return f"unknown: no price is known for {', '.join(session.models) or 'its model'}"
+    amount = session.cost.amount
+    exact = f"${amount:,.2f}" if amount >= Decimal("0.01") or not amount else f"${amount:.4f}"
+    if not session.unpriced_calls:
+        return exact
+    return f"at least {exact} (without {session.unpriced_calls} of {session.usage.calls} calls)"
 
 
 def moment(at: datetime | None) -> str | None:

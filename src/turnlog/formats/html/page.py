@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import orjson
 from msgspec import UNSET
@@ -77,7 +77,8 @@ def to_html(conversations: Sequence[HtmlConversation]) -> Iterator[bytes]:
     if not conversations:
         raise ValueError("no conversation to show")
     titles = {shown.session.id: shown.session.title or shown.session.id for shown in conversations}
-    made = [block for shown in conversations for block in blocks(shown, titles)]
+    # The bar has the title of the first.
+    made = [block for index, shown in enumerate(conversations) for block in blocks(shown, titles, headed=index > 0)]
     style, script = _own("page.css"), _own("page.js")
     yield _head(next(iter(titles.values())), style, script).encode()
     yield b'<nav class="outline" aria-label="Prompts">'
@@ -110,7 +111,8 @@ def _head(title: str, style: str, script: str) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark"><title>{escape(title)}</title>
 <style>{style}</style></head><body>
-<header class="bar"><h1>{escape(title)}</h1><div role="search"><input type="search" aria-label="Search this session" \
+<header class="bar"><h1 title="{escape(title)}">{escape(title)}</h1>\
+<div role="search"><input type="search" aria-label="Search this session" \
 placeholder="Search, also what is folded"><output></output><button type="button" data-step="-1" \
 aria-label="Previous">↑</button><button type="button" data-step="1" aria-label="Next">↓</button>\
 <button type="button" class="unfold" aria-pressed="false">Unfold all</button></div></header>
@@ -167,9 +169,12 @@ _MARKS = {"-": "del", "+": "ins"}
 _FILE_LINES = ("---", "+++")
 
 
-def blocks(conversation: HtmlConversation, places: Mapping[str, str]) -> Iterator[HtmlBlock]:
-    """The blocks of one conversation; `places` has the titles of the sessions of the same page."""
-    yield from _Blocks(conversation, places).all()
+def blocks(conversation: HtmlConversation, places: Mapping[str, str], *, headed: bool = True) -> Iterator[HtmlBlock]:
+    """The blocks of one conversation, which begin with its title if `headed`.
+
+    `places` has the titles of the sessions of the same page.
+    """
+    yield from _Blocks(conversation, places).all(headed=headed)
 
 
 class _Blocks:
@@ -182,13 +187,18 @@ class _Blocks:
             if isinstance(event, ToolResultEvent) and event.message_id is not None:
                 self._results[event.message_id, event.tool_call_id].append(event.result)
 
-    def all(self) -> Iterator[HtmlBlock]:
+    def all(self, *, headed: bool) -> Iterator[HtmlBlock]:
         session = self._conversation.session
         title = session.title or session.id
         rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts(session))
-        yield HtmlBlock(f'<header class="session"><h2>{escape(title)}</h2><dl>{rows}</dl></header>', title, session.id)
-        for event in self._conversation.events:
-            yield from self._event(event)
+        heading = f"<h2>{escape(title)}</h2>" if headed else ""
+        yield HtmlBlock(f'<header class="session">{heading}<dl>{rows}</dl></header>', title, session.id)
+        for is_added, events in groupby(self._conversation.events, _is_added):
+            if is_added:
+                yield _added([event for event in events if isinstance(event, MessageEvent)])
+                continue
+            for event in events:
+                yield from self._event(event)
 
     def _event(self, event: HistoryEvent) -> Iterator[HtmlBlock]:
         if isinstance(event, MessageEvent):
@@ -204,8 +214,7 @@ class _Blocks:
         if place is not None and place.turn not in (None, self._turn):
             self._turn = place.turn
             classes, turn = f"turn {classes}", f"Turn {place.turn} · "
-        fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
-        details = escape_inside("".join(f" · {word}" for word in words) + fate)
+        details = escape_inside("".join(f" · {word}" for word in words) + _fate(event))
         yield HtmlBlock(f'<h3 class="{classes}">{turn}<b>{who}</b>{details}</h3>', _prompt(event))
         for part in message.parts:
             yield self._text_part(part, message) if isinstance(part, TextPart) else self._part(part, message.id)
@@ -213,11 +222,9 @@ class _Blocks:
             yield _note_block(Note("Error", text=message.error.text))
 
     def _text_part(self, part: TextPart, message: Message) -> HtmlBlock:
-        """Text of a model is rendered, text that the agent added is folded, text of a person is shown as typed."""
+        """Text of a model is rendered, text of a person is shown as typed."""
         if message.role == "assistant" or message.origin is Origin.COMPACTION:
             return _rendered(part.text)
-        if message.role == "developer":
-            return _details("added", "Added by the agent", _beginning(part.text), _text(part.text))
         return self._part(part, message.id)
 
     def _part(self, part: Part, message_id: str) -> HtmlBlock:
@@ -266,6 +273,39 @@ class _Blocks:
         if result.error_text is not None and result.error_text != result.output_text:
             made.append(_text(result.error_text))
         return "".join(made)
+
+
+def _is_added(event: HistoryEvent) -> bool:
+    """Whether the event is nothing but text that the agent added to the conversation."""
+    if not isinstance(event, MessageEvent) or event.message.role != "developer" or event.message.error is not None:
+        return False
+    is_text = all(isinstance(part, TextPart) for part in event.message.parts)
+    return bool(event.message.parts) and is_text and event.message.origin is not Origin.COMPACTION
+
+
+def _added(events: Sequence[MessageEvent]) -> HtmlBlock:
+    """Texts that the agent added one after the other, folded; several of them into one."""
+    folded = [_added_text(event, part.text) for event in events for part in event.message.parts if _is_text(part)]
+    if len(folded) == 1:
+        return folded[0]
+    first = next(part.text for event in events for part in event.message.parts if _is_text(part))
+    inside = "".join(block.html for block in folded)
+    return _details("added", f"Added by the agent: {len(folded)} texts", _beginning(first), inside)
+
+
+def _is_text(part: Part) -> TypeGuard[TextPart]:
+    return isinstance(part, TextPart)
+
+
+def _added_text(event: MessageEvent, text: str) -> HtmlBlock:
+    about = f'<p class="note">{escape(" · ".join(author_words(event)))}{_fate(event)}</p>'
+    return _details("added", "Added by the agent", _beginning(text), about + _text(text))
+
+
+def _fate(event: MessageEvent) -> str:
+    """What became of a message that no longer counts, in brackets."""
+    place = event.membership
+    return f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
 
 
 def _prompt(event: MessageEvent) -> str | None:
