@@ -1,15 +1,45 @@
-"""What the runtimes for agents of other frameworks share: a chat's calls and results in the form that models get."""
+"""What the runtimes for agents of other frameworks share: their base, and a chat's calls and results for models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Raw
 
+from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.codec import parse_json
 from turnlog.model.parts import ResultStatus
+from turnlog.model.stream import Pause, StreamEvent
+
+AgentT = TypeVar("AgentT")
+
+
+class FrameworkRuntime(FunctionRuntime, Generic[AgentT]):
+    """Answers chats by an agent of another framework."""
+
+    def __init__(self, agent: AgentT, **options: Any) -> None:
+        """Answer chats by this agent; the options are passed on to each of its runs."""
+        super().__init__(self._answer_by_agent)
+        self._agent = agent
+        self._options = options
+
+    async def _answer_by_agent(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
+        history = request.history()
+        if waits(history):
+            yield Pause(reason="approval")
+            return
+        async with aclosing(self._run_agent(request, history)) as events:
+            async for event in events:
+                yield event
+
+    @abstractmethod
+    def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
+        """The events of one run, for a history without open permission requests."""
+
 
 INTERRUPTED: Final = "The tool call was interrupted; there is no result."
 
@@ -44,7 +74,7 @@ def outcome_text(call: ToolCallPart) -> str:
 
 
 def is_open(call: ToolCallPart) -> bool:
-    """Whether the page or its user has still to say what comes of a call, or has just said that it may run."""
+    """Whether a call waits for the page or its user, or has just been allowed to run."""
     return not call.results and call.state in (ToolState.APPROVAL_REQUESTED, ToolState.APPROVAL_RESPONDED)
 
 

@@ -1,7 +1,7 @@
 """A LangChain runnable or a LangGraph graph behind a chat.
 
 The chat becomes LangChain messages, and the events of `astream_events` become stream events. A graph that interrupts
-its run (`HumanInTheLoopMiddleware`, `interrupt`) continues with what the page says. Its checkpointer has the state.
+its run (`HumanInTheLoopMiddleware`, `interrupt`) continues with the page's answers. Its checkpointer has the state.
 Each answer has a thread of its own, so that an edited or regenerated message meets no state of the old one.
 """
 
@@ -17,15 +17,15 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 
 from turnlog.chat.conversion import PRIVATE_KEY, private_metadata
-from turnlog.chat.runtime import FunctionRuntime, RunRequest
+from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.frameworks import (
+    FrameworkRuntime,
     approval_id,
     arguments,
     decisions,
     is_open,
     outcome_text,
     text_result,
-    waits,
 )
 from turnlog.errors import NotFoundError
 from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
@@ -73,7 +73,7 @@ _STOPS: Final[dict[str, StopReason]] = {
 _Json: TypeAlias = dict[str, Any]
 
 
-class LangChainRuntime(FunctionRuntime):
+class LangChainRuntime(FrameworkRuntime[Any]):
     """Answers chats by a runnable: a chat model, a chain, or a LangGraph graph such as that of `create_agent`."""
 
     def __init__(
@@ -86,24 +86,19 @@ class LangChainRuntime(FunctionRuntime):
             to_input: Makes its input. By default the messages, for a graph `{"messages": messages}`.
             config: Passed on to each run: `recursion_limit`, `callbacks`, …
         """
-        super().__init__(self._answer_by_runnable)
-        self._runnable: Any = runnable
+        super().__init__(runnable)
         self._is_graph = hasattr(runnable, "aget_state")
         self._to_input = to_input or (_graph_input if self._is_graph else _chain_input)
         self._config = dict(config or {})
 
-    async def _answer_by_runnable(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
-        history = request.history()
-        if waits(history):
-            yield Pause(reason="approval")
-            return
+    async def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
         paused: _Json = private_metadata(request.continued).get(_KEY) or {}
         answers = decisions(history)
         thread = str(paused["thread"]) if paused and answers else uuid.uuid4().hex
         config = {**self._config, "configurable": {**self._config.get("configurable", {}), "thread_id": thread}}
         given: Any = None
         if paused and answers:
-            if not (await self._runnable.aget_state(config)).interrupts:
+            if not (await self._agent.aget_state(config)).interrupts:
                 raise NotFoundError(f"the graph's checkpointer has no paused thread {thread}: is it in memory only?")
             given = _resume(paused["interrupts"], answers)
             yield RunStart(metadata={PRIVATE_KEY: {_KEY: None}})
@@ -111,7 +106,7 @@ class LangChainRuntime(FunctionRuntime):
             given = self._to_input(to_langchain(history), request)
         context = {"context": request.dependencies} if self._is_graph and request.dependencies is not None else {}
         translator = _Translator(answers)
-        stream = self._runnable.astream_events(given, config=config, version="v2", **context)
+        stream = self._agent.astream_events(given, config=config, version="v2", **context)
         async with aclosing(stream) as events:
             async for event in events:
                 for each in translator.translate(event):
@@ -124,8 +119,8 @@ class LangChainRuntime(FunctionRuntime):
     async def _ending(self, config: _Json, thread: str, translator: _Translator) -> list[StreamEvent]:
         """How the run ends: with an answer, or because it waits for the page."""
         interrupts: Iterable[Any] = ()
-        if self._is_graph and getattr(self._runnable, "checkpointer", None):
-            interrupts = (await self._runnable.aget_state(config)).interrupts
+        if self._is_graph and getattr(self._agent, "checkpointer", None):
+            interrupts = (await self._agent.aget_state(config)).interrupts
         asked: list[StreamEvent] = []
         calls: dict[str, list[str]] = {}
         for interrupt in interrupts:
@@ -306,7 +301,7 @@ class _Translator:
         return self._outputs(event["data"].get("output"))
 
     def _chain_stream(self, event: _Json) -> Iterator[StreamEvent]:
-        # A graph tells what its nodes wrote: also results of calls that failed, or that nobody ran.
+        # A graph reports all that its nodes wrote, also results of calls that failed or never ran.
         return self._outputs(event["data"].get("chunk"))
 
     def _chain_end(self, event: _Json) -> Iterator[StreamEvent]:

@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK behind a chat.
 
-Whatever model answers, the SDK tells of it in events of the Responses API, which `turnlog.providers` reads; the chat
+Whatever model answers, the SDK reports it as events of the Responses API, which `turnlog.providers` reads; the chat
 becomes items of that API. An approval needs the state of the run (`RunState`): it is kept with the message, and never
 sent to a page.
 """
@@ -17,8 +17,8 @@ from pydantic_core import to_json
 
 from agents import Agent, Runner, RunResultStreaming, RunState
 from turnlog.chat.conversion import PRIVATE_KEY, private_metadata
-from turnlog.chat.runtime import FunctionRuntime, RunRequest
-from turnlog.chat.runtimes.frameworks import approval_id, arguments, decisions, text_result, waits
+from turnlog.chat.runtime import RunRequest
+from turnlog.chat.runtimes.frameworks import FrameworkRuntime, approval_id, arguments, decisions, text_result
 from turnlog.model import Message
 from turnlog.model.stream import (
     ApprovalRequest,
@@ -44,25 +44,14 @@ _OWN_ENDS = (RunStart, RunFinish, StreamError)
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 
 
-class OpenAIAgentsRuntime(FunctionRuntime):
-    """Answers chats by an agent of the OpenAI Agents SDK: each answer begins with it, whoever it hands off to."""
+class OpenAIAgentsRuntime(FrameworkRuntime[Agent[Any]]):
+    """Answers chats by an agent of the OpenAI Agents SDK.
 
-    def __init__(self, agent: Agent[Any], **options: Any) -> None:
-        """Answer chats by this agent.
+    The agent's `context` are the `dependencies` of the request. Options are those of `Runner.run_streamed`:
+    `max_turns`, `run_config`, …
+    """
 
-        Args:
-            agent: The agent. Its `context` are the `dependencies` of the request.
-            options: Passed on to each run, as to `Runner.run_streamed`: `max_turns`, `run_config`, …
-        """
-        super().__init__(self._answer_by_agent)
-        self._agent = agent
-        self._options = options
-
-    async def _answer_by_agent(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
-        history = request.history()
-        if waits(history):
-            yield Pause(reason="approval")
-            return
+    async def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
         options = {"context": request.dependencies, **self._options}
         answers = decisions(history)
         state = await self._paused_state(request, answers, options["context"])

@@ -1,7 +1,7 @@
 """A Pydantic AI agent behind a chat.
 
 The chat becomes the agent's own message history, and the events of its run become stream events. Tools that require
-approval, and tools that the page runs, end a run; the agent continues with what the page says (`DeferredToolResults`).
+approval, and tools that the page runs, end a run; the agent continues with the page's answers (`DeferredToolResults`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pydantic_ai.capabilities import ReinjectSystemPrompt
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
-from turnlog.chat.runtime import FunctionRuntime, RunRequest
+from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.frameworks import (
+    FrameworkRuntime,
     approval_id,
     arguments,
     decisions,
     is_open,
     outcome_text,
     text_result,
-    waits,
 )
 from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import parse_json
@@ -70,25 +70,14 @@ _UNNAMED: Final = "pydantic-ai"
 """The provider's name for what a part has to go back with, where Pydantic AI does not name it."""
 
 
-class PydanticAIRuntime(FunctionRuntime):
-    """Answers chats by a Pydantic AI agent."""
+class PydanticAIRuntime(FrameworkRuntime[AbstractAgent[Any, Any]]):
+    """Answers chats by a Pydantic AI agent.
 
-    def __init__(self, agent: AbstractAgent[Any, Any], **options: Any) -> None:
-        """Answer chats by this agent.
+    The agent's `deps` are the `dependencies` of the request. Options are those of `agent.iter`: `usage_limits`,
+    `model_settings`, …
+    """
 
-        Args:
-            agent: The agent. Its `deps` are the `dependencies` of the request.
-            options: Passed on to each run, as to `agent.iter`: `usage_limits`, `model_settings`, …
-        """
-        super().__init__(self._answer_by_agent)
-        self._agent = agent
-        self._options = options
-
-    async def _answer_by_agent(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
-        history = request.history()
-        if waits(history):
-            yield Pause(reason="approval")
-            return
+    async def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
         async with self._agent.iter(**self._run_options(history, request)) as run:
             translator = _Translator()
             async for node in run:

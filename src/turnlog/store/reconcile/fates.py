@@ -179,7 +179,7 @@ def _place_replaced(
     """The fates of messages that a file no longer holds, by those of what it holds.
 
     A branch that leaves a message which is still there was rewound, as if its records were there too. Everything else
-    is superseded by what the file says now.
+    is superseded by the file's present content.
     """
     parent_of = {member.external_id: member.parent_id for member in replaced}
     standing = (Fate.ACTIVE, Fate.COMPACTED)

@@ -123,7 +123,7 @@ def _shared_messages(
 def _infer_links(
     connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, str]]
 ) -> None:
-    """Save how sessions are related, where no agent says it.
+    """Save how sessions are related, where no agent records it.
 
     A child whose parent has no own messages after the shared ones is a continuation, otherwise a fork. The result has
     no cycles.

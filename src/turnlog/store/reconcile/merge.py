@@ -64,7 +64,7 @@ def merge_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple
 
 
 def add_late_result(message: Message, change: ResultChange) -> Message:
-    """The message with a result that came after its call, and with what the result's record says about the call."""
+    """The message with a result that came after its call, and with the facts of the call in the result's record."""
     parts = tuple(
         _with_result(part, change)
         if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id

@@ -53,7 +53,7 @@ PRECEDENCE = (LOG, STREAM, HOOKS, CHAT)
 """The best first. A source is superseded by the log of its session; `passes.PASSES` has a pass for each but the log.
 
 A stream and hooks of one session may stand together until a log is there: neither is complete. What hooks say of a
-session as a whole (`SessionRows.apply_from_hooks`) holds only as long as no other source says anything of it.
+session as a whole (`SessionRows.apply_from_hooks`) holds only until another source describes it.
 """
 
 _RANKS = {kind: rank for rank, rule in enumerate(PRECEDENCE) for kind in rule.kinds}
