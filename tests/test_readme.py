@@ -17,9 +17,18 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
 TUTORIAL = (ROOT / "docs" / "tutorial" / "first-steps.md").read_text()
-CONSOLE = re.findall(r"```console\n(.*?)```", README + TUTORIAL, re.DOTALL)
-COMMANDS = [step.partition("\n") for block in CONSOLE for step in re.split(r"^\$ turnlog ", block, flags=re.M)[1:]]
-FIRST_SYNCS = [output for line, _, output in COMMANDS if line == "sync"]
+
+
+def commands(page: str) -> list[tuple[str, str]]:
+    """The commands of a page, without `turnlog`, and what they print."""
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    steps = [step.partition("\n") for block in blocks for step in re.split(r"^\$ turnlog ", block, flags=re.M)[1:]]
+    return [(line, output) for line, _, output in steps]
+
+
+COMMANDS = commands(README)
+STEPS = commands(TUTORIAL)
+TOOK = re.compile(r"in \d+ ms|in \d+\.\d s")
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -36,20 +45,38 @@ def tidy(output: str) -> str:
     return "\n".join(line.rstrip() for line in output.splitlines()).strip("\n")
 
 
+def words_of(arguments: str) -> list[str]:
+    """The words of a command line, of which some are quoted."""
+    return [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', arguments)]
+
+
 @pytest.mark.usefixtures("synced")
-@pytest.mark.parametrize(("arguments", "output"), [(line, output) for line, _, output in COMMANDS if line != "sync"])
+@pytest.mark.parametrize(("arguments", "output"), [step for step in COMMANDS if step[0] != "sync"])
 def test_a_command_shows_what_the_page_says(arguments: str, output: str) -> None:
-    words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', arguments)]
-    code, shown = on_terminal(*words, columns=100, TZ="UTC")
+    code, shown = on_terminal(*words_of(arguments), columns=100, TZ="UTC")
     assert code == 0
     assert tidy(TERMINAL_CODES.sub("", shown)) == tidy(output)
 
 
-@pytest.mark.parametrize("expected", FIRST_SYNCS, ids=["readme", "tutorial"])
-def test_the_first_sync_says_what_the_page_says(home: Path, expected: str) -> None:
+def test_the_first_sync_says_what_the_readme_says(home: Path) -> None:
     shutil.copytree(LOGS / "claude-code", home / ".claude")
-    took = re.compile(r"in \d+ ms")
-    assert took.sub("in a while", tidy(call("sync").stdout)) == took.sub("in a while", tidy(expected))
+    (expected,) = [output for line, output in COMMANDS if line == "sync"]
+    assert TOOK.sub("in a while", tidy(call("sync").stdout)) == TOOK.sub("in a while", tidy(expected))
+
+
+@pytest.mark.usefixtures("home")
+def test_the_first_steps_need_no_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert STEPS
+    for arguments, expected in STEPS:
+        code, shown = on_terminal(*words_of(arguments), columns=100, TZ="UTC")
+        assert code == 0
+        # While logs are read, a terminal also shows how far that is.
+        told = tidy(TERMINAL_CODES.sub("", shown))
+        assert TOOK.sub("in a while", told).endswith(TOOK.sub("in a while", tidy(expected))), arguments
+    for command in re.findall(r"`turnlog (\w+ [^`]*--store sample\.db)`", TUTORIAL):
+        if not command.startswith("serve"):
+            assert call(*words_of(command)).exit_code == 0, command
 
 
 @pytest.mark.usefixtures("synced")
@@ -60,5 +87,5 @@ def test_an_example_prints_what_the_readme_says(code: str, output: str, tmp_path
 
 
 def test_every_block_is_an_example_that_runs() -> None:
-    assert len(COMMANDS) == (README + TUTORIAL).count("$ turnlog ") > 0
+    assert len(COMMANDS + STEPS) == (README + TUTORIAL).count("$ turnlog ") > 0
     assert len(EXAMPLES) == README.count("```python") > 0

@@ -53,10 +53,12 @@ def claude_log(home: Path) -> Path:
 @pytest.mark.usefixtures("synced")
 def test_a_pass_says_what_was_new(run: Command, logs: Path) -> None:
     document = json.loads(run("sync", "--json").stdout)
-    assert {name: document[name] for name in ("sources", "changed", "new_sessions", "messages", "diagnostics")} == {
+    names = ("sources", "changed", "new_sessions", "new_subagents", "messages", "diagnostics")
+    assert {name: document[name] for name in names} == {
         "sources": 3,
         "changed": 3,
-        "new_sessions": 3,
+        "new_sessions": 2,
+        "new_subagents": 1,
         "messages": 11,
         "diagnostics": 1,
     }
@@ -70,7 +72,7 @@ def test_for_people_a_pass_is_told_in_sentences(run: Command) -> None:
     result = run("sync")
     assert result.exit_code == 0
     assert "Read 3 of 3 files (" in result.stdout
-    assert "3 new sessions, 0 updated, 11 new messages." in result.stdout
+    assert "2 new sessions and 1 subagent, 0 updated, 11 new messages." in result.stdout
     assert "1 record could not be understood: see `turnlog doctor`." in result.stdout
     assert "Read 0 of 3 files (0 B)" in run("sync").stdout
 

@@ -19,7 +19,8 @@ def test_days_are_a_chart_and_a_table_that_says_what_it_contains(visit: Visit) -
     expect(page.locator(".chart-bar")).to_have_count(1)
     total = page.get_by_role("row", name="Total")
     expect(total).to_contain_text("≥ $5.1")
-    expect(page.get_by_text("without a known price: their tokens are counted, their cost is not.")).to_be_visible()
+    unpriced = "without a known price: their tokens are counted, their cost is not (mystery-model-9)."
+    expect(page.get_by_text(unpriced)).to_be_visible()
 
 
 def test_a_day_stands_under_its_bar(visit: Visit) -> None:
@@ -46,3 +47,19 @@ def test_usage_downloads_as_csv(visit: Visit) -> None:
     assert download.value.suggested_filename == "usage-by-model.csv"
     assert rows[0][:3] == ["model", "label", "calls"]
     assert any(row[0] == "mystery-model-9" for row in rows)
+
+
+def test_a_division_that_there_is_not_is_said(visit: Visit) -> None:
+    page = visit.open("/usage?by=moon")
+    expect(page.get_by_role("heading", name="could not be loaded")).to_be_visible()
+    expect(page.locator(".usage-table")).to_have_count(0)
+
+
+def test_large_figures_and_the_row_of_totals_are_the_same(visit: Visit) -> None:
+    page = visit.open("/usage?by=model")
+    total = page.get_by_role("row", name="Total")
+    for name in ("Output tokens", "All tokens"):
+        large = page.locator(".usage-summary div").filter(has_text=name).locator("dd").first
+        column = page.get_by_role("columnheader", name=name.removesuffix(" tokens") if "Out" in name else name)
+        place = column.evaluate("cell => cell.cellIndex")
+        expect(large).to_have_text(total.locator("th, td").nth(place).inner_text())

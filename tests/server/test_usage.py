@@ -92,7 +92,7 @@ def test_usage_by_subagent_has_a_row_for_all_others(client: TestClient) -> None:
 def test_a_report_says_what_it_contains(client: TestClient) -> None:
     report = usage(client, by="session")
     assert any("subagents" in sentence for sentence in report.contains)
-    assert report.missing == ("1 call without a known price: their tokens are counted, their cost is not.",)
+    assert report.missing == ("1 call without a known price: their tokens are counted, their cost is not (secret).",)
 
 
 @pytest.mark.parametrize(

@@ -360,7 +360,12 @@ def test_an_unknown_session_cannot_be_annotated(store: Store) -> None:
 def test_a_preview_has_the_first_prompt_and_counts_what_came_out_of_a_session(store: Store) -> None:
     previews = store.previews(["plain:shop", "plain:shop.scout", "plain:bare", "plain:nowhere"])
     assert previews == {
-        "plain:shop": SessionPreview(first_prompt="do it", children=2),
+        "plain:shop": SessionPreview(
+            first_prompt="do it",
+            children=2,
+            cost_with_subagents=Cost(amount=Decimal("0.15")),
+            unpriced_with_subagents=2,
+        ),
         "plain:shop.scout": SessionPreview(first_prompt="do it", children=0),
         "plain:bare": SessionPreview(first_prompt=None, children=0),
     }

@@ -3,6 +3,8 @@ import {
   formatBytes,
   formatCompact,
   formatCost,
+  formatRoundCost,
+  formatRoundCount,
   formatTokens,
   formatTotalCost,
   plural,
@@ -62,4 +64,24 @@ it("counts nouns", () => {
   expect(plural(1, "message")).toBe("1 message");
   expect(plural(1200, "message")).toBe("1,200 messages");
   expect(plural(2, "subagent or fork", "subagents and forks")).toBe("2 subagents and forks");
+});
+
+describe("round numbers at an axis", () => {
+  it.each([
+    [0, "$0"],
+    [0.025, "$0.025"],
+    [0.1, "$0.10"],
+    [0.0005, "$0.0005"],
+    [2.5, "$2.50"],
+    [7, "$7"],
+    [2500, "$2,500"],
+    [0.1 + 0.2, "$0.30"],
+  ])("shows every digit of the cost %d", (dollars, shown) => expect(formatRoundCost(dollars)).toBe(shown));
+
+  it.each([
+    [0, "0"],
+    [250, "250"],
+    [12_500, "12.5k"],
+    [2_500_000, "2.5M"],
+  ])("shows every digit of the count %d", (count, shown) => expect(formatRoundCount(count)).toBe(shown));
 });

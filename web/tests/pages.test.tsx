@@ -74,7 +74,7 @@ it("says that a cost is a lower bound where a price is unknown", () => {
   const priced = { usage: { calls: 3 }, cost: { amount: "0.04", currency: "USD" } } as Partial<SessionItem>;
   renderAt("/", <SessionRow session={session({ ...priced, unpriced_calls: 1 })} now={NOW} />);
   expect(screen.getByRole("link").textContent).toContain("≥ $0.04");
-  expect(screen.getByTitle("1 call of unknown price not included")).toBeTruthy();
+  expect(screen.getByTitle("1 call without a known price")).toBeTruthy();
 });
 
 it("shows the exact cost where all prices are known", () => {

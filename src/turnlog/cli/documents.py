@@ -127,6 +127,8 @@ class SyncDocument(TypedDict):
     bytes: int
     sessions: int
     new_sessions: int
+    """Without subagents."""
+    new_subagents: int
     messages: int
     diagnostics: int
     problems: list[ProblemDocument]
@@ -144,6 +146,8 @@ class ImportDocument(TypedDict):
     is_new: bool
     sessions: list[str]
     new_sessions: int
+    """Without subagents."""
+    new_subagents: int
     messages: int
     diagnostics: int
     problems: list[ProblemDocument]

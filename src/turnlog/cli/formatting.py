@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnlog.model import Session
+    from turnlog.store.values import SessionPreview
 
 UNKNOWN = "–"  # noqa: RUF001  # an en dash is meant
 
@@ -32,6 +37,19 @@ def money(amount: Decimal | None, unpriced_calls: int = 0) -> str:
         return f"<$0.0001{more}"
     digits = 2 if amount >= Decimal("0.01") or amount == 0 else 4
     return f"${amount:,.{digits}f}{more}"
+
+
+def cost_of(session: Session) -> str:
+    """What a session's own calls cost; nothing for one without any, such as a fork that nobody continued."""
+    if session.cost is None:
+        return UNKNOWN if session.usage.calls else money(Decimal(0))
+    return money(session.cost.amount, session.unpriced_calls)
+
+
+def cost_with_subagents(preview: SessionPreview) -> str:
+    """What a session and the subagents below it cost; empty for one without subagents."""
+    cost = preview.cost_with_subagents
+    return "" if cost is None else money(cost.amount, preview.unpriced_with_subagents)
 
 
 def size(number: int) -> str:

@@ -22,6 +22,7 @@ from turnlog.cli.options import (
     period_options,
     store_option,
 )
+from turnlog.cli.status import status
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_json_text, write_table
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter
@@ -30,6 +31,7 @@ from turnlog.store.values import Page
 
 if TYPE_CHECKING:
     from turnlog.model import Session
+    from turnlog.store.base import Store
     from turnlog.store.values import Annotations
 
 
@@ -83,10 +85,10 @@ def sessions(
             page = store.sessions(wanted, sort=sort, limit=limit, cursor=cursor, count=True)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    if as_json:
-        _write_sessions_document(page)
-    else:
-        _write_list(page)
+        if as_json:
+            _write_sessions_document(page)
+        else:
+            _write_list(store, page)
 
 
 def _write_sessions_document(page: Page[Session]) -> None:
@@ -99,24 +101,34 @@ def _write_sessions_document(page: Page[Session]) -> None:
     write_json_text(f'{{"items":[{items}],{rest[1:]}\n')
 
 
-def _write_list(page: Page[Session]) -> None:
+def _write_list(store: Store, page: Page[Session]) -> None:
+    from turnlog.runs.states import session_states
+
     columns = (
         Column("Session", style="cyan"),
         Column("Updated"),
+        Column("Agent", is_optional=True),
+        Column("Status", is_optional=True),
         Column("Project", can_shrink=True),
         Column("Title", can_shrink=True),
         Column("Cost", right=True),
+        Column("With subagents", right=True, is_optional=True),
         Column("Prompts", right=True, is_optional=True),
         Column("Tools", right=True, is_optional=True),
     )
+    ids = [session.id for session in page.items]
+    states, previews = session_states(store, ids), store.previews(ids)
     short = abbreviations(session.external_id for session in page.items)
     rows = [
         (
             short[session.external_id] if is_terminal() else session.id,
             formatting.moment(session.updated_at),
+            session.agent,
+            status(states.get(session.id), timed=False),
             session.project.name if session.project else formatting.UNKNOWN,
             session.title or formatting.UNKNOWN,
-            formatting.money(session.cost.amount if session.cost else None, session.unpriced_calls),
+            formatting.cost_of(session),
+            formatting.cost_with_subagents(previews[session.id]),
             formatting.count(session.counts.prompts),
             formatting.count(session.counts.tool_calls),
         )

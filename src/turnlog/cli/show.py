@@ -78,7 +78,10 @@ def _write_document(store: Store, session: Session) -> None:
 
 
 def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
+    from turnlog.cli.formatting import cost_with_subagents
+    from turnlog.cli.status import status
     from turnlog.cli.transcript import Detail, transcript
+    from turnlog.runs.states import session_states
 
     def read_spill(name: str) -> str | None:
         try:
@@ -88,7 +91,14 @@ def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: 
 
     messages = _iter_messages(store, session.id, resolve_blobs=full)
     detail = Detail(reasoning=reasoning, full=full, read_spill=read_spill)
-    lines = transcript(session, messages, store.events(session.id), detail)
+    lines = transcript(
+        session,
+        messages,
+        store.events(session.id),
+        detail,
+        status=status(session_states(store, [session.id]).get(session.id)),
+        cost_with_subagents=cost_with_subagents(store.previews([session.id])[session.id]),
+    )
     if pager and is_terminal():
         click.echo_via_pager(f"{line}\n" for line in lines)
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from turnlog import paths
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
 from turnlog.cli.terminal import PARTIAL, progress, write_json
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from turnlog.sync.summary import SyncSummary
 
 
-@click.command(epilog=examples("turnlog sync", "turnlog sync --root /mnt/laptop/.claude", "turnlog sync --json"))
+@click.command(
+    epilog=examples(
+        "turnlog sync",
+        "turnlog sync --root /mnt/laptop/.claude",
+        "turnlog sync --sample --store sample.db",
+        "turnlog sync --json",
+    )
+)
 @click.option(
     "--root",
     "roots",
@@ -28,10 +36,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Read this agent's home instead of your own; can be repeated.",
 )
+@click.option("--sample", is_flag=True, help="Read the bundled sample instead of your logs; needs --store.")
 @json_option
 @store_option
 @click.pass_context
-def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path: Path) -> None:
+def sync(ctx: click.Context, roots: tuple[Path, ...], sample: bool, as_json: bool, store_path: Path) -> None:
     """Read what is new in the agents' logs.
 
     Nothing is written outside the store. If an agent deletes or rewrites a log, the store keeps what was read before.
@@ -39,6 +48,8 @@ def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path:
     from turnlog.runs.abandoned import close_abandoned_runs
     from turnlog.sync.syncer import sync as run
 
+    if sample:
+        roots = _sample_roots(roots, store_path)
     with progress() as on_progress:
         summary = run(store_path, roots=[root.absolute() for root in roots] or None, on_progress=on_progress)
     close_abandoned_runs(store_path)
@@ -50,6 +61,16 @@ def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path:
         ctx.exit(PARTIAL)
 
 
+def _sample_roots(roots: Sequence[Path], store_path: Path) -> tuple[Path, ...]:
+    from turnlog.server.sample import sample_roots
+
+    if roots:
+        raise click.UsageError("--sample and --root cannot be combined.")
+    if store_path == paths.database_path():
+        raise click.UsageError("--sample needs --store PATH: the sample does not belong into your own store.")
+    return tuple(sample_roots())
+
+
 def _sync_document(summary: SyncSummary) -> SyncDocument:
     return {
         "sources": summary.sources,
@@ -58,6 +79,7 @@ def _sync_document(summary: SyncSummary) -> SyncDocument:
         "bytes": summary.bytes,
         "sessions": summary.sessions,
         "new_sessions": summary.new_sessions,
+        "new_subagents": summary.new_subagents,
         "messages": summary.messages,
         "diagnostics": summary.diagnostics,
         "problems": [{"path": problem.path, "reason": problem.reason} for problem in summary.problems],
@@ -78,15 +100,21 @@ def _write_sync(summary: SyncSummary, roots: Sequence[Path]) -> None:
     read = f"{formatting.count(summary.changed)} of {formatting.plural(summary.sources, 'file')}"
     click.echo(f"Read {read} ({formatting.size(summary.bytes)}) in {took}.")
     if summary.sessions:
-        updated = summary.sessions - summary.new_sessions
-        click.echo(
-            f"{formatting.plural(summary.new_sessions, 'new session')}, {formatting.count(updated)} updated,"
-            f" {formatting.plural(summary.messages, 'new message')}."
-        )
+        click.echo(_written(summary, summary.sessions))
     if summary.vanished:
         click.echo(f"{formatting.plural(summary.vanished, 'file')} gone from disk; what was read from them stays.")
     if summary.diagnostics:
         click.echo(f"{formatting.plural(summary.diagnostics, 'record')} could not be understood: see `turnlog doctor`.")
+
+
+def _written(summary: SyncSummary | ImportSummary, changed: int) -> str:
+    """`3 new sessions and 1 subagent, 2 updated, 57 new messages.` `changed` counts all sessions that were written."""
+    subagents = f" and {formatting.plural(summary.new_subagents, 'subagent')}" if summary.new_subagents else ""
+    updated = changed - summary.new_sessions - summary.new_subagents
+    return (
+        f"{formatting.plural(summary.new_sessions, 'new session')}{subagents}, {formatting.count(updated)} updated,"
+        f" {formatting.plural(summary.messages, 'new message')}."
+    )
 
 
 @click.command(
@@ -135,6 +163,7 @@ def _import_document(summary: ImportSummary) -> ImportDocument:
         "is_new": summary.is_new,
         "sessions": list(summary.sessions),
         "new_sessions": summary.new_sessions,
+        "new_subagents": summary.new_subagents,
         "messages": summary.messages,
         "diagnostics": summary.diagnostics,
         "problems": [{"path": problem.path, "reason": problem.reason} for problem in summary.problems],
@@ -148,11 +177,7 @@ def _write_import(summary: ImportSummary) -> None:
     if not summary.is_new and not summary.problems:
         click.echo("It is in the store already.")
         return
-    updated = len(summary.sessions) - summary.new_sessions
-    click.echo(
-        f"{formatting.plural(summary.new_sessions, 'new session')}, {formatting.count(updated)} updated,"
-        f" {formatting.plural(summary.messages, 'new message')}."
-    )
+    click.echo(_written(summary, len(summary.sessions)))
     for session_id in summary.sessions:
         click.echo(f"  turnlog show {plain(session_id)}")
     if summary.diagnostics:

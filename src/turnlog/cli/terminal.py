@@ -89,7 +89,7 @@ GAP = 2
 NARROWEST = 8
 """Width to which a column can shrink."""
 
-_READABLE = 30
+_READABLE = 40
 """Columns of a title or a path that say enough to tell it from others."""
 
 _WIDEST = 60

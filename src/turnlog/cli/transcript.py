@@ -160,7 +160,13 @@ def summary(text: str) -> str:
 
 
 def transcript(
-    session: Session, messages: Iterable[PlacedMessage], events: Iterable[HistoryEvent], detail: Detail
+    session: Session,
+    messages: Iterable[PlacedMessage],
+    events: Iterable[HistoryEvent],
+    detail: Detail,
+    *,
+    status: str | None = None,
+    cost_with_subagents: str = "",
 ) -> Iterator[str]:
     """The lines of a session, in the order in which things were logged.
 
@@ -169,8 +175,10 @@ def transcript(
         messages: In order; read as the lines are taken.
         events: What happened besides messages and results of known calls, in order.
         detail: How much is shown.
+        status: What it is doing, in words.
+        cost_with_subagents: What it cost with its subagents, if it has any.
     """
-    yield from _head(session)
+    yield from _head(session, status, cost_with_subagents)
     waiting = iter(events)
     event = next(waiting, None)
     turn: int | None = None
@@ -187,12 +195,13 @@ def transcript(
         event = next(waiting, None)
 
 
-def _head(session: Session) -> Iterator[str]:
+def _head(session: Session, status: str | None, cost_with_subagents: str) -> Iterator[str]:
     yield click.style(one_line(session.title or session.id), bold=True)
     place = session.project.path if session.project else session.cwd
     detail = ", ".join(filter(None, (session.worktree and f"worktree {session.worktree}", session.git_branch)))
     branch = f" ({detail})" if detail else ""
     counts = session.counts
+    more = f" ({cost_with_subagents} with subagents)" if cost_with_subagents else ""
     failed = f" ({formatting.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
     facts = (
         session.id,
@@ -200,7 +209,8 @@ def _head(session: Session) -> Iterator[str]:
         ", ".join(session.models) or None,
         f"{formatting.moment(session.created_at)} to {formatting.moment(session.updated_at)}",
         f"{formatting.plural(counts.prompts, 'prompt')}, {formatting.plural(counts.steps, 'step')},"
-        f" {formatting.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}",
+        f" {formatting.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}{more}",
+        status,
         *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
     )
     for fact in facts:
@@ -209,9 +219,16 @@ def _head(session: Session) -> Iterator[str]:
 
 
 def _cost(session: Session) -> str:
-    if session.cost is None and session.reported_cost is not None:
+    if session.cost is not None:
+        return formatting.cost_of(session)
+    if not session.usage.calls:
+        shared = next((link.parent_session_id for link in session.relationships), None)
+        return f"no cost of its own: what it shares counts in {shared}" if shared else "no cost: it has no model calls"
+    if session.reported_cost is not None:
         return f"{formatting.money(session.reported_cost.amount)} as the agent says"
-    return formatting.money(session.cost.amount, session.unpriced_calls) if session.cost else "cost unknown"
+    if session.usage.unknown_calls == session.usage.calls:
+        return "cost unknown: no call has a count of tokens"
+    return f"cost unknown: there is no price for {', '.join(session.models) or 'its model'}"
 
 
 def _rule(*words: str | None) -> Iterator[str]:

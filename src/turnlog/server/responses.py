@@ -12,6 +12,7 @@ from typing import Any, Self, TypeAlias
 
 from turnlog.model import (
     CompactionEvent,
+    Cost,
     ErrorEvent,
     InterruptEvent,
     Membership,
@@ -99,6 +100,9 @@ class SessionItem(Session, frozen=True, kw_only=True):
     resume: ResumeCommand | None = None
     first_prompt: str | None = None
     children: int = 0
+    cost_with_subagents: Cost | None = None
+    """Of the session and of all subagents below it; null if it has no subagents, or no call could be priced."""
+    unpriced_with_subagents: int = 0
 
     @classmethod
     def of(
@@ -118,6 +122,8 @@ class SessionItem(Session, frozen=True, kw_only=True):
             resume=None if resume is None else ResumeCommand(folder=session.cwd, command=resume),
             first_prompt=preview.first_prompt if preview else None,
             children=preview.children if preview else 0,
+            cost_with_subagents=preview.cost_with_subagents if preview else None,
+            unpriced_with_subagents=preview.unpriced_with_subagents if preview else 0,
         )
 
 

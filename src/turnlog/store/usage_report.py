@@ -188,11 +188,16 @@ class ModelSummary:
 
 
 def usage_report(
-    by: UsageBy, rows: Sequence[UsageRow], totals: UsageTotals, zone: tzinfo | None, then_by: UsageBy | None = None
+    by: UsageBy,
+    rows: Sequence[UsageRow],
+    totals: UsageTotals,
+    zone: tzinfo | None,
+    then_by: UsageBy | None = None,
+    unpriced: Sequence[str] = (),
 ) -> UsageReport:
-    """A report of these rows, with the sentences that apply."""
+    """A report of these rows, with the sentences that apply; `unpriced` are the models without a known price."""
     name = "local" if zone is None else str(zone)
-    return UsageReport(by, tuple(rows), totals, _contents(by, then_by), _omissions(totals), name, then_by)
+    return UsageReport(by, tuple(rows), totals, _contents(by, then_by), _omissions(totals, unpriced), name, then_by)
 
 
 def running_block(start: datetime, first: datetime, end: datetime, now: datetime, totals: UsageTotals) -> UsageBlock:
@@ -225,9 +230,13 @@ def _contents(by: UsageBy, then_by: UsageBy | None) -> tuple[str, ...]:
     return (_CALLS, _SUBAGENTS.get(by, _SUBAGENTS_INCLUDED), _COST, *blocks)
 
 
-def _omissions(totals: UsageTotals) -> tuple[str, ...]:
+def _omissions(totals: UsageTotals, unpriced: Sequence[str]) -> tuple[str, ...]:
+    models = f" ({', '.join(unpriced)})" if unpriced else ""
     facts = (
-        (totals.unpriced_calls, "without a known price: their tokens are counted, their cost is not"),
+        (
+            totals.unpriced_calls,
+            f"without a known price: their tokens are counted, their cost is not{models}",
+        ),
         (totals.unknown_calls, "without any token count: they are in no sum"),
         (totals.lower_bound_calls, "whose output is known only as \u201cat least\u201d"),
     )

@@ -43,6 +43,10 @@ class SessionPreview(StoreValue, frozen=True):
     """The first 200 characters of the first prompt with text; None if no prompt has any."""
     children: int
     """Number of child sessions: subagents, forks, continuations."""
+    cost_with_subagents: Cost | None = None
+    """Of the session and of all subagents below it; None if it has no subagents, or no call could be priced."""
+    unpriced_with_subagents: int = 0
+    """Model calls whose cost is unknown and not in `cost_with_subagents`."""
 
 
 class SessionLink(StoreValue, frozen=True):

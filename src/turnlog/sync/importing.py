@@ -53,6 +53,8 @@ class ImportSummary(msgspec.Struct, kw_only=True):
     sessions: tuple[str, ...] = ()
     """Ids of the sessions that changed."""
     new_sessions: int = 0
+    """Without subagents."""
+    new_subagents: int = 0
     messages: int = 0
     """Number of new messages."""
     diagnostics: int = 0
@@ -168,6 +170,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         is_new=result.changed > 0,
         sessions=tuple(sorted(result.saved.sessions)) if result.changed else (),
         new_sessions=result.saved.new_sessions,
+        new_subagents=result.saved.new_subagents,
         messages=result.saved.messages,
         diagnostics=result.saved.diagnostics,
         problems=[

@@ -23,6 +23,8 @@ class SyncSummary(msgspec.Struct, kw_only=True):
     sessions: int = 0
     """Sessions that changed."""
     new_sessions: int = 0
+    """Without subagents."""
+    new_subagents: int = 0
     messages: int = 0
     """New messages."""
     diagnostics: int = 0

@@ -273,6 +273,7 @@ def _add_up(summary: SyncSummary, result: GroupResult) -> None:
     summary.changed += result.changed
     summary.problems += result.problems
     summary.new_sessions += result.saved.new_sessions
+    summary.new_subagents += result.saved.new_subagents
     summary.messages += result.saved.messages
     summary.diagnostics += result.saved.diagnostics
 

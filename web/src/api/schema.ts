@@ -766,6 +766,8 @@ export interface SessionItem {
   resume?: ResumeCommand;
   first_prompt?: string;
   children?: number;
+  cost_with_subagents?: Cost;
+  unpriced_with_subagents?: number;
 }
 
 /** A piece of the list of sessions. */

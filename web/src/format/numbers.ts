@@ -36,6 +36,19 @@ export function formatCost(dollars: number | null | undefined): string {
   return `$${EXACT.format(Math.round(dollars))}`;
 }
 
+/** A round amount with all its digits: $0.025 · $2.50 · $1,000 */
+export function formatRoundCost(dollars: number): string {
+  const exact = Number(dollars.toPrecision(6));
+  const cents = { minimumFractionDigits: Number.isInteger(exact) ? 0 : 2, maximumFractionDigits: 12 };
+  return `$${new Intl.NumberFormat("en", cents).format(exact)}`;
+}
+
+/** A round count with all its digits: 250 · 12.5k · 2.5M */
+export function formatRoundCount(count: number): string {
+  const unit = UNITS.find(({ size }) => count >= size);
+  return `${Number((count / (unit?.size ?? 1)).toPrecision(6))}${unit?.suffix ?? ""}`;
+}
+
 /** A sum that may lack calls of unknown price: "≥ $1.20", or "unknown" when nothing is known. */
 export function formatTotalCost(dollars: number | null | undefined, unpricedCalls: number): string {
   if (dollars == null || (dollars === 0 && unpricedCalls > 0)) return UNKNOWN;

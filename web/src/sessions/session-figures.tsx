@@ -1,13 +1,18 @@
 /** Tokens and cost of a session. An unknown figure is shown as unknown, and a sum without some calls as a lower bound. */
 
-import type { Session } from "@/api/types";
+import type { Session, SessionItem } from "@/api/types";
 import { formatTokens, formatTotalCost, plural } from "@/format/numbers";
 import { describeUsage, totalTokens } from "@/format/token-buckets";
 
-const COPIES = "No model calls of its own: copied messages are billed in the session they come from";
+const SHARED = "No model calls of its own: shared answers count in the session they come from";
+
+/** Why a session has no usage. */
+function noUsage(session: Session): string {
+  return session.relationships?.some(({ kind }) => kind !== "subagent") ? SHARED : "No model calls";
+}
 
 export function Tokens({ session }: { session: Session }) {
-  if (!session.usage?.calls) return <span title={COPIES}>–</span>;
+  if (!session.usage?.calls) return <span title={noUsage(session)}>–</span>;
   const usage = session.usage.usage ?? {};
   const unknown = session.usage.unknown_calls ?? 0;
   const atLeast = unknown > 0 || usage.exactness === "lower_bound";
@@ -24,13 +29,27 @@ export function Tokens({ session }: { session: Session }) {
 }
 
 export function Cost({ session }: { session: Session }) {
-  if (!session.usage?.calls) return <span title={COPIES}>–</span>;
+  if (!session.usage?.calls) return <span title={noUsage(session)}>$0</span>;
   const unpriced = (session.unpriced_calls ?? 0) + (session.usage.unknown_calls ?? 0);
   const dollars = session.cost ? Number(session.cost.amount) : null;
-  const title = unpriced > 0 ? `${plural(unpriced, "call")} of unknown price not included` : undefined;
+  const title =
+    unpriced > 0 ? `${plural(unpriced, "call")} without a known price${ofModels(session)}` : undefined;
   return (
     <span title={title} className={dollars === null ? "unknown" : undefined}>
       {dollars === null ? "cost unknown" : formatTotalCost(dollars, unpriced)}
     </span>
   );
+}
+
+/** What is not in the cost of the session itself: its subagents, or what it shares with another session. */
+export function CostBesides({ session }: { session: SessionItem }) {
+  const { cost_with_subagents: total, unpriced_with_subagents: unpriced } = session;
+  if (total) return ` (${formatTotalCost(Number(total.amount), unpriced ?? 0)} with subagents)`;
+  return !session.usage?.calls && noUsage(session) === SHARED
+    ? " of its own; shared answers count in the original"
+    : null;
+}
+
+function ofModels(session: Session): string {
+  return session.models?.length ? ` (${session.models.join(", ")})` : "";
 }

@@ -33,7 +33,7 @@ export function DayChart({ rows, measure }: { rows: UsageRow[]; measure: Measure
             <g key={tick} transform={`translate(0 ${TOP + PLOT * (1 - tick / top)})`}>
               <line className="chart-grid" x1={LEFT} x2={width} />
               <text className="chart-label" x={LEFT - 8} dy="0.32em" textAnchor="end">
-                {measure.format(tick)}
+                {measure.formatTick(tick)}
               </text>
             </g>
           ))}

@@ -1,13 +1,15 @@
 /** What can be charted, how it is written, and the ticks and days of a chart. Null is unknown and has no bar. */
 
 import type { UsageRow, UsageTotals } from "@/api/types";
-import { formatCompact, formatCost } from "@/format/numbers";
+import { formatCompact, formatCost, formatRoundCost, formatRoundCount } from "@/format/numbers";
 
 export interface Measure {
   value: "cost" | "tokens" | "output";
   label: string;
   of: (totals: UsageTotals) => number | null;
   format: (value: number) => string;
+  /** A round number at an axis, which is never rounded further: $0.025, not $0.03. */
+  formatTick: (value: number) => string;
 }
 
 export const COST: Measure = {
@@ -15,16 +17,24 @@ export const COST: Measure = {
   label: "Cost",
   of: (totals) => totals.cost,
   format: formatCost,
+  formatTick: formatRoundCost,
 };
 
 export const MEASURES: Measure[] = [
   COST,
-  { value: "tokens", label: "All tokens", of: (totals) => totals.tokens, format: formatCompact },
+  {
+    value: "tokens",
+    label: "All tokens",
+    of: (totals) => totals.tokens,
+    format: formatCompact,
+    formatTick: formatRoundCount,
+  },
   {
     value: "output",
     label: "Output tokens",
-    of: (totals) => totals.output + totals.reasoning,
+    of: (totals) => totals.output,
     format: formatCompact,
+    formatTick: formatRoundCount,
   },
 ];
 

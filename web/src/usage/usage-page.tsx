@@ -34,7 +34,8 @@ const ROWS = 200;
 
 export default function UsagePage() {
   const [filters, change] = useUrlFilters(FILTERS);
-  const by = BY.find(({ value }) => value === filters.by)?.value ?? "day";
+  // What the page has no button for is the server's to answer, or to refuse with the words that there are.
+  const by = (filters.by || "day") as UsageBy;
   const measure = MEASURES.find(({ value }) => value === filters.measure) ?? COST;
   const { measure: _, until, ...others } = filters;
   const parameters = { ...others, by, until: until && dayAfter(until) };
@@ -79,7 +80,7 @@ export default function UsagePage() {
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
       {usage.isError && <Problem error={usage.error} what="The usage" />}
-      {usage.data && <Report answer={usage.data} measure={measure} />}
+      {usage.data && !usage.isError && <Report answer={usage.data} measure={measure} />}
     </main>
   );
 }
@@ -117,10 +118,8 @@ function Report({ answer, measure }: { answer: UsageReport; measure: typeof COST
   );
 }
 
-/** The totals in large, and in words what they contain and what they lack. */
+/** Totals of the table in large, under the names of its columns. */
 export function UsageSummary({ totals }: { totals: UsageTotals }) {
-  const sent = totals.tokens - totals.output - totals.reasoning;
-  const cached = sent > 0 ? `${Math.round((100 * totals.cache_read) / sent)} % from cache` : "";
   return (
     <dl className="usage-summary">
       <Figure
@@ -128,19 +127,21 @@ export function UsageSummary({ totals }: { totals: UsageTotals }) {
         value={formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
         note="at list prices"
       />
-      <Figure label="Input tokens" value={formatCompact(sent)} note={cached} />
-      <Figure
-        label="Output tokens"
-        value={formatCompact(totals.output + totals.reasoning)}
-        note={thinking(totals)}
-      />
+      <Figure label="All tokens" value={formatCompact(totals.tokens)} note={cached(totals)} />
+      <Figure label="Output tokens" value={formatCompact(totals.output)} note={thinking(totals)} />
       <Figure label="Model calls" value={formatCompact(totals.calls)} note="" />
     </dl>
   );
 }
 
+/** How much of what the model was sent came from the cache. */
+function cached(totals: UsageTotals): string {
+  const sent = totals.tokens - totals.output - totals.reasoning;
+  return sent > 0 ? `${Math.round((100 * totals.cache_read) / sent)} % of the input from cache` : "";
+}
+
 function thinking(totals: UsageTotals): string {
-  return totals.reasoning > 0 ? `${formatCompact(totals.reasoning)} of them thinking` : "thinking included";
+  return totals.reasoning > 0 ? `and ${formatCompact(totals.reasoning)} of thinking` : "thinking included";
 }
 
 function Figure({ label, value, note }: { label: string; value: string; note: string }) {

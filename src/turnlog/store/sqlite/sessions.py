@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Unpack
 import msgspec
 
 from turnlog.agents.base import KNOWN_FROM
-from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
+from turnlog.model import Cost, Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
 from turnlog.store.base import EVERY_SESSION, SessionFilter
@@ -149,6 +149,22 @@ def wanted_sessions(session_ids: Iterable[str]) -> str:
     return json.dumps([session_id.partition(":")[::2] for session_id in session_ids])
 
 
+_BELOW = (
+    "below (key) AS (SELECT c.key FROM sessions c WHERE c.parent_key = s.key AND c.relationship = 'subagent'"
+    " UNION SELECT c.key FROM below b JOIN sessions c ON c.parent_key = b.key WHERE c.relationship = 'subagent')"
+)
+"""SQL: the subagents of a session `s`, and theirs."""
+
+
+def _with_subagents(
+    subagents: int, cost: int | None, calls: int, unknown_calls: int, unpriced_calls: int
+) -> tuple[Cost | None, int]:
+    """The fields of `SessionPreview` for a session with so many subagents, from the sums of all their calls."""
+    if not subagents or cost is None:
+        return None, 0
+    return priced(cost, calls, unknown_calls, unpriced_calls), unknown_calls + unpriced_calls
+
+
 class SessionQueries(Connections):
     """The queries of `Store` about sessions."""
 
@@ -223,11 +239,17 @@ class SessionQueries(Connections):
                 " (SELECT m.text_preview FROM memberships p CROSS JOIN messages m ON m.key = p.message_key"
                 "  WHERE p.session_key = s.key AND m.origin IN ('prompt', 'subagent_prompt') AND m.text_preview <> ''"
                 "  ORDER BY p.position LIMIT 1),"
-                " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key)"
+                " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key),"
+                f" (WITH RECURSIVE {_BELOW} SELECT json_array(count(*), sum(x.cost) + s.cost, sum(x.calls) + s.calls,"
+                "   sum(x.unknown_calls) + s.unknown_calls, sum(x.unpriced_calls) + s.unpriced_calls)"
+                "   FROM below JOIN sessions x ON x.key = below.key)"
                 f" FROM {WANTED_SESSIONS}",
                 (wanted_sessions(session_ids),),
             )
-            return {session_id: SessionPreview(prompt, children) for session_id, prompt, children in rows}
+            return {
+                session_id: SessionPreview(prompt, children, *_with_subagents(*json.loads(sums)))
+                for session_id, prompt, children, sums in rows
+            }
 
     def parents(self, session_ids: Iterable[str]) -> dict[str, str]:
         with self._snapshot() as connection:

@@ -125,8 +125,9 @@ class UsageQueries(Connections):
             # The cost that an agent reports covers the whole session.
             if by in ("session", "subagent") and not (filter.since or filter.until or filter.model):
                 rows = _with_reported_costs(connection, rows)
-        totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]))
-        return usage_report(by, _sorted(rows, by), totals, zone, then_by)
+            totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]))
+            unpriced = _unpriced_models(connection, filter) if totals.unpriced_calls else []
+        return usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
 
     def models(self) -> list[ModelSummary]:
         with self._snapshot() as connection:
@@ -260,6 +261,19 @@ def _read(
         f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {outer.key}, {inner.key}",
         parameters,
     ).fetchall()
+
+
+def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter) -> list[str]:
+    """The models of calls without a known price, most called first."""
+    conditions, parameters, joins = _where(filter)
+    tables = "".join(dict.fromkeys((_MODELS, *joins)))
+    rows = connection.execute(
+        f"SELECT coalesce(d.name, 'model unknown') FROM usage u{tables}"
+        f" WHERE {' AND '.join(('u.unpriced_calls > 0', *conditions))}"
+        " GROUP BY 1 ORDER BY sum(u.unpriced_calls) DESC, 1",
+        parameters,
+    )
+    return [name for (name,) in rows]
 
 
 _WHOLE = _Grouping("''", "NULL")

@@ -196,6 +196,11 @@ class SessionRows:
         return {draft.session_id for draft in self.drafts.values() if draft.is_created}
 
     @property
+    def created_keys(self) -> list[int]:
+        """Keys of the sessions that this transaction created."""
+        return [draft.key for draft in self.drafts.values() if draft.is_created]
+
+    @property
     def shared(self) -> set[int]:
         """Keys of touched sessions that share messages with others."""
         return {draft.key for draft in self.drafts.values() if draft.is_shared}

@@ -57,6 +57,8 @@ class SavedChanges(msgspec.Struct):
 
     sessions: set[str] = msgspec.field(default_factory=set[str])
     new_sessions: int = 0
+    """Without subagents."""
+    new_subagents: int = 0
     messages: int = 0
     diagnostics: int = 0
     last_change: int = 0

@@ -13,7 +13,7 @@ import { formatCount, formatTotalCost, plural } from "@/format/numbers";
 import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
 import { nextAll, useAll, useDisclosures } from "@/session/disclosure";
 import { AgentLabel } from "@/sessions/agent-label";
-import { Cost, Tokens } from "@/sessions/session-figures";
+import { Cost, CostBesides, Tokens } from "@/sessions/session-figures";
 import { StateBadge } from "@/sessions/state-badge";
 import { useClock } from "@/sessions/use-clock";
 import { useSessionState } from "./prompt";
@@ -156,6 +156,7 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
       </li>
       <li>
         <Cost session={session} />
+        <CostBesides session={session} />
       </li>
       {session.reported_cost && (
         <li title="As reported by the agent; it may include calls that are in no log">
