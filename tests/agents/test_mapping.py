@@ -64,6 +64,11 @@ LOGS = {
         tuple(f"codex/scenarios/{name}" for name in ("basic", "subagent-gpt-5.5", "interrupt")),
         ("I remember", 15, 3000, 11, 0),
     ),
+    "copilot-cli": Log(
+        ".copilot",
+        tuple(f"copilot_cli/1.0.102/{name}" for name in ("basic", "subagent", "interrupt")),
+        ("The notes hold", 1500, 1400, 55, 5),
+    ),
     "gemini-cli": Log(
         ".gemini",
         tuple(f"gemini_cli/scenarios/{name}" for name in ("basic", "subagent", "interrupt")),

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from support.browser_server import ask, serving
 from support.browser_visit import Visit, settle
+from turnlog.agents import BUILT_IN
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -51,7 +52,7 @@ def of_agent(sessions: list[dict[str, Any]], agent: str, tool: str, visit: Visit
 
 
 def test_every_session_opens_with_all_that_is_in_it(visit: Visit, sessions: list[dict[str, Any]]) -> None:
-    assert {session["agent"] for session in sessions} == {"claude-code", "codex", "gemini-cli", "klaude", "opencode"}
+    assert {session["agent"] for session in sessions} == set(BUILT_IN)
     for session in sessions:
         page = open_session(visit, session)
         expect(page.locator(".message").first).to_be_visible()
@@ -80,7 +81,13 @@ def test_an_edit_is_the_patch_that_the_agent_recorded(
 
 @pytest.mark.parametrize(
     ("agent", "tool"),
-    [("codex", "spawn_agent"), ("gemini-cli", "invoke_agent"), ("klaude", "Agent"), ("opencode", "task")],
+    [
+        ("codex", "spawn_agent"),
+        ("copilot-cli", "task"),
+        ("gemini-cli", "invoke_agent"),
+        ("klaude", "Agent"),
+        ("opencode", "task"),
+    ],
 )
 def test_a_subagent_of_any_agent_opens_in_place(
     visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str

@@ -25,6 +25,7 @@ from turnlog.sync.syncer import sync
 HOMES = {
     "claude-code": ".claude",
     "codex": ".codex",
+    "copilot-cli": ".copilot",
     "gemini-cli": ".gemini",
     "klaude": ".klaude",
     "opencode": ".local/share/opencode",
@@ -150,7 +151,7 @@ def test_a_session_has_what_every_session_has(store: Store, name: str) -> None:
             assert session.title is not None
             assert session.title.rstrip("…") in " ".join(said.split())
     branches = {session.git_branch for session in sessions(store, name)}
-    assert branches == ({"main"} if name in ("claude-code", "codex") else {None})
+    assert branches == ({"main"} if name in ("claude-code", "codex", "copilot-cli") else {None})
 
 
 @every_agent
@@ -223,6 +224,7 @@ def test_what_was_thought_can_be_asked_for_by_itself(store: Store, name: str) ->
     [
         ("claude-code", "projects"),
         ("codex", "sessions"),
+        ("copilot-cli", "session-state"),
         ("gemini-cli", "tmp"),
         ("klaude", "projects"),
         ("opencode", "opencode.db"),
@@ -251,6 +253,7 @@ def test_what_lies_where_nobody_can_look_is_not_gone(
 
 
 CALLS_IN_LOG: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "copilot-cli": lambda record: record["id"] if record.get("type") == "assistant.message" else None,
     "claude-code": lambda record: record["message"]["id"] if record.get("type") == "assistant" else None,
     "gemini-cli": lambda record: record["id"] if record.get("type") == "gemini" else None,
     "klaude": lambda record: record["data"]["created_at"] if record.get("type") == "AssistantMessage" else None,

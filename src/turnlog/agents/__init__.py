@@ -29,6 +29,7 @@ GROUP = "turnlog.agents"
 BUILT_IN = {
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
     "codex": "turnlog.agents.codex:Codex",
+    "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "klaude": "turnlog.agents.klaude:Klaude",
     "opencode": "turnlog.agents.opencode:OpenCode",

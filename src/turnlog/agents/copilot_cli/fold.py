@@ -1,0 +1,321 @@
+"""The fold of one Copilot CLI log: a record for each event of a session and of its subagents.
+
+Records are appended. Only a rewind writes the file anew, without what it took back, which is another generation of the
+source. A record that cannot be read does not affect the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
+from turnlog.agents.copilot_cli import NAME
+from turnlog.agents.copilot_cli.contents import usage_of
+from turnlog.agents.copilot_cli.fold_context import CopilotContext
+from turnlog.agents.copilot_cli.messages import (
+    read_answer,
+    read_notification,
+    read_system,
+    read_user,
+    read_user_command,
+)
+from turnlog.agents.copilot_cli.record_kinds import RECORD_KINDS
+from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotRecord, Data, Folder
+from turnlog.agents.copilot_cli.sources import session_id
+from turnlog.agents.copilot_cli.state import (
+    MAIN,
+    MOST_ASSETS,
+    MOST_USAGES,
+    CopilotPendingUsage,
+    CopilotState,
+    decode_state,
+    encode_state,
+)
+from turnlog.agents.copilot_cli.tools import abort_calls, read_permission, read_result, read_start
+from turnlog.agents.decoding import branch_of, clean_json, keep_newest, value_of
+from turnlog.agents.jsonl import count_lines
+from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, TextPart
+from turnlog.model.session import title_from
+
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_FORKED_INTO = re.compile(rf"Forked this session into .* \((?P<child>{_UUID})\)\.", re.DOTALL)
+_FORKED_FROM = re.compile(rf"Forked from .* \((?P<parent>{_UUID})\) as .* \((?P<child>{_UUID})\)\.", re.DOTALL)
+"""The words of `session.info` of kind `fork`, in the parent and in the fork: no other record names the sessions."""
+
+
+class CopilotFold:
+    """Reads one session's log. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._source = source
+        self._state = decode_state(state) if state is not None else CopilotState()
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        state = self._state
+        external = (self._source.session_id or "").partition(":")[2]
+        context = CopilotContext(state, external)
+        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
+            context.json, context.position, context.length, context.line_number = json, position, length, number
+            context.report_replaced_bytes()
+            _read(context, record)
+        state.lines += count_lines(data)
+        return context.finish()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return encode_state(self._state)
+
+
+def _read(context: CopilotContext, record: CopilotRecord) -> None:
+    context.record, context.agent = record, record.agent_id or MAIN
+    reader = _READERS.get(record.type)
+    if reader is None:
+        context.update_times()
+        context.add_record(known=record.type in RECORD_KINDS)
+        return
+    context.data_json = b"{}" if isinstance(record.data, UnsetType) else clean_json(bytes(record.data))
+    found = DATA.decode(context.data_json)
+    if isinstance(found, str):
+        context.report(f"data: {found}", json_path="$.data")
+        context.add_record(known=True)
+        return
+    for problem in found.problems:
+        path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
+        context.report(problem.reason, problem.severity, path)
+    if record.agent_id is None and found.record.parent_tool_call_id is not None:
+        # Before there was an `agentId`, only the call that started a subagent told its records from the session's.
+        context.agent = found.record.parent_tool_call_id
+    if record.type == "session.start":
+        context.state.started_at = context.created_at
+    context.update_times()
+    reader(context, found.record)
+
+
+# -- the session
+
+
+def _read_start(context: CopilotContext, data: Data) -> None:
+    if data.copilot_version:
+        context.state.version = context.session.agent_version = data.copilot_version
+    _set_folder(context, data.context or Folder())
+    context.add_run_metadata()
+
+
+def _read_context(context: CopilotContext, data: Data) -> None:
+    _set_folder(context, Folder(cwd=data.cwd, branch=data.branch, head_commit=data.head_commit))
+    context.add_run_metadata()
+
+
+def _set_folder(context: CopilotContext, folder: Folder) -> None:
+    if context.agent != MAIN or folder.cwd is None:
+        return
+    state, change = context.state, context.session
+    if change.project_path is None:
+        change.project_path, change.project_at = folder.cwd, context.created_at
+    change.cwd, change.git_branch, change.git_commit = folder.cwd, branch_of(folder.branch), folder.head_commit
+    state.cwd, state.branch = folder.cwd, change.git_branch
+
+
+def _read_info(context: CopilotContext, data: Data) -> None:
+    """Read a note. One says that this session was forked, or is a fork."""
+    context.add_record(known=True)
+    if data.info_type != "fork":
+        return
+    own = context.external_id
+    # A fork copies these notes too: that of its parent's other forks is older than itself.
+    into = _FORKED_INTO.fullmatch(data.message or "")
+    if into is not None and not context.is_copied:
+        context.link("fork", parent=session_id(own), child=session_id(into["child"]))
+    came = _FORKED_FROM.fullmatch(data.message or "")
+    if came is not None and came["child"] == own:
+        context.link("fork", parent=session_id(came["parent"]), child=session_id(own))
+
+
+def _read_shutdown(context: CopilotContext, data: Data) -> None:
+    """Read the end of a run. Its totals are those of the whole session, and count only where no call has a usage."""
+    abort_calls(context, None)
+    context.add_run_metadata()
+    if context.state.has_usages:
+        return
+    for model, metric in sorted((data.model_metrics or {}).items()):
+        counted = context.state.outputs.get(model, 0) + context.state.outputs.get("", 0)
+        usage = usage_of(metric.usage, "estimated")
+        if usage is None:
+            continue
+        rest = msgspec.structs.replace(usage, output=max(0, (usage.output or 0) - counted))
+        message = Message(
+            # Each run repeats the totals of those before it: of two readings the larger counts.
+            id=f"{context.external_id}:totals:{model}",
+            role="assistant",
+            model=model,
+            usage=rest,
+            created_at=context.created_at,
+            metadata={NAME: {"totals": True}},
+        )
+        context.add_totals(message)
+
+
+# -- model calls that no answer shows
+
+
+def _read_usage(context: CopilotContext, data: Data) -> None:
+    """Read the usage of a model call, which is written before the answer."""
+    usage = data.usage
+    if usage is not None:
+        context.state.has_usages = True
+        if usage.api_call_id is not None:
+            pending = CopilotPendingUsage(usage, context.position, context.length)
+            keep_newest(context.state.usages, usage.api_call_id, pending, MOST_USAGES)
+    context.add_run_metadata()
+
+
+def _read_compaction_start(context: CopilotContext, data: Data) -> None:
+    if context.agent == MAIN:
+        context.state.compacting = []
+    context.add_record(known=True)
+
+
+def _read_compaction(context: CopilotContext, data: Data) -> None:
+    """Read a compaction: the summary replaces what came before it began. A failed one replaces nothing."""
+    kept, context.state.compacting = context.state.compacting or [], None
+    if not data.success or not data.summary_content or context.agent != MAIN:
+        context.add_record(known=True)
+        return
+    # The record's id is the same in a fork; the event is of this file alone.
+    summary_id = f"{context.record_id()}.summary"
+    context.add_event(
+        CompactionEvent(
+            id=context.position_id(),
+            created_at=context.created_at,
+            trigger=data.trigger,
+            summary_message_id=summary_id,
+            kept_message_ids=tuple(kept),
+            tokens_before=data.pre_compaction_tokens,
+            tokens_after=data.post_compaction_tokens,
+        )
+    )
+    used = data.compaction_tokens_used
+    # The model wrote the summary in a call of its own, whose usage no other record has.
+    context.add_summary(
+        Message(
+            id=summary_id,
+            role="assistant",
+            parts=(TextPart(id=f"{summary_id}.0", text=data.summary_content),),
+            origin=Origin.COMPACTION,
+            model=None if used is None else used.model,
+            usage=usage_of(used),
+            created_at=context.created_at,
+        )
+    )
+    context.state.branched = True
+
+
+# -- interruptions and failures
+
+
+def _read_abort(context: CopilotContext, data: Data) -> None:
+    conversation = context.conversation
+    is_running = any(call.agent == context.agent for call in context.state.calls.values())
+    context.add_event(
+        InterruptEvent(
+            id=context.position_id(),
+            created_at=context.created_at,
+            during="tool" if is_running else "answer",
+            message_id=conversation.leaf,
+        )
+    )
+    abort_calls(context, context.agent)
+
+
+def _read_error(context: CopilotContext, data: Data) -> None:
+    context.add_event(
+        ErrorEvent(
+            id=context.position_id(),
+            created_at=context.created_at,
+            error_text=data.message or "",
+            kind=data.error_type,
+            status=data.status_code,
+        )
+    )
+
+
+# -- subagents
+
+
+def _read_subagent_start(context: CopilotContext, data: Data) -> None:
+    """Read that a call started a subagent, whose records are in the same file."""
+    call = context.state.calls.get(data.tool_call_id or "")
+    if context.agent == MAIN and data.tool_call_id is not None:
+        context.agent = data.tool_call_id
+        context.update_times()
+    context.link(
+        "subagent",
+        parent=context.session_of(MAIN if call is None else call.agent),
+        child=context.session_id,
+        call=data.tool_call_id,
+        message=None if call is None else call.message,
+    )
+    if title := title_from(data.agent_display_name or ""):
+        context.session.titles["generated"] = title
+    context.add_run_metadata()
+
+
+def _read_subagent_end(context: CopilotContext, data: Data) -> None:
+    """Read that a subagent has ended. Calls that have no result then were stopped with it."""
+    if context.agent == MAIN and data.tool_call_id is not None:
+        context.agent = data.tool_call_id
+    abort_calls(context, context.agent)
+    if context.record.type == "subagent.failed":
+        text = value_of(data.error) if data.error is not UNSET else ""
+        context.add_event(
+            ErrorEvent(id=context.position_id(), created_at=context.created_at, error_text=str(text), kind="subagent")
+        )
+    else:
+        context.add_run_metadata()
+
+
+# -- everything else
+
+
+def _read_asset(context: CopilotContext, data: Data) -> None:
+    """Read the bytes of a file: the record after it names them."""
+    if data.asset_id is not None and data.data is not None:
+        keep_newest(context.state.assets, data.asset_id, data.data, MOST_ASSETS)
+    context.add_record(known=True)
+
+
+def _read_run_metadata(context: CopilotContext, data: Data) -> None:
+    context.add_run_metadata()
+
+
+_READERS: dict[str, Callable[[CopilotContext, Data], None]] = {
+    "abort": _read_abort,
+    "assistant.message": read_answer,
+    "permission.completed": read_permission,
+    "session.binary_asset": _read_asset,
+    "session.compaction_complete": _read_compaction,
+    "session.compaction_start": _read_compaction_start,
+    "session.context_changed": _read_context,
+    "session.error": _read_error,
+    "session.info": _read_info,
+    "session.model_change": _read_run_metadata,
+    "session.resume": _read_start,
+    "session.shutdown": _read_shutdown,
+    "session.start": _read_start,
+    "session.usage_record": _read_usage,
+    "subagent.completed": _read_subagent_end,
+    "subagent.failed": _read_subagent_end,
+    "subagent.started": _read_subagent_start,
+    "system.message": read_system,
+    "system.notification": read_notification,
+    "tool.execution_complete": read_result,
+    "tool.execution_start": read_start,
+    "tool.user_requested": read_user_command,
+    "user.message": read_user,
+}
