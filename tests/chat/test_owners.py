@@ -150,6 +150,19 @@ def test_a_chat_that_is_being_answered_is_ended_and_deleted(serve: Serve, keeper
     asyncio.run(run())
 
 
+def test_a_deleted_chat_takes_no_message_that_it_had(serve: Serve, keeper: NativeKeeper) -> None:
+    """Another tab may send again what it shows; nobody is told from others here, so the keeper has to refuse it."""
+    chat = Chat(Script(ANSWER), keeper)
+
+    async def run() -> None:
+        await drain(await chat.post(post()))
+        await chat.delete("chat")
+        with pytest.raises(ConflictError, match="was forgotten"):
+            await chat.post(post())
+
+    asyncio.run(run())
+
+
 def test_chats_in_python(keeper: NativeKeeper, tmp_path: Path) -> None:
     """R-C6, R-C12, R-C15: by user, team and task; the owner can be changed."""
     chat = Chat(Script(ANSWER), keeper)

@@ -326,6 +326,9 @@ class _StoredChats:
 
     def delete(self, chat_id: str, owner: Ownership) -> None:
         self._store.forget(self._owned(chat_id, owner).id)
+        # Else a message that is sent again would count as saved, and the chat as one that can go on.
+        prefix = _prefix(chat_id)
+        self._digests = {id: digest for id, digest in self._digests.items() if not id.startswith(prefix)}
 
     def change_owner(self, chat_id: str, owner: Ownership) -> StoredChat:
         return _chat_of(self._store.change_owner(self._owned(chat_id, ANYBODY).id, owner))
