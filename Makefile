@@ -23,7 +23,8 @@ EXAMPLE := examples/chat/page
 SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve setup test lint types layers webcheck pytest format lock web browser wheel bench rig clean prices
+.PHONY: help serve setup test lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
+	clean prices
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -34,8 +35,9 @@ serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 80
 setup: .build/tools .build/bytecode $(STATIC) $(JUDGES) ## Install and build what the tests need
 
 test: lint layers ## Check everything: style, types, layers, web app, behaviour
-	@# Types take one processor a minute, and the tests wait for theirs to be installed: all of it goes on at once.
-	$(MAKE) --no-print-directory -j3 types webcheck pytest
+	@# Tests wait for processes, disks and browsers for half of their time: all of it goes on at once, and each target
+	@# shows what it printed when it has ended.
+	$(MAKE) --no-print-directory -j4 --output-sync=target types webcheck units pages
 
 lint: .build/tools ## Check style and formatting
 	$(BIN)/ruff check
@@ -50,10 +52,14 @@ layers: .build/tools ## Check that dependencies run one way
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
-pytest: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html browser ## Run the tests (ARGS="-k usage")
-	@# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server.
-	@# 5: none was selected.
+pytest: units pages ## Run the tests (ARGS="-k usage")
+
+# 5: none was selected.
+units: .build/tools .build/bytecode $(STATIC) $(JUDGES)
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
+
+# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server.
+pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser
 	$(BIN)/pytest -n 2 --dist loadfile -m browser $(ARGS) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired

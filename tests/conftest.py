@@ -1,6 +1,7 @@
 """What every test stands on: a home folder of its own, and an environment that names no other place."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,24 @@ PLACES = (
 )
 
 
+@pytest.fixture(scope="session")
+def new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes empty folders."""
+    parent, numbers = tmp_path_factory.mktemp("homes"), count()
+
+    def make() -> Path:
+        # `mktemp` reads the whole folder to find the next number, which takes longer with every test.
+        folder = parent / str(next(numbers))
+        folder.mkdir()
+        return folder
+
+    return make
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(new_home: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home folder, so that no test ever sees the logs or the store of whoever runs it."""
-    folder = tmp_path_factory.mktemp("home")
+    folder = new_home()
     monkeypatch.setenv("HOME", str(folder))
     for name in PLACES:
         monkeypatch.delenv(name, raising=False)
