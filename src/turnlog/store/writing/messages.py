@@ -273,6 +273,9 @@ class MessageUpdates:
             begun.reading = merge_messages(begun.reading, change.message)
         if begun or place is None or place.source_key != source.key or place.generation == source.generation:
             return
+        # Rows have versions, of which the later one holds as a whole; their log begins anew when a row is deleted.
+        if change.message.updated_at is not None:
+            return
         # What another file says too is no leftover: the message is what both say.
         if not says_all(change.message, known) and not self._is_elsewhere(key, source.key):
             placement = place.placement(change.placement.session_id)
