@@ -202,9 +202,9 @@ class _OddLine(Generic[RecordT]):
         right = max(left, len(body.rstrip(_EDGES)))
         for edge_start, edge in ((start, body[:left]), (start + right, body[right:])):
             if b"\x00" in edge:
-                self._tell(edge_start, edge_start + len(edge), "NUL bytes skipped", "note")
+                self._report(edge_start, edge_start + len(edge), "NUL bytes skipped", "note")
             elif _BOM in edge:
-                self._tell(edge_start, edge_start + len(edge), "byte order mark skipped", "note")
+                self._report(edge_start, edge_start + len(edge), "byte order mark skipped", "note")
         return start + left, start + right
 
     def _search(self, start: int, end: int, reason: str) -> Iterator[Reading[RecordT]]:
@@ -237,15 +237,15 @@ class _OddLine(Generic[RecordT]):
 
     def _accept(self, found: _Decoded[RecordT], start: int, stop: int) -> Reading[RecordT]:
         for problem in found.problems:
-            self._tell(start, stop, problem.reason, problem.severity, problem.json_path)
+            self._report(start, stop, problem.reason, problem.severity, problem.json_path)
         return found.record, found.json, self._position + start, stop - start, self._number
 
     def _give_up(self, start: int, stop: int, reason: str) -> None:
         if self._line[start:stop].strip(_EDGES):
-            self._tell(start, stop, reason, "error")
+            self._report(start, stop, reason, "error")
             self._changes.counts.unreadable += 1
 
-    def _tell(
+    def _report(
         self, start: int, stop: int, reason: str, severity: Literal["error", "note"], json_path: str | None = None
     ) -> None:
         self._changes.diagnostics.append(

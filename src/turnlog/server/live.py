@@ -130,15 +130,15 @@ class Hub:
                 topics, touched = dict(self._topics), self._touched
                 self._touched = set()
             try:
-                self._tell(topics)
-                self._tell_touched(topics.get(None), touched)
+                self._publish(topics)
+                self._publish_touched(topics.get(None), touched)
             except StoreError as error:
                 # Busy or deleted: topics keep their places, and the next look tries again.
                 with self._lock:
                     self._touched |= touched
-                _log.warning("cannot tell what changed: %s", error)
+                _log.warning("cannot publish what changed: %s", error)
 
-    def _tell(self, topics: Mapping[str | None, Topic]) -> None:
+    def _publish(self, topics: Mapping[str | None, Topic]) -> None:
         """Publish the changes since each topic's place."""
         places = {session_id: topic.sequence for session_id, topic in topics.items()}
         changes = list(_changes(self._store, min(places.values()))) if places else []
@@ -149,7 +149,7 @@ class Hub:
         for session_id, topic in topics.items():
             topic.publish(frames.get(session_id), until)
 
-    def _tell_touched(self, topic: Topic | None, session_ids: Collection[str]) -> None:
+    def _publish_touched(self, topic: Topic | None, session_ids: Collection[str]) -> None:
         """Publish these sessions again to the topic of all sessions."""
         if topic is not None and session_ids:
             topic.publish(sessions_frame(self._store, self._items, session_ids, topic.sequence), topic.sequence)
@@ -342,8 +342,8 @@ def sessions_frame(store: Store, items: SessionItems, session_ids: Iterable[str]
     ids = list(dict.fromkeys(session_ids))
     if len(ids) > SESSION_LIMIT:
         return word("resync", until)
-    told = SessionsUpdate(sequence=until, items=items.of(_stored(store, ids)))
-    return _frame("sessions", until, msgspec.json.encode(told))
+    update = SessionsUpdate(sequence=until, items=items.of(_stored(store, ids)))
+    return _frame("sessions", until, msgspec.json.encode(update))
 
 
 def session_frame(

@@ -286,7 +286,7 @@ class Communication(msgspec.Struct, gc=False):
 
 PayloadT = TypeVar("PayloadT", bound=msgspec.Struct)
 
-Tell: TypeAlias = Callable[[str, Literal["error", "note"], str | None], None]
+Report: TypeAlias = Callable[[str, Literal["error", "note"], str | None], None]
 """Takes a problem: reason, severity, JSON path in the record."""
 
 
@@ -309,22 +309,22 @@ class Payload(Generic[PayloadT]):
         """Decodes a valid payload; raises one of `UNREADABLE` for any other. The fold calls it directly, for speed."""
         self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True, complete=complete)
 
-    def read(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
+    def read(self, raw: Raw | bytes, report: Report) -> PayloadT:
         """The payload. What cannot be read of it is reported and left out."""
         try:
             return self.decode(raw)
         except UNREADABLE:
-            return self.salvage(raw, tell)
+            return self.salvage(raw, report)
 
-    def salvage(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
+    def salvage(self, raw: Raw | bytes, report: Report) -> PayloadT:
         """The readable fields of an invalid payload. The others are reported."""
         found = self._tolerant.decode(bytes(raw))
         if isinstance(found, str):
-            tell(found, "error", "$.payload")
+            report(found, "error", "$.payload")
             return self._kind()
         for problem in found.problems:
             path = problem.json_path
-            tell(problem.reason, problem.severity, None if path is None else f"$.payload{path.removeprefix('$')}")
+            report(problem.reason, problem.severity, None if path is None else f"$.payload{path.removeprefix('$')}")
         return found.record
 
 
