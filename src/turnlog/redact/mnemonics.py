@@ -1,7 +1,7 @@
 """Recovery phrases of wallets: 12 to 24 words of the English list of BIP-39 whose checksum is right.
 
-`bip39.txt` is that list, in its order. It is data of the standard (MIT licence): without it, a phrase looks like a
-sentence.
+`bip39.txt` is that list, in its order: without it, a phrase looks like a sentence. `bip39.LICENSE` says where it is
+from, and its licence.
 """
 
 from __future__ import annotations
