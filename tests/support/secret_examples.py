@@ -4,6 +4,7 @@ import random
 import string
 from typing import NamedTuple
 
+from support.held_out_secrets import held_out_secrets
 from support.secret_kinds import blank, secrets
 
 _random = random.Random(20261121)
@@ -259,10 +260,23 @@ _OF_KINDS = {
     "mnemonic": "mnemonic in a call",
     "facebook-app-token": "Facebook app token",
 }
+_HELD_OUT = {
+    "directive-password": "settings: redis.conf",
+    "element-password": "protocols: SOAP",
+    "ftp-password": "protocols: FTP session",
+    "mail-password": "settings: postfix",
+    "signing-secret": "code: JavaScript sign",
+    "wifi-password": "protocols: WiFi code",
+}
+_LINES = {secret.kind: secret for secret in held_out_secrets()}
 _KINDS = {secret.kind: secret for secret in secrets()}
 
 EXAMPLES: dict[str, Example] = _WRITTEN | {
     rule: Example(_KINDS[kind].text, _KINDS[kind].secret, blank(kind)) for rule, kind in _OF_KINDS.items()
+}
+EXAMPLES |= {
+    rule: Example(line.text, line.secret, line.text.replace(line.secret, "<secret>"))
+    for rule, line in ((rule, _LINES[kind]) for rule, kind in _HELD_OUT.items())
 }
 """Rule -> what it finds and what it leaves."""
 

@@ -55,7 +55,13 @@ def _name(rule: str, names: str, value: str, check: Callable[[str], bool], flags
 NAMES = (
     _name("password", "password|passwd|passphrase|passcode|pwd|psk", _PASSWORD, is_password),
     # A word of its own, and not the end of `bypass` or `compass`.
-    _name("password", r"(?<![A-Za-z])(?i:pass)|(?<=[a-z0-9])Pass", _value(6), is_password, 0),
+    _name(
+        "password",
+        r"(?<![A-Za-z])(?i:pass)|(?<=[a-z0-9])Pass|(?<=[A-Z])(?<!BY)(?<!COM)(?<!SUR)(?<!TRES)(?<!OVER)(?<!UNDER)PASS",
+        _value(6),
+        is_password,
+        0,
+    ),
     _name("cookie", "cookie", _value(16), is_cookie),
     Name("bundler-credentials", re.compile(r"contribsys_{1,2}com\Z", re.IGNORECASE), re.compile(_value(17)), is_given),
     Name("docker-auth", re.compile(r"(?<![\w.-])auth\Z"), re.compile(_value(8)), is_basic),
@@ -85,23 +91,42 @@ def secret_name(name: str) -> Name | None:
 
 _QUOTE = r"""\\{0,3}["'`]"""
 
-_GAP = r"(?:\s|\\{1,3}[nrt]|[,+>-]){0,40}"
-"""Between two fields of an object, also in escaped JSON and in a diff."""
+_GAP = r"(?:\s|\\{1,3}[nrt]|[,{+>-]|\d{1,6}[→:]){0,40}"
+"""Between two fields of an object, also in escaped JSON, in a diff and behind the numbers of lines."""
+
+_FIELD = (
+    rf"(?:{_GAP}(?:{_QUOTE})?(?!value|default)\w{{1,20}}(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,4}}"
+    rf"(?:{_QUOTE})?[\w /.-]{{1,40}}(?:{_QUOTE})?)"
+)
+"""Another field between them."""
+
+_LITERAL = r"(?:(?:[bru@]|rb|br)(?=[\"'])|secret(?:str|bytes)\((?=\\{0,3}[\"'])|field\((?:default=)?(?=\\{0,3}[\"']))?"
+"""What languages write before the quote of a literal: b"…", @"…", SecretStr("…")."""
 
 _ASSIGNMENT = re.compile(
-    rf"(?:pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?:"
+    rf"(?:pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?!\w)(?:"
     # apiKey: string = "…", API_KEY: Final[str] = "…", const key string = "…"
-    rf"(?P<typed>(?:\s{{0,2}}:\s{{0,2}}|\s{{1,2}})[&a-z_][\w.<>\[\]|?&' ]{{0,40}}=[ \t]{{0,4}}{_QUOTE})"
+    rf"(?P<typed>(?:\??\s{{0,2}}:\s{{0,2}}|\s{{1,2}})[&a-z_][\w.<>\[\]|?&' ]{{0,40}}=[ \t]{{0,4}}{_LITERAL}{_QUOTE})"
     # {"name": "API_KEY", "value": "…"}, also in YAML and in attributes
-    rf"|(?P<value>(?:{_QUOTE})?{_GAP}(?:{_QUOTE})?value(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})?)"
+    rf"|(?P<value>(?:{_QUOTE})?{_FIELD}{{0,3}}{_GAP}(?:{_QUOTE})?(?:value|default)(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,4}}(?:{_QUOTE})?)"
     # define("API_KEY", "…"), ["--token", "…"]
     rf"|(?P<listed>{_QUOTE}\s{{0,2}},\s{{0,2}}{_QUOTE})"
-    # key: "…", key=…, \"key\": \"…\", user[key]=…
-    rf"|(?P<plain>(?:{_QUOTE})?\]?\s{{0,4}}(?::=|=>|=(?!=)|:)\s{{0,4}}(?:{_QUOTE})?)"
+    # env.API_KEY || "…", ENV["API_KEY"] ?? "…"
+    rf"|(?P<otherwise>(?:{_QUOTE})?\]?\s{{0,2}}(?:\|\||\?\?|\bor\b)\s{{0,2}}{_QUOTE})"
+    # setPassword("…")
+    rf"|(?P<called>\({_QUOTE})"
+    # | password | … |, password<TAB>…
+    r"|(?P<cell>[`*]{0,3}[ \t]{0,20}\|(?!\|)[ \t]{0,4}`?)"
+    r"|(?P<tab>\t{1,4}|\\{1,3}t)"
+    # key: "…", key=…, \"key\": \"…\", user[key]=…, key ?= …, key ||= "…", key[] = "…", **Key:** `…`
+    rf"|(?P<plain>(?:{_QUOTE})?(?:\[\w{{0,10}}\]|\]|\s?\{{[a-z; ]{{1,30}}\}})?(?:\*\*)?\s{{0,4}}"
+    rf"(?:=>|<-|(?:\|\||\?\?|[:?])?=(?!=)|:)(?:\*\*)?\s{{0,4}}{_LITERAL}(?:{_QUOTE})?)"
     # <key>apiKey</key> <string>…</string>
     rf"|(?P<property></key>{_GAP}<string>)"
     # <password>…</password>
-    r"|(?P<element>(?:\s[^<>]{0,100})?>)"
+    r"|(?P<element>[\"']?(?:\s[^<>]{0,100})?>(?:<!\[cdata\[)?)"
+    # #define WIFI_PASSWORD "…", :password "…", storePassword '…'
+    rf"|(?P<quoted>[ \t]{{1,8}}@?{_QUOTE})"
     # --password …, setx API_KEY …
     r"""|(?P<argument>\s{1,4}(?:--body\s{1,4}|-b\s{1,4}|--value\s{1,4})?["']?)"""
     r")"
@@ -110,15 +135,23 @@ _ASSIGNMENT = re.compile(
 
 _BEFORE = {
     "value": re.compile(
-        rf"(?:name|key|variable|parameter)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})?\Z", re.IGNORECASE
+        rf"(?:name|key|variable|parameter)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})?\Z|variable\s{{1,4}}{_QUOTE}\Z",
+        re.IGNORECASE,
     ),
+    "cell": re.compile(r"\|[ \t]{0,4}[`*]{0,3}\Z"),
     "property": re.compile(r"<key>\Z"),
-    "element": re.compile(r"<(?:[\w-]{1,30}:)?\Z"),
+    "element": re.compile(r"<(?:[\w-]{1,30}:)?\Z|<\w{1,20} name=[\"']\Z"),
     "argument": re.compile(r"(?<![\w.])(?:(?:setx|setenv|set|ENV|set -\w{1,4}) {1,4}|--)\Z"),
 }
 """What must be before a name that is followed by markup, a space or another field."""
 
+_LINE_NUMBER = re.compile(r"(?<!\d)\d{1,7}:\Z")
+"""A search writes `file:12:` before a line."""
+
 _ELEMENTS = ("element", "property")
+
+_CLOSED = ("quoted", "otherwise", "called")
+"""Separators that mean a value only if it ends with a quote."""
 
 _LONGEST_NAME = 64
 _LONGEST_BEFORE = 48
@@ -151,7 +184,9 @@ def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
         return None
     is_variable = between == "plain" and match[between] == "=" and text[head : match.start(between)].isupper()
     value = (is_variable and _LINE.match(text, match.end())) or name.value.match(text, match.end())
-    if not value or (between in _ELEMENTS and not text.startswith("</", value.end())):
+    if not value or (between in _ELEMENTS and not text.startswith(("</", "]]>"), value.end())):
+        return None
+    if between in _CLOSED and text[value.end() : value.end() + 1] not in ("\\", '"', "'", "`"):
         return None
     if is_placeholder(value[0]) or not name.check(value[0]):
         return None
@@ -172,12 +207,14 @@ def _head(text: str, end: int) -> int:
 
 
 def _is_announced(text: str, head: int, match: re.Match[str], between: str) -> bool:
+    if between == "called":
+        return text[head : match.start(between)].rpartition(".")[2].lower().startswith(("set", "with"))
     before = _BEFORE.get(between)
     if before is not None:
         return before.search(text[max(0, head - _LONGEST_BEFORE) : head]) is not None
     is_bare = text[head : match.start(between)].lower() == "pass"
     if between == "plain" and ":" in match[between]:
         # `arn:aws:secretsmanager:eu-west-1:123456789012:secret:…` is a path, and `PASS: test_till` is a report.
-        is_path = head > 0 and text[head - 1] == ":"
+        is_path = head > 0 and text[head - 1] == ":" and _LINE_NUMBER.search(text[max(0, head - 9) : head]) is None
         return not is_path and (not is_bare or match[between][-1] in "\"'`")
-    return not (is_bare and between == "typed")
+    return not (is_bare and between in ("typed", "quoted"))

@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(
     | \[[A-Z][\w\ :.-]+\] | ^[\[({<]                             # [REDACTED], (hidden)
     | ^\$[A-Za-z_({\[?] | ^%[A-Za-z_]+%?$ | ^%\d$ | ^\\?["']      # $VAR, %VAR%, %1
     | example | placeholder | redacted | removed | changeme | change[_-]me | dummy | sample | insert[_-] | replace[_-]
-    | insecure | ^(?:pk_(?:live|test)_|pk\.eyJ|phc_|pub_)        # keys that are public
+    | insecure(?!-\S{20}) | ^!\w{1,20}$ | ^(?:pk_(?:live|test)_|pk\.eyJ|phc_|pub_)        # keys that are public
     | (?<![a-z])(?:your|my|fake|foo|some)[_-]         # YOUR_API_KEY
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -33,7 +33,10 @@ _WORDS = re.compile(
 
 _CODE = re.compile(
     r"^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data|secrets|var|local|vault)[.\[]"
-    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^&?[A-Za-z_]+\d{0,4}(?:\??\.[A-Za-z_]+\d{0,4})+[;})\],]*$"
+    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^(?:[a-z]+(?::[\w,]+)?\|)+[a-z]+(?::[\w,]+)?$"
+    # Words joined by dots; a password may have a dot between random letters.
+    r"|^&?(?:[$_]?(?:[A-Z]{3,6}(?=[A-Z][a-z]{2})|[A-Z]{2,}+(?![a-z])|[A-Z]?[a-z]{2,}+|[a-z](?![A-Za-z])|_)++\d{0,4}(?:\??\.(?=[A-Za-z_])|(?=[;})\],]*$)))"
+    r"{2,}[;})\],]*$"
 )
 """An expression that yields a secret is not the secret."""
 
@@ -97,7 +100,13 @@ def is_url_token(text: str) -> bool:
 
 def is_password(text: str) -> bool:
     """Whether a value under a name for passwords is one: shorter than a key, but no word and no expression."""
-    if len(text) < 6 or not _is_mixed(text) or entropy(text) < 2.2 or is_path(text) or max(text) > "\u024f":
+    if (
+        len(text) < 6
+        or not _is_mixed(text.rstrip(",;"))
+        or entropy(text) < 2.2
+        or is_path(text)
+        or max(text) > "\u024f"
+    ):
         return False
     return not _is_code(text) and _VERSION.fullmatch(text) is None
 

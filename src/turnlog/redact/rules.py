@@ -75,7 +75,8 @@ def _option(name: str, option: str, commands: str, shape: str) -> Rule:
 
 
 def _command(names: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
+    # A removed line of a diff begins with a dash.
+    return re.compile(rf"(?:(?<![\w.-])|(?<=^-))(?:{names})(?![\w-])", re.MULTILINE)
 
 
 _UUID = r"[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"
@@ -286,10 +287,13 @@ _QUOTE = r"""\\{0,3}["'`]"""
 _IS = rf"""(?:{_QUOTE})?\]?\s{{0,4}}(?::=|=>|=(?!=)|:|,(?=\s?\\{{0,3}}["']))\s{{0,4}}\[?(?:{_QUOTE})?"""
 """Between a name and its value: `key: "…"`, `key=…`, `\\"key\\": \\"…\\"`, `"key", "…"`."""
 
+_NOT_BLANK = r"[^\s\\]{1,128}"
+
 _SPACE = r"""(?:\s{1,4}|=|["'],\s{0,4}["']?)"""
 """Between an option and its value, in a shell and in a list of arguments."""
 
-_BLANK = r"(?:\s{1,8}|\\{1,3}[nrt]\s{0,8})"
+_GAP = r"(?:\s|\\{1,3}[nrt]|[+>-](?=\s)|[\w./-]{1,60}:\d{1,6}:|\d{1,6}→){1,20}"
+"""Between two words, maybe on different lines, also in escaped JSON, in a diff and behind the numbers of lines."""
 
 _WORD = r"""["']?(?P<secret>[^\s"'`\\\x1b]{4,256})"""
 """A value in a shell."""
@@ -409,7 +413,8 @@ PLACES = (
     _after(
         "netrc-password",
         "machine",
-        rf"machine(?<!\wmachine){_BLANK}\S{{1,253}}?{_BLANK}login{_BLANK}\S{{1,128}}?{_BLANK}password{_BLANK}"
+        rf"machine(?<!\wmachine){_GAP}[^\s\\]{{1,253}}(?:{_GAP}(?:login|port|account){_GAP}[^\s\\]{{1,128}}){{1,3}}"
+        rf"{_GAP}password{_GAP}"
         r"(?P<secret>[^\s\"'\\]{1,256})",
         is_given,
     ),
@@ -432,6 +437,125 @@ PLACES = (
         is_basic,
     ),
     _after("bundler-credentials", "contribsys", rf"contribsys_{{1,2}}com{_IS}(?P<secret>[a-f0-9]{{8}}:[a-f0-9]{{8}})"),
+    _after(
+        "bundler-credentials",
+        "bundle_",
+        rf"bundle_\w{{3,60}}{_IS}[^\s:\"'/]{{1,60}}:(?P<secret>[^\s\"'\\/]{{8,200}})",
+        is_password,
+    ),
+    _after(
+        "command-line-user",
+        "curl",
+        r"curl(?<![\w.]curl)(?:[^\n]|\\\n){0,300}?[\s\"'`]-(?:[a-z#]{0,10}u|-(?:proxy-)?user)"
+        rf"(?:{_SPACE})?[\"']?[^\s:,\"'\\/]{{1,128}}:[\"']?(?P<secret>[^\s\"'\\\x1b]{{3,256}})",
+        is_given,
+    ),
+    _after("telegram-bot-token", "/bot", r"/bot\d{6,12}:(?P<secret>[\w-]{30,50})(?![\w-])"),
+    _after(
+        "directive-password",
+        "requirepass |masterauth |bindpw |_authtoken |auth default ",
+        rf"(?:requirepass|masterauth|bindpw|_authtoken|auth default)[ \t]{{1,8}}{_WORD}",
+        is_password,
+    ),
+    _after(
+        "login-password", "sqlplus", r"sqlplus\s{1,4}(?:-\w\s{1,4}){0,3}\w{1,40}/(?P<secret>[^\s@]{3,128})@", is_given
+    ),
+    _after(
+        "login-password",
+        "net use",
+        r"net user?\s{1,4}(?:[^\n]{1,100}/user:\S{1,80}|[\w.-]{1,40})\s{1,4}(?P<secret>[^\s/\\\"'*][^\s\"'\\]{3,128})",
+        is_password,
+    ),
+    _after(
+        "login-password", "freerdp|mstsc|rdesktop", rf"(?:freerdp|mstsc|rdesktop)[^\n]{{0,300}}?\s/p:{_WORD}", is_given
+    ),
+    _after(
+        "login-password",
+        "chpasswd",
+        r"echo\s{1,4}(?:-\w\s{1,4})?[\"']?[\w.-]{1,40}:(?P<secret>[^\s\"'\\]{3,256})[\"']?\s{0,4}\|\s{0,4}(?:sudo\s{1,4})?chpasswd",
+        is_given,
+    ),
+    _after(
+        "login-password",
+        "htpasswd",
+        rf"htpasswd\s{{1,4}}-[a-z0-9]{{0,6}}b[a-z0-9]{{0,6}}\s{{1,4}}(?:\S{{1,200}}\s{{1,4}}){{1,2}}{_WORD}(?=[\"']?(?:\s*$|\n|\\|[\"']))",
+        is_password,
+    ),
+    _after(
+        "login-password",
+        "password-stdin|--with-token",
+        rf"(?:echo|printf)\s{{1,4}}(?:-n\s{{1,4}})?{_WORD}[\"']?\s{{0,4}}\|[^\n|]{{0,200}}(?:--password-stdin|--with-token)",
+        is_given,
+    ),
+    _after(
+        "named-secret",
+        "value\"|value'|value\\|value: |value=",
+        rf"value(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})(?P<secret>[^\s\"'`\\\x1b]{{8,512}})(?:{_QUOTE})"
+        rf"(?:[,\s]{{1,8}}(?:{_QUOTE})\w{{1,20}}(?:{_QUOTE})\s{{0,4}}:\s{{0,4}}"
+        rf"(?:{_QUOTE})?[\w .-]{{1,40}}(?:{_QUOTE})?){{0,3}}"
+        rf"(?:\s|\\{{1,3}}[nrt]|[,+>-]|\d{{1,6}}[→:]){{1,40}}(?:{_QUOTE})?(?:name|key)(?:{_QUOTE})?\s{{0,4}}"
+        rf"[:=]\s{{0,4}}(?:{_QUOTE})?"
+        r"[\w.-]{0,60}?(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|[_-]key|apikey)(?![\w.-])",
+        is_password,
+    ),
+    _after(
+        "cookie",
+        'value"|value\\',
+        rf"name{_QUOTE}\s{{0,4}}:\s{{0,4}}{_QUOTE}(?:[\w.-]{{0,20}}(?:session|sess)(?:_?id)?|[\w.-]{{0,20}}sid"
+        rf"|csrf\w{{0,10}}|auth){_QUOTE}"
+        rf"(?:\s{{0,4}},\s{{0,20}}{_QUOTE}\w{{1,20}}{_QUOTE}\s{{0,4}}:\s{{0,4}}"
+        rf"(?:{_QUOTE})?[\w /.-]{{1,60}}(?:{_QUOTE})?){{0,8}}"
+        rf"\s{{0,4}},\s{{0,20}}{_QUOTE}value{_QUOTE}\s{{0,4}}:\s{{0,4}}{_QUOTE}(?P<secret>[^\s\"'\\]{{16,1024}})",
+        is_key,
+    ),
+    _after(
+        "cookie",
+        "\ttrue|\tfalse|\\ttrue|\\tfalse",
+        r"(?:true|false)(?:\t|\\{1,3}t)/[^\s\\]{0,80}(?:\t|\\{1,3}t)(?:true|false)(?:\t|\\{1,3}t)\d{1,12}(?:\t|\\{1,3}t)"
+        r"[\w.-]{1,60}(?:\t|\\{1,3}t)(?P<secret>[^\s\"'\\]{16,1024})",
+        is_random,
+    ),
+    _after(
+        "password",
+        "form-data",
+        rf"form-data;\s{{0,4}}name={_QUOTE}[\w-]{{0,40}}(?:password|passwd|secret|token|api_?key){_QUOTE}{_GAP}"
+        r"(?P<secret>[^\s\"'\\]{6,512})",
+        is_password,
+    ),
+    _after("wifi-password", "wifi:", r"wifi:[^\n\"']{0,100}?;?p:(?P<secret>[^\s;\"'\\]{6,63});", is_given),
+    _after(
+        "password",
+        "password",
+        r"password (?:(?:for|of|to) [^\n:\"']{1,60} )?is:? [`\"']?(?P<secret>[^\s`\"',\\]{6,64}[^\s`\"',.\\])",
+        is_password,
+    ),
+    _after("password", "is generated for", r"password is generated for \S{1,80}: (?P<secret>\S{6,64})", is_password),
+    _after(
+        "named-secret",
+        "api key|access key|secret key|access token",
+        rf"(?:api|access|secret) (?:key|token)\s?(?::|=|\bis:?\b)\s?[`\"']?{_VALUE}",
+        is_random,
+    ),
+    _after(
+        "element-password",
+        "password",
+        r"<(?:[\w-]{1,30}:)?\w{0,20}password\s[^<>]{1,200}>(?P<secret>[^\s<>]{4,256})</",
+        is_password,
+    ),
+    _after(
+        "basic-credentials",
+        "auth=(|auth = (|auth(",
+        rf"auth(?:=|\s=\s)?\(\s?{_QUOTE}[^\s\"'\\]{{1,100}}{_QUOTE},\s?{_QUOTE}(?P<secret>[^\s\"'\\]{{4,256}}){_QUOTE}",
+        is_given,
+    ),
+    _after(
+        "signing-secret",
+        "jwt.",
+        rf"jwt\.(?:sign|verify)\([^\n]{{0,200}}?,\s?{_QUOTE}(?P<secret>[^\s\"'`\\]{{10,512}}){_QUOTE}",
+        is_random,
+    ),
+    _after("mail-password", "]:", r"\]:\d{1,5}\s{1,8}[^\s:\"']{1,128}:(?P<secret>[^\s\"'\\]{4,256})", is_password),
+    _after("ftp-password", "pass ", rf"user {_NOT_BLANK}{_GAP}pass (?P<secret>[^\s\"'\\]{{4,256}})", is_password),
     _after(
         "sql-password",
         "identified |password '|password \\",
@@ -472,9 +596,18 @@ OPTIONS = (
         "login-password",
         "-p",
         r"sshpass|(?:docker|podman|helm registry|oras|skopeo|az|cf|heroku) login|influx|twine|clickhouse(?:-client)?"
-        r"|svn|mongo(?:sh|dump|restore|export|import)?|neo4j|cypher-shell",
+        r"|svn|mongo(?:sh|dump|restore|export|import)?|cqlsh|neo4j|cypher-shell",
         rf"(?:{_SPACE})?{_WORD}",
     ),
+    _option(
+        "command-line-user",
+        "--auth",
+        "https?|httpie|xh",
+        rf"""{_SPACE}["']?[^\s:"'\\]{{1,128}}:["']?(?P<secret>[^\s"'\\\x1b]{{3,256}})""",
+    ),
+    _option("login-password", "-U", r"smbclient|rpcclient|smbget", rf"""(?:{_SPACE})?["']?[^\s%"']{{1,80}}%{_WORD}"""),
+    _option("openssl-password", "-k", r"openssl enc", rf"{_SPACE}{_WORD}"),
+    _option("cookie", "-b", "curl", r"""\s{1,4}["']?[\w.-]{1,60}=(?P<secret>[^\s"'\\]{8,1024})"""),
     _option("login-password", "-a", r"(?:redis|valkey|keydb)-cli", rf"(?:{_SPACE})?{_WORD}"),
     _option("login-password", "-w", r"ldap\w{3,10}", rf"(?:{_SPACE})?{_WORD}"),
     _option("archive-password", "-P", r"zip|unzip|sqlcmd|bcp|ipmitool", rf"(?:{_SPACE})?{_WORD}"),
