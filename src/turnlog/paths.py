@@ -70,6 +70,11 @@ def settings_path() -> Path:
     return _absolute(named) if named else platformdirs.user_config_path("turnlog", appauthor=False) / "config.toml"
 
 
+def has_settings() -> bool:
+    """Whether there are settings to load: the file exists, or `TURNLOG_CONFIG` says that it does."""
+    return bool(os.environ.get("TURNLOG_CONFIG", "").strip()) or settings_path().exists()
+
+
 def access_token() -> str | None:
     """The access token of the server that `TURNLOG_TOKEN` holds; None where it is unset or blank."""
     return os.environ.get("TURNLOG_TOKEN", "").strip() or None

@@ -37,7 +37,7 @@ class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_settings() -> UserSettings:
-    """The settings in `paths.settings_path()`; the defaults if the file does not exist.
+    """The settings in `paths.settings_path()`; the defaults if there is no such file and `TURNLOG_CONFIG` names none.
 
     Raises:
         SettingsError: The file cannot be read, is not TOML, or has an unknown or invalid setting.
@@ -46,6 +46,8 @@ def load_settings() -> UserSettings:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
+        if paths.has_settings():
+            raise SettingsError(f"there are no settings at {path}, which TURNLOG_CONFIG names") from None
         return UserSettings()
     except OSError as error:
         raise SettingsError(f"cannot read the settings {path}: {error.strerror}") from error

@@ -101,7 +101,7 @@ def test_sessions_of_others_are_as_if_they_did_not_exist(client: TestClient) -> 
 
 
 def test_requests_that_cannot_be_answered(client: TestClient) -> None:
-    for query in ("limit=x", "offset=-1", "cursor=x", "cursor=1.2.m&offset=1"):
+    for query in ("limit=x", "limit=0", "all=maybe", "offset=-1", "cursor=x", "cursor=1.2.m&offset=1"):
         assert client.get(f"{PATH}?{query}").status_code == 400, query
     assert client.post(PATH).status_code == 405
     assert client.get("/api/sessions/turnlog:talk").status_code == 404

@@ -59,3 +59,16 @@ def test_shapes_end_where_they_get_deep() -> None:
     assert shape_of({"a": {"b": {"c": 1}}, "d": [], "e": None, "f": True}) == (
         "{a: {b: {…}}, d: [], e: null, f: true or false}"
     )
+
+
+def test_settings_that_cannot_be_used_are_a_warning(
+    run: Command, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "mine.toml"
+    monkeypatch.setenv("TURNLOG_CONFIG", str(settings))
+    assert "there are no settings at" in run("doctor").stdout
+    settings.write_text("sync_before_reading = 3")
+    warnings = json.loads(run("doctor", "--json").stdout)["warnings"]
+    assert any(warning.startswith("cannot use the settings") for warning in warnings)
+    settings.write_text("sync_before_reading = false")
+    assert "settings" not in " ".join(json.loads(run("doctor", "--json").stdout)["warnings"])

@@ -110,6 +110,15 @@ def test_the_environment_names_the_settings(
     assert run("sessions").exit_code == 3
 
 
+def test_settings_that_are_named_must_exist(
+    run: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNLOG_CONFIG", str(tmp_path / "none.toml"))
+    result = run("sessions")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"there are no settings at {tmp_path / 'none.toml'}, which TURNLOG_CONFIG names" in result.stderr
+
+
 def test_a_store_that_is_named_stays_as_it_is(run: Command, log: Path, tmp_path: Path) -> None:
     run("sync")
     copy = tmp_path / "copy.db"

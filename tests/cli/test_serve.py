@@ -19,6 +19,8 @@ from turnlog import paths, server
 from turnlog.hooks import send
 from turnlog.hooks.server_socket import ServerSocket
 
+TOKEN = "token-of-a-test-2026"
+
 
 @contextmanager
 def process(*arguments: str) -> Generator[str]:
@@ -81,22 +83,36 @@ def test_what_was_asked_for_is_passed_on(run: Command, tmp_path: Path, asked: di
 
 
 def test_a_token_on_the_command_line_is_one_that_others_can_read(run: Command, asked: dict[str, Any]) -> None:
-    result = run("serve", "--token", "t")
+    result = run("serve", "--token", TOKEN)
     assert "other users of this machine can read --token" in result.stderr
-    assert asked["token"] == "t"
+    assert asked["token"] == TOKEN
+
+
+def test_a_token_that_can_be_guessed_is_refused(
+    run: Command, tmp_path: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("fifteen-letters\n")
+    file.chmod(0o600)
+    results = [run("serve", "--token", "t"), run("serve", "--token-file", str(file))]
+    monkeypatch.setenv("TURNLOG_TOKEN", "t")
+    for result in [*results, run("serve")]:
+        assert (result.exit_code, asked) == (1, {})
+        assert "shorter than 16 characters" in result.stderr
+        assert "secrets.token_urlsafe()" in result.stderr
 
 
 def test_a_token_comes_from_a_file_or_the_environment_without_a_word(
     run: Command, tmp_path: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TURNLOG_TOKEN", " from-environment\n")
+    monkeypatch.setenv("TURNLOG_TOKEN", f" {TOKEN}-environment\n")
     assert "--token" not in run("serve").stderr
-    assert asked["token"] == "from-environment"
+    assert asked["token"] == f"{TOKEN}-environment"
     file = tmp_path / "token"
-    file.write_text("from-file\n")
+    file.write_text(f"{TOKEN}-file\n")
     file.chmod(0o600)
     run("serve", "--token-file", str(file))
-    assert asked["token"] == "from-file"
+    assert asked["token"] == f"{TOKEN}-file"
     run("serve", "--no-token")
     assert (asked["token"], asked["use_token"]) == (None, False)
 

@@ -227,6 +227,14 @@ def number_in(query: Mapping[str, str], name: str, default: int, *, least: int =
     return int(given[:9])
 
 
+def flag_in(query: Mapping[str, str], name: str) -> bool:
+    """A yes or no of a query string, `true` or `false`; no if it is absent. Raises ShapeError."""
+    given = query.get(name, "false")
+    if given not in ("true", "false"):
+        raise ShapeError("expected true or false", json_path=name)
+    return given == "true"
+
+
 def _streaming(stream: AsyncGenerator[bytes, None]) -> HttpResponse:
     return HttpResponse(200, HEADERS, stream=stream)
 

@@ -24,6 +24,7 @@ from turnlog.chat.http import (
     ScopeOwner,
     answer_lifespan,
     failure,
+    flag_in,
     json_response,
     number_in,
     send_response,
@@ -63,9 +64,9 @@ class UIMessagesHttp:
         if owner is not None and not is_of(self._sessions.session(session_id), owner):
             raise NotFoundError(f"there is no session {session_id}")
         given = dict(parse_qsl(query.decode("latin-1")))
-        if given.get("all", "false") == "true":
+        if flag_in(given, "all"):
             return _for_pages(self._sessions.load_json(session_id, limit=EVERYTHING).to_json())
-        limit = min(number_in(given, "limit", 50), LARGEST_PAGE)
+        limit = min(number_in(given, "limit", 50, least=1), LARGEST_PAGE)
         try:
             page = self._sessions.load_json(
                 session_id, number_in(given, "offset", 0), limit, cursor=given.get("cursor")

@@ -22,7 +22,7 @@ from turnlog.cli import formatting
 from turnlog.cli.formatting import plural
 from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.terminal import PARTIAL, write_json
-from turnlog.errors import SourceError
+from turnlog.errors import SettingsError, SourceError
 from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
@@ -193,6 +193,12 @@ def _retention_days(retention: Retention, root: Path) -> int:
 
 
 def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str]:
+    from turnlog.settings import load_settings
+
+    try:
+        load_settings()
+    except SettingsError as error:
+        yield f"{error}."
     store = document["store"]
     if store is None:
         yield "There is no store yet: `turnlog sync` creates it."

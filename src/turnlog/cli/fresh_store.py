@@ -57,7 +57,7 @@ def open_fresh(store_path: Path) -> Store:
 def _is_wanted(store_path: Path) -> bool:
     if store_path != paths.database_path() or click.get_current_context().meta.get(_NO_SYNC):
         return False
-    if not paths.settings_path().exists():
+    if not paths.has_settings():
         return True
     from turnlog.settings import load_settings
 

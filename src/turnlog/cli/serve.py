@@ -102,7 +102,7 @@ def serve(
 
 def _token(token: str | None, token_file: Path | None, *, no_token: bool) -> str | None:
     """The access token that the user chose; None for the store's own, or none at all."""
-    from turnlog.server.access import read_token
+    from turnlog.server.access import ensure_long_enough, read_token
 
     if no_token + (token is not None) + (token_file is not None) > 1:
         raise click.UsageError("--token, --token-file and --no-token exclude each other")
@@ -116,13 +116,15 @@ def _token(token: str | None, token_file: Path | None, *, no_token: bool) -> str
     if token is not None:
         if not token:
             raise click.UsageError("--token is empty")
+        ensure_long_enough(token, "--token")
         click.echo(
             "turnlog: other users of this machine can read --token in the list of processes:"
             " use --token-file or TURNLOG_TOKEN",
             err=True,
         )
         return token
-    return paths.access_token()
+    named = paths.access_token()
+    return None if named is None else ensure_long_enough(named, "TURNLOG_TOKEN")
 
 
 def _announce(link: str, *, is_signing_in: bool) -> None:

@@ -108,7 +108,7 @@ def usage(
 
 
 def _budgets(store: Store, zone: tzinfo | None) -> tuple[UsageBudget, ...]:
-    if not paths.settings_path().exists():
+    if not paths.has_settings():
         return ()
     from turnlog.settings import load_settings
     from turnlog.store.budgets import spent_budgets

@@ -31,6 +31,9 @@ TOKEN_BYTES = 32
 
 TOKEN_FILE = "access_token"
 
+SHORTEST_TOKEN = 16
+"""Characters of the shortest access token: with fewer, other users of the machine could try all."""
+
 _LONGEST_TOKEN = 4096
 
 
@@ -60,12 +63,22 @@ def own_token(folder: Path) -> str:
     return token
 
 
+def ensure_long_enough(token: str, name: str) -> str:
+    """The token. Raises TurnlogError if it is so short that others could guess it; `name` says where it is from."""
+    if len(token) < SHORTEST_TOKEN:
+        raise TurnlogError(
+            f"the access token of {name} is shorter than {SHORTEST_TOKEN} characters:"
+            ' python3 -c "import secrets; print(secrets.token_urlsafe())" makes one'
+        )
+    return token
+
+
 def read_token(path: Path) -> str:
     """The token in a file that only the user can read.
 
     Raises:
         FileNotFoundError: There is no such file.
-        TurnlogError: Others can read it, or it contains no token.
+        TurnlogError: Others can read it, or it contains no token, or one that is too short.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -84,7 +97,7 @@ def read_token(path: Path) -> str:
         os.close(descriptor)
     if not token or not token.isascii() or not token.decode().isprintable():
         raise TurnlogError(f"the access token {path} is empty or no text")
-    return token.decode()
+    return ensure_long_enough(token.decode(), str(path))
 
 
 def page_key(token: str) -> str:
