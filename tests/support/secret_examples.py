@@ -271,13 +271,14 @@ _HELD_OUT = {
 _LINES = {secret.kind: secret for secret in held_out_secrets()}
 _KINDS = {secret.kind: secret for secret in secrets()}
 
-EXAMPLES: dict[str, Example] = _WRITTEN | {
-    rule: Example(_KINDS[kind].text, _KINDS[kind].secret, blank(kind)) for rule, kind in _OF_KINDS.items()
-}
-EXAMPLES |= {
-    rule: Example(line.text, line.secret, line.text.replace(line.secret, "<secret>"))
-    for rule, line in ((rule, _LINES[kind]) for rule, kind in _HELD_OUT.items())
-}
+EXAMPLES: dict[str, Example] = (
+    _WRITTEN
+    | {rule: Example(_KINDS[kind].text, _KINDS[kind].secret, blank(kind)) for rule, kind in _OF_KINDS.items()}
+    | {
+        rule: Example(line.text, line.secret, line.text.replace(line.secret, "<secret>"))
+        for rule, line in ((rule, _LINES[kind]) for rule, kind in _HELD_OUT.items())
+    }
+)
 """Rule -> what it finds and what it leaves."""
 
 PLACEHOLDERS = (
