@@ -53,6 +53,9 @@ def test_a_division_that_there_is_not_is_said(visit: Visit) -> None:
     page = visit.open("/usage?by=moon")
     expect(page.get_by_role("heading", name="could not be loaded")).to_be_visible()
     expect(page.locator(".usage-table")).to_have_count(0)
+    assert visit.problems
+    assert all("422" in problem for problem in visit.problems)
+    visit.problems.clear()  # It is the answer that was asked for.
 
 
 def test_large_figures_and_the_row_of_totals_are_the_same(visit: Visit) -> None:
