@@ -271,7 +271,10 @@ class MessageUpdates:
         begun = self.rewritten.get(key)
         if begun is not None and begun.source.key == source.key:
             begun.reading = merge_messages(begun.reading, change.message)
-        if begun or place is None or place.source_key != source.key or place.generation == source.generation:
+        # Where records have versions, the later one holds, and an earlier one is no other text.
+        if begun or place is None or change.message.updated_at is not None:
+            return
+        if place.source_key != source.key or place.generation == source.generation:
             return
         # Rows have versions, of which the later one holds as a whole; their log begins anew when a row is deleted.
         if change.message.updated_at is not None:
