@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -224,7 +224,7 @@ def _verdict_of_words(text: str) -> Verdict:
 
 class _CommandFacts(msgspec.Struct):
     exit_code: int
-    duration_seconds: float | None = None
+    duration_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
 
 
 def _verdict_of_json(text: str) -> Verdict | None:

@@ -22,7 +22,7 @@ class Klaude(Agent):
     name = NAME
     display_name = "klaude-code"
     colour = Colour(light="#a8447f", dark="#e08fc0")
-    parser_version = 7
+    parser_version = 8
     homes = Folders(("~/.klaude",))
     log_folders = ("projects",)
 

@@ -7,6 +7,7 @@ A kind is the name of a class of klaude-code's own: since 2.0 those of `HistoryE
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -121,7 +122,8 @@ class KlaudePart(msgspec.Struct, gc=False):
     model_id: str | None = None
     reasoning_field: str | None = None
     format: str | None = None
-    duration_s: float | None = None
+    duration_s: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
+    """Bounded, because what is longer is no duration."""
     signature: str | None = None
     call_id: str | None = None
     tool_name: str | None = None

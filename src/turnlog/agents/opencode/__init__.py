@@ -71,7 +71,7 @@ class OpenCode(RowAgent):
     name = NAME
     display_name = "OpenCode"
     colour = Colour(light="#7a4fc0", dark="#b79af0")
-    parser_version = 15
+    parser_version = 16
     homes = _HOMES
     command = _COMMAND
     turn_markers = _TURN_MARKERS

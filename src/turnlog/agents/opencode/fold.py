@@ -36,6 +36,7 @@ from turnlog.agents.opencode.rows import (
     Row,
     RowLine,
     TimelineEntry,
+    bad_times,
     decode_line,
     document_of,
     event_kind,
@@ -228,6 +229,11 @@ class OpenCodeContext:
             **joined,
         )
 
+    def report_times(self, *values: Row) -> None:
+        """Add a diagnostic for each time in rows and JSON that is none, and therefore left out."""
+        for name in dict.fromkeys(name for each in values for name in bad_times(each)):
+            self.add_diagnostic(f"{name} is no time")
+
     def add_diagnostic(self, reason: str, path: str | None = None) -> None:
         """Add a diagnostic about the line, with the JSON path in it."""
         offset, length = self.record
@@ -264,6 +270,8 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     if info.get("role") not in ("user", "assistant"):
         context.add_record(line, MESSAGE, known=True)
         return
+    context.report_times(line.row, info)
+    context.report_times(*line.parts, *parts, *(object_of(part.get("state")) for part in parts))
     # The rows of a fork's copy are as old as the fork: the original's times hold.
     updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
     for step in read_message(line.key, info, parts, entry, version=context.version, updated_at=updated):
@@ -367,6 +375,7 @@ def _read_session(context: OpenCodeContext, line: RowLine) -> None:
     if found is None:
         context.add_diagnostic("the session's JSON cannot be read")
         return
+    context.report_times(line.row, _document_or_none(line.row) or {})
     change, parent = found
     context.version = change.agent_version or context.version
     change.position = change.position if line.position is None else line.position

@@ -75,7 +75,9 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
         The lines to append. All lines, for a new log, when lines in the log are no longer true: a message that appears
         before one in the log changes the numbers of turns after it.
     """
-    log = newest_lines(blocks)
+    log = {
+        place: line for place, line in newest_lines(blocks).items() if place[0] not in _READ_AGAIN or _is_sound(line)
+    }
     known = {key: _decode_message(line) for (table, key), line in log.items() if table == MESSAGE}
     snapshot = rows.read(max((_sequence(key) for table, key in log if table == EVENT), default=-1))
     present = {message.key for message in snapshot.messages}
@@ -100,6 +102,19 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
     if any(_has_moved(known[message.key].entry, entry) for message, entry in timeline if message.key in known):
         return RowUpdate(lines=[*(log | lines).values()], anew=True)
     return RowUpdate(lines=[line for key, line in lines.items() if log.get(key) != line])
+
+
+_READ_AGAIN = frozenset({MESSAGE, SESSION, PROJECT, TO_DOS})
+"""Tables whose lines in the log decide about new ones."""
+
+
+def _is_sound(line: bytes) -> bool:
+    """Whether a line can be read. Any other is written again, as if it were not there."""
+    try:
+        decode_line(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _sequence(key: str) -> int:

@@ -13,7 +13,7 @@ import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -32,6 +32,9 @@ MESSAGE, SESSION, TO_DOS, PROJECT, EVENT = "message", "session", "todo", "projec
 # -- lines
 
 
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 60), le=1 << 60)]
+"""A position, or the number of a turn or step, which a store keeps in 64 bits; OpenCode's times give smaller ones."""
+
 _LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at"}
 
 
@@ -44,11 +47,11 @@ class RowLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
     """Of a message."""
     leaf: str | None = None
     """Of a reverted session: the last message that still counts; "" when none does."""
-    reverted_from: int | None = None
+    reverted_from: _Number | None = None
     """Of a reverted session: the position of the first message that no longer counts."""
     restored: bool = False
     """Of a session that was reverted once and is no longer."""
-    position: int | None = None
+    position: _Number | None = None
     """Of the session, its project and its to-do list: the position from which on this version holds. A later version
     has a greater one even where OpenCode leaves the row's time unchanged, as 1.18 does for a new title."""
     deleted: bool = False
@@ -65,16 +68,16 @@ class RowLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ren
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_over": "over"}):
     """What follows for a message from the other messages of its session; see `timeline`."""
 
-    position: int
-    turn: int | None = None
-    step: int | None = None
+    position: _Number
+    turn: _Number | None = None
+    step: _Number | None = None
     parent: str | None = None
     """Id of the message before it."""
     origin: str | None = None
     """A `turnlog.model.Origin`, which the role alone does not decide."""
     is_over: bool = False
     """The agent has written another message since: what is unfinished in this one stays unfinished."""
-    compacts: int | None = None
+    compacts: _Number | None = None
     """Of a summary: the position before which the context is compacted, …"""
     automatic: bool | None = None
     kept: tuple[str, ...] = ()
@@ -324,6 +327,15 @@ def to_datetime(milliseconds: object) -> datetime | None:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def bad_times(values: Row) -> Iterator[str]:
+    """The names of what should be times in a row or in its JSON, and are numbers that are none."""
+    times = {name: value for name, value in values.items() if name.startswith("time_")}
+    times |= {f"time.{name}": value for name, value in object_of(values.get("time")).items()}
+    for name, value in times.items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and to_datetime(value) is None:
+            yield name
 
 
 def to_int(value: object) -> int:
