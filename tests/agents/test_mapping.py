@@ -79,6 +79,12 @@ LOGS = {
         tuple(f"opencode/1.18.33/{name}" for name in ("basic-chat", "subagent", "compact")),
         ("I remember", 15, 3000, 7, 4),
     ),
+    "pi": Log(
+        ".pi/agent",
+        ("pi/0.87.1/basic", "pi/0.87.1/tour"),
+        ("I remember", 200, 0, 14, 0),
+        frozenset({"subagents"}),
+    ),
     "klaude": Log(".klaude", ("klaude/versions/2.43.0",), ("Fixed: it ", 200, 1800, 40, 0)),
 }
 

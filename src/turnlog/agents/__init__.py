@@ -33,6 +33,7 @@ BUILT_IN = {
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "klaude": "turnlog.agents.klaude:Klaude",
     "opencode": "turnlog.agents.opencode:OpenCode",
+    "pi": "turnlog.agents.pi:Pi",
 }
 """Agent -> `module:class`. Other packages cannot replace these."""
 

@@ -1,0 +1,89 @@
+"""pi and the programs that write its logs: where they are and how they are read.
+
+`docs/formats/pi.md` has the evidence; the pages of the other programs say in what they differ. What reads the logs is
+imported when there is something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnlog import paths
+from turnlog.agents.base import Agent, Colour, Detection, Fold, Source
+from turnlog.agents.commands import SESSION, CommandForm, words
+from turnlog.paths import Folders
+
+NAME: Final = "pi"
+
+HOME_FOLDERS: Final = {
+    ".pi": NAME,
+    ".omp": "oh-my-pi",
+    ".prime": "prime-agent",
+    ".omo": "omo",
+    ".stepcode": "stepcode",
+}
+"""The folder in the user's home -> the program that writes there."""
+
+
+def _command(program: str, *packages: str) -> CommandForm:
+    return CommandForm(
+        program=program,
+        packages=packages,
+        resume=("--session",),
+        prompted=("-p", "--session", SESSION),
+        model=words("--model"),
+        system_prompt=words("--system-prompt"),
+        session=words("--session"),
+        other=words(
+            "--provider --api-key --append-system-prompt --mode --session-id --fork --session-dir --name -n --models",
+            "--tools -t --exclude-tools -xt --thinking --extension -e --skill --prompt-template --theme --use-theme",
+            "--export --tui-mode",
+        ),
+    )
+
+
+class Pi(Agent):
+    """See `turnlog.agents.base.Agent`."""
+
+    name = NAME
+    display_name = "pi"
+    colour = Colour(light="#0f7f78", dark="#58c7bd")
+    parser_version = 1
+    homes = Folders(("~/.pi/agent",), variable="PI_CODING_AGENT_DIR")
+    log_folders = ("sessions",)
+    command = _command("pi", "@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
+    session_folder: Folders | None = Folders((), variable="PI_CODING_AGENT_SESSION_DIR")
+    """The variable that names the folder of sessions itself; None if the program has none of its own."""
+
+    def roots(self) -> Sequence[Path]:
+        """The homes that contain logs, and the folder of sessions that the environment names."""
+        named = [] if self.session_folder is None else [*paths.folders(self.session_folder)]
+        return list(dict.fromkeys([*super().roots(), *(folder for folder in named if folder.is_dir())]))
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Logs of sessions and of subagents below a home."""
+        from turnlog.agents.pi.sources import find_sources
+
+        return find_sources(self.name, root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log begins with a `session` record; the folder says which program of the family wrote it."""
+        from turnlog.agents.pi.sources import detect_log
+
+        return detect_log(self.name, path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a log."""
+        from turnlog.agents.pi.fold import PiFold
+
+        return PiFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """`details` of the record with the call's result."""
+        from turnlog.agents.pi.messages import structured_result
+
+        return structured_result(record, tool_call_id)

@@ -1,0 +1,217 @@
+"""The fold of one log of pi or of its family: a header, then records that are appended and never changed.
+
+A line that cannot be read does not affect the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes
+from turnlog.agents.jsonl import count_lines
+from turnlog.agents.pi.contents import parts_of, time_of
+from turnlog.agents.pi.fold_context import PiContext, PiState, decode_state, encode_state
+from turnlog.agents.pi.messages import add_call, add_injected, read_message
+from turnlog.agents.pi.records import LINES, RECORD_KINDS, PiMessage, PiRecordOutcome
+from turnlog.agents.pi.sources import external_id, named_session, subagent_place
+from turnlog.model import CompactionEvent, Message, Origin, RelationshipKind, TextPart
+from turnlog.model.session import title_line
+
+
+class PiFold:
+    """Reads one session's log. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._source = source
+        self._state = decode_state(state) if state is not None else PiState()
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        state = self._state
+        context = PiContext(state, self._source)
+        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
+            context.position, context.length, context.line_number = position, length, number
+            context.begin(record, json)
+            context.report_replaced_bytes()
+            self._read(context)
+            # Version 1 names a record by its number, and the header is number 0.
+            state.records += 1
+        state.lines += count_lines(data)
+        return context.finish()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return encode_state(self._state)
+
+    def _read(self, context: PiContext) -> None:
+        outcome = RECORD_KINDS.get(context.record.type)
+        if outcome is None:
+            context.add_record(known=False)
+            return
+        if outcome is PiRecordOutcome.HEADER:
+            _read_header(context, self._source)
+            return
+        _link_parent(context)
+        _BY_OUTCOME[outcome](context)
+
+
+# -- the header
+
+
+def _read_header(context: PiContext, source: Source) -> None:
+    """Read the header: the session's id, folder and parent."""
+    record, state = context.record, context.state
+    # A file has one header; another one in it would be a piece of another file.
+    if state.started is None:
+        state.started = record.timestamp
+        state.parent = record.parentSession or record.branchedFrom
+    change = context.session
+    change.cwd = record.cwd or change.cwd
+    if record.cwd:
+        change.project_path, change.project_at = record.cwd, context.at
+    if record.title:
+        change.titles["generated"] = title_line(record.title)
+    place = subagent_place(PurePath(source.path)) if source.kind is SourceKind.SUBAGENT else None
+    if place is not None:
+        context.link("subagent", place.parent)
+    context.add_run_metadata()
+
+
+def _link_parent(context: PiContext) -> None:
+    """Link the session to the one that its header names, when its first record says how they are related."""
+    state, parent = context.state, context.state.parent
+    if parent is None or state.is_linked or context.at is None:
+        return
+    state.is_linked = True
+    named = named_session(parent)
+    if named is None:
+        # oh-my-pi names the session itself; a file that somebody else named has a name and no id.
+        is_path = "/" in parent or "\\" in parent
+        named = external_id(PurePath(parent.replace("\\", "/"))) if is_path else parent
+        context.link(_relation(context), named, inferred=is_path)
+    else:
+        context.link(_relation(context), named)
+
+
+def _relation(context: PiContext) -> RelationshipKind:
+    """A fork's records are older than its header; a session that begins anew has none of those."""
+    return "fork" if context.is_copy else "continuation"
+
+
+# -- records other than messages
+
+
+def _read_message(context: PiContext) -> None:
+    record = context.record
+    if record.type == "message":
+        read_message(context)
+        return
+    add_injected(context, parts_of(record.content, context.identity), record.customType, record.display, PiMessage())
+
+
+def _read_compaction(context: PiContext) -> None:
+    """Read a compaction of the records before the first kept one. Its summary is a message after them."""
+    record = context.record
+    summary_id = f"{context.identity}.summary"
+    first = record.firstKeptEntryId
+    if first is None and record.firstKeptEntryIndex is not None:
+        first = f"#{record.firstKeptEntryIndex}"
+    # A compaction that names itself keeps nothing.
+    kept = () if first is None or first == record.id else context.kept_messages(first)
+    if kept is None:
+        context.report("the first record that the compaction keeps is not there", "note")
+    context.add_event(
+        CompactionEvent(
+            id=context.identity,
+            created_at=context.at,
+            summary_message_id=summary_id,
+            kept_message_ids=kept or (),
+            tokens_before=record.tokensBefore,
+            tokens_after=record.tokensAfter,
+        )
+    )
+    _add_summary(context, summary_id)
+    # What is left out of the context is computed over the whole tree, as for a rewind.
+    context.state.is_branched = True
+
+
+def _read_branch_summary(context: PiContext) -> None:
+    """Read the summary of a branch that the user left."""
+    _add_summary(context, context.identity)
+
+
+def _add_summary(context: PiContext, identity: str) -> None:
+    record = context.record
+    part = TextPart(id=f"{identity}.0", text=record.summary or "")
+    message = Message(
+        id=identity,
+        role="developer",
+        parts=(part,),
+        origin=Origin.COMPACTION,
+        created_at=context.at,
+        metadata=context.facts(from_record=record.fromId),
+    )
+    context.add_message(message)
+    context.changes.counts.messages += 1
+    if record.usage is not None:
+        # pi asks the model that is chosen, and the record does not name it.
+        add_call(
+            context,
+            f"{identity}.usage",
+            record.usage,
+            kind=record.type,
+            model=context.state.model,
+            is_inferred=context.state.model is not None,
+        )
+
+
+def _read_call(context: PiContext) -> None:
+    """Read a model call that is not part of the conversation: to keep a cache warm, or for a title."""
+    record = context.record
+    kind = record.kind or record.purpose or record.type
+    error = record.errorMessage if record.stopReason == "error" else None
+    context.add_node()
+    add_call(context, context.identity, record.usage, kind=kind, model=record.model, error=error)
+    context.changes.counts.messages += 1
+
+
+_TITLE_SOURCES = {"session_info": "name", "title": "title", "title_change": "title"}
+"""Kind of record -> its field with the title."""
+
+
+def _read_title(context: PiContext) -> None:
+    """Read the name of the session: the user's own, or one that oh-my-pi made."""
+    record = context.record
+    text = record.name if _TITLE_SOURCES[record.type] == "name" else record.title
+    is_generated = record.type != "session_info" and record.source != "user"
+    title = title_line(text or "")
+    if title:
+        context.session.titles["generated" if is_generated else "custom"] = title
+    if record.type == "title" and time_of(record.updatedAt) is None:
+        context.report("is not a time", "note", "$.updatedAt")
+    context.add_run_metadata()
+
+
+def _read_run_metadata(context: PiContext) -> None:
+    record = context.record
+    if record.type == "model_change":
+        # oh-my-pi writes both in one field: `provider/model`.
+        context.state.model = record.modelId or (record.model or "").partition("/")[2] or record.model
+    context.add_run_metadata()
+
+
+def _read_record(context: PiContext) -> None:
+    context.add_record(known=True, name=context.record.customType)
+
+
+_BY_OUTCOME: dict[PiRecordOutcome, Callable[[PiContext], None]] = {
+    PiRecordOutcome.MESSAGE: _read_message,
+    PiRecordOutcome.COMPACTION: _read_compaction,
+    PiRecordOutcome.BRANCH_SUMMARY: _read_branch_summary,
+    PiRecordOutcome.CALL: _read_call,
+    PiRecordOutcome.TITLE: _read_title,
+    PiRecordOutcome.RUN_METADATA: _read_run_metadata,
+    PiRecordOutcome.RECORD: _read_record,
+}

@@ -1,0 +1,146 @@
+"""Where the logs of pi and of its family are, and whether a file is one of them.
+
+Folders are listed, nothing is opened, and no symbolic link is followed. A root is the folder that contains `sessions`,
+or the folder of sessions itself if a variable names one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import Final, NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
+from turnlog.agents.files import entries, folder_below, folders, holds_folder, is_file
+from turnlog.agents.jsonl import whole_lines
+from turnlog.agents.pi import HOME_FOLDERS, NAME
+from turnlog.agents.pi.records import LINES, PiRecord
+
+SESSIONS: Final = "sessions"
+_SUFFIX: Final = ".jsonl"
+
+_FILE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d+Z_(?P<id>[^/]+)")
+"""The stem of a log's name: the time of its first record, and the session's id."""
+
+
+def session_id(agent: str, external: str) -> str:
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
+    return f"{agent}:{external.replace('/', '_')}"
+
+
+def external_id(path: PurePath) -> str:
+    """The session's id in the name of its log; the whole stem if somebody else named the file."""
+    stem = path.name.partition(_SUFFIX)[0]
+    named = _FILE.fullmatch(stem)
+    return named["id"] if named else stem or "session"
+
+
+def named_session(path: str) -> str | None:
+    """The session that the path of a log names, on any system; None if pi did not name the file."""
+    named = _FILE.fullmatch(PureWindowsPath(path).name.partition(_SUFFIX)[0])
+    return None if named is None else named["id"]
+
+
+def find_sources(agent: str, root: Path) -> Iterator[Source]:
+    """Every log below `root`, in the order of their names."""
+    if holds_folder(root, SESSIONS):
+        yield from _logs_in(agent, root, os.fspath(root / SESSIONS), any_name=True)
+    else:
+        # A variable may name the folder of sessions itself. Any folder could be given, so names must be pi's.
+        yield from _logs_in(agent, root, os.fspath(root), any_name=False)
+
+
+def _logs_in(agent: str, root: Path, sessions: str, *, any_name: bool) -> Iterator[Source]:
+    """Logs in the folder of sessions, and in its folders for projects."""
+    for folder in (sessions, *(project.path for project in folders(sessions))):
+        for entry in filter(is_file, entries(folder)):
+            if entry.name.endswith(_SUFFIX) and (any_name or named_session(entry.name)):
+                yield log_source(agent, root, Path(entry.path))
+        if folder != sessions:
+            for nested in folders(folder):
+                if named_session(nested.name):
+                    yield from _subagents(agent, root, nested.path)
+
+
+def _subagents(agent: str, root: Path, folder: str) -> Iterator[Source]:
+    """Logs of subagents: oh-my-pi keeps them in a folder next to the log of the session that started them."""
+    for entry in filter(is_file, entries(folder)):
+        if entry.name.endswith(_SUFFIX):
+            yield log_source(agent, root, Path(entry.path))
+    for nested in folders(folder):
+        yield from _subagents(agent, root, nested.path)
+
+
+class SubagentPlace(NamedTuple):
+    """A subagent's place in the tree of sessions, as its path says it."""
+
+    parent: str
+    """External id of the session that started it."""
+    external: str
+
+
+def subagent_place(path: PurePath) -> SubagentPlace | None:
+    """Where a log stands among subagents; None for a session that a person started."""
+    names: list[str] = []
+    for folder in path.parents:
+        names.append(folder.name)
+        main = named_session(folder.name)
+        if main is not None:
+            above = ".".join((main, *reversed(names[:-1])))
+            return SubagentPlace(above, f"{above}.{path.name.partition(_SUFFIX)[0]}")
+    return None
+
+
+def log_source(agent: str, root: Path, path: Path) -> Source:
+    """The source of a log."""
+    place = subagent_place(path)
+    return Source(
+        agent=agent,
+        path=os.fspath(path),
+        root=os.fspath(root),
+        kind=SourceKind.SESSION if place is None else SourceKind.SUBAGENT,
+        session_id=session_id(agent, external_id(path) if place is None else place.external),
+        project=folder_below(os.fspath(path), root, SESSIONS),
+    )
+
+
+# -- whether a file is a log
+
+
+def detect_log(agent: str, path: Path, head: bytes) -> Detection:
+    """Judge a file by its beginning `head`: its first record is a header. No record names the version of the program.
+
+    The programs of the family write the same records: the folder in the path tells them apart, and what only one of
+    them writes. A file that says neither is pi's.
+    """
+    records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
+    header = next((record for record in records[:2] if record.type == "session"), None)
+    if header is None or (header.id is None and header.cwd is None):
+        return Detection(reason="the first record is no header of a session")
+    owner = _owner(path, records, header)
+    if owner != agent:
+        return Detection(reason=f"it is in a home of {owner}" if owner else "its header is another program's")
+    found = log_source(agent, _root_of(path), path.absolute())
+    if header.id is not None and found.project is None and named_session(path.name) is None:
+        # An imported file has another name than its log had: only its header names the session.
+        found = msgspec.structs.replace(found, session_id=session_id(agent, header.id))
+    return Detection(agent=agent, version=str(header.version or 1), source=found)
+
+
+def _owner(path: Path, records: list[PiRecord], header: PiRecord) -> str | None:
+    parents = {folder.name for folder in path.absolute().parents}
+    for folder, agent in HOME_FOLDERS.items():
+        if folder in parents:
+            return agent
+    is_oh_my_pi = records[0].type == "title" or header.titleSource is not None
+    return "oh-my-pi" if is_oh_my_pi else NAME
+
+
+def _root_of(path: Path) -> Path:
+    place = path.absolute()
+    return next((folder.parent for folder in place.parents if folder.name == SESSIONS), place.parent)
