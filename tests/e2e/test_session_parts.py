@@ -81,7 +81,7 @@ def test_a_message_and_a_session_can_be_copied_and_exported(visit: Visit) -> Non
     page.get_by_role("button", name="Anthropic").click()
     page.wait_for_function("navigator.clipboard.readText().then(text => text.includes('\"messages\"'))")
     with page.expect_download() as download:
-        page.get_by_role("button", name="Markdown").click()
+        page.get_by_role("button", name="Markdown text").click()
     assert "Painted blue." in download.value.path().read_text(encoding="utf-8")
 
 
