@@ -13,6 +13,7 @@ from turnlog.logs import SessionHistory
 
 CHANGING = (
     r"<system-reminder>.*?</system-reminder>",
+    r"<current_datetime>.*?</current_datetime>\s*",
     r"<environment_context>.*?</environment_context>",
     r"<session_context>.*?</session_context>",
     r"Chunk ID: \w+",

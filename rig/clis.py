@@ -101,6 +101,23 @@ CLIS = [
         files={".codex/config.toml": _CODEX},
     ),
     Cli(
+        name="copilot-cli",
+        package="@github/copilot",
+        program="copilot",
+        arguments=["-p", PROMPT, "--allow-all-tools", "--no-auto-update", "--log-level", "none"],
+        home=".copilot",
+        tool="bash",
+        argument="command",
+        extra={"description": "Try", "initial_wait": 5, "mode": "sync"},
+        environment={
+            "COPILOT_MODEL": "gpt-5.4",
+            "COPILOT_OFFLINE": "true",
+            # It replaces the key in what it prints and logs, wherever that occurs.
+            "COPILOT_PROVIDER_API_KEY": "key-of-the-rig",
+            "COPILOT_PROVIDER_BASE_URL": "{URL}/v1",
+        },
+    ),
+    Cli(
         name="gemini-cli",
         package="@google/gemini-cli",
         program="gemini",

@@ -47,7 +47,12 @@ def _told(answer: Answer) -> Listed:
 
 
 def _order_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> Listed:
-    return [(message.role, [_named(part) for part in message.parts]) for message in messages]
+    return [(message.role, [_named(part) for part in message.parts if not _is_added(part)]) for message in messages]
+
+
+def _is_added(part: Any) -> bool:
+    """Whether the agent put the text before or after the prompt, as Copilot CLI does with the time."""
+    return isinstance(part, TextPart) and part.is_synthetic
 
 
 def _named(part: Any) -> tuple[str, str]:
