@@ -174,7 +174,9 @@ def test_all_sessions_of_a_database_are_imported(rows: Rows, tmp_path: Path) -> 
         summary = import_file(store, path)
     assert (summary.agent, summary.version, summary.kind) == ("opencode", "1.18.33", "session")
     assert {f"opencode:{PARENT}", f"opencode:{CHILD}"} < set(summary.sessions)
-    assert summary.new_sessions == len(rows["session"]) + len(recorded("1.18.33", "interrupt")["session"])
+    stored = [*rows["session"], *recorded("1.18.33", "interrupt")["session"]]
+    subagents = sum(row["parent_id"] is not None for row in stored)
+    assert (summary.new_sessions, summary.new_subagents) == (len(stored) - subagents, subagents)
     assert summary.problems == []
     again = import_file(store, path)
     assert (again.is_new, again.sessions) == (False, ())
@@ -196,7 +198,8 @@ def test_an_imported_database_is_gone_when_its_file_is(rows: Rows, tmp_path: Pat
 def test_a_database_may_come_through_a_pipe(rows: Rows, tmp_path: Path) -> None:
     store = tmp_path / "data" / "turnlog.db"
     path = write_database(rows, tmp_path / "opencode.db", secrets=True)
-    assert import_stream(store, io.BytesIO(path.read_bytes())).new_sessions == 2
+    summary = import_stream(store, io.BytesIO(path.read_bytes()))
+    assert (summary.new_sessions, summary.new_subagents) == (1, 1)
     assert list((store.parent / "imports").iterdir()) == []
     with open_store(store) as opened:
         assert list(opened.messages(f"opencode:{PARENT}"))
