@@ -94,6 +94,7 @@ PROMPTS = {
     "claude-code": b'{"message":{"role":"user","content":"%s"},"type":"user","uuid":"u","sessionId":"s"}',
     "codex": b'{"type":"session_meta","payload":{"id":"t","base_instructions":{"text":"%s"}}}',
     "klaude": b'{"type":"UserMessage","data":{"parts":[{"type":"text","text":"%s"}]}}',
+    "qwen-code": b'{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"%s"}]}}',
 }
 
 

@@ -38,7 +38,7 @@ from turnlog.sync.syncer import sync
 Step: TypeAlias = str | int
 Place: TypeAlias = tuple[Step, ...]
 
-FILE_AGENTS = ("claude-code", "codex", "copilot-cli", "gemini-cli", "klaude")
+FILE_AGENTS = ("claude-code", "codex", "copilot-cli", "gemini-cli", "klaude", "qwen-code")
 NAMES = (*FILE_AGENTS, "opencode")
 
 NESTED: Any = json.loads("[" * 600 + "]" * 600)

@@ -85,6 +85,11 @@ LOGS = {
         ("I remember", 200, 0, 14, 0),
         frozenset({"subagents"}),
     ),
+    "qwen-code": Log(
+        ".qwen",
+        tuple(f"qwen_code/0.24.4/{name}" for name in ("tour", "subagent", "interrupt")),
+        ("Resumed: nothing", 1700, 1500, 15, 0),
+    ),
     "klaude": Log(".klaude", ("klaude/versions/2.43.0",), ("Fixed: it ", 200, 1800, 40, 0)),
 }
 

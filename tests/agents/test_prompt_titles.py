@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support import claude_files, codex_files, gemini_files, klaude_files
+from support import claude_files, codex_files, gemini_files, klaude_files, qwen_files
 from support.claude_files import Gathered
 from turnlog.model.session import title_from
 
@@ -17,6 +17,7 @@ FOLDS: dict[str, Callable[[str], Gathered]] = {
     "codex": lambda text: codex_files.fold(codex_files.meta(), codex_files.prompt(text)),
     "gemini-cli": lambda text: gemini_files.fold(gemini_files.header(), gemini_files.user("u", text)),
     "klaude": lambda text: klaude_files.fold(klaude_files.user("u", text)),
+    "qwen-code": lambda text: qwen_files.fold(qwen_files.user("u", None, text)),
 }
 
 

@@ -87,6 +87,7 @@ def test_an_edit_is_the_patch_that_the_agent_recorded(
         ("gemini-cli", "invoke_agent"),
         ("klaude", "Agent"),
         ("opencode", "task"),
+        ("qwen-code", "agent"),
     ],
 )
 def test_a_subagent_of_any_agent_opens_in_place(

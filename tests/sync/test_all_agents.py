@@ -29,6 +29,7 @@ HOMES = {
     "gemini-cli": ".gemini",
     "klaude": ".klaude",
     "opencode": ".local/share/opencode",
+    "qwen-code": ".qwen",
 }
 """Where each agent keeps its logs, below the user's home."""
 
@@ -43,7 +44,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(LOGS / name, folder / "home" / below)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(folder / "home"))
-        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME"):
+        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "QWEN_HOME", "XDG_DATA_HOME"):
             patch.delenv(variable, raising=False)
         sync(folder / "turnlog.db")
     return folder / "turnlog.db"
@@ -151,7 +152,7 @@ def test_a_session_has_what_every_session_has(store: Store, name: str) -> None:
             assert session.title is not None
             assert session.title.rstrip("…") in " ".join(said.split())
     branches = {session.git_branch for session in sessions(store, name)}
-    assert branches == ({"main"} if name in ("claude-code", "codex", "copilot-cli") else {None})
+    assert branches == ({"main"} if name in ("claude-code", "codex", "copilot-cli", "qwen-code") else {None})
 
 
 @every_agent
@@ -228,6 +229,7 @@ def test_what_was_thought_can_be_asked_for_by_itself(store: Store, name: str) ->
         ("gemini-cli", "tmp"),
         ("klaude", "projects"),
         ("opencode", "opencode.db"),
+        ("qwen-code", "projects"),
     ],
 )
 def test_what_lies_where_nobody_can_look_is_not_gone(
@@ -280,7 +282,7 @@ def test_a_call_of_the_model_is_one_message_with_its_usage_and_why_it_stopped(st
         assert kinds == sorted(kinds, key=["reasoning", "text", "tool-call"].index)
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "klaude"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "klaude", "qwen-code"])
 def test_a_field_that_nobody_knows_stays_with_its_message(name: str, tmp_path: Path) -> None:
     """R-C11: in the records that the message names, as the agent wrote it; and it changes nothing else."""
     home = tmp_path / "home"

@@ -34,6 +34,7 @@ BUILT_IN = {
     "klaude": "turnlog.agents.klaude:Klaude",
     "opencode": "turnlog.agents.opencode:OpenCode",
     "pi": "turnlog.agents.pi:Pi",
+    "qwen-code": "turnlog.agents.qwen_code:QwenCode",
 }
 """Agent -> `module:class`. Other packages cannot replace these."""
 

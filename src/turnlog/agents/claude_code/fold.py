@@ -8,6 +8,7 @@ records that are no longer remembered is left to the store, by id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC
 from io import BytesIO
@@ -87,12 +88,17 @@ def _session_named_in(data: bytes, agent_id: str | None) -> str | None:
 
 _SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
 
+_OTHER_CONTENT = re.compile(rb'"message":\{"role":"(?:user|model)","parts":|"systemPayload":\{')
+"""Fields of Qwen Code's records, which have this envelope, too. In a text their quotes are escaped."""
+
 
 def detect_log(path: Path, head: bytes) -> Detection:
     """Whether a file is a log or a sidecar. The version is that of the first record which names one."""
     source = source_of(path)
     if source is not None and source.kind in _SIDECARS:
         return Detection(agent=NAME, source=source)
+    if _OTHER_CONTENT.search(head):
+        return Detection(reason="the content of its messages is that of another API")
     records = [record for record, *_ in read_lines(whole_lines(head), 0, 1, Changes())]
     if not records:
         return Detection(reason="no line is a JSON object")

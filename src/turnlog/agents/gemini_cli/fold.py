@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import aware, clean_json
+from turnlog.agents.files import read_regular_file
 from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
 from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiState, aware_or_none, decode_state, encode_state
 from turnlog.agents.gemini_cli.messages import LoggedMessage, is_subagent_request
@@ -40,7 +41,6 @@ from turnlog.agents.gemini_cli.records import (
 from turnlog.agents.gemini_cli.sidecars import (
     previous_file,
     project_path_of,
-    read_regular_file,
     session_id_from_name,
     was_cleared,
 )

@@ -22,13 +22,11 @@ from msgspec import Raw
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, Diagnostic, EventChange, Spill
 from turnlog.agents.decoding import aware
+from turnlog.agents.files import read_regular_file
 from turnlog.agents.gemini_cli.fold_context import aware_or_none
 from turnlog.agents.gemini_cli.records import locate_items
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.model import RunMetadataEvent
-
-_LARGEST = 1 << 20
-"""Bytes that are read of a small file."""
 
 _LOG_NAME = re.compile(r"session-.+-(?P<id>[0-9a-f]{8})\.jsonl")
 
@@ -77,19 +75,6 @@ def _path_of_name(data: bytes, name: str) -> str | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return next((path for path, short in known.items() if name in (short, sha256(path.encode()).hexdigest())), None)
-
-
-def read_regular_file(path: Path, limit: int = _LARGEST) -> bytes:
-    """The first `limit` bytes of a regular file (-1: all); empty when it is missing, a link, or anything else."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(limit)
-        except OSError:
-            return b""
 
 
 # -- the file that a session's file of JSON continues

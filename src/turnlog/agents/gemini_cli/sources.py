@@ -152,6 +152,9 @@ _EDGE = rb"(?:[\s\x00]|\xef\xbb\xbf)*"
 
 _JSON_LOG = re.compile(_EDGE + rb'\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"')
 
+_OF_FORK = re.compile(rb'"type"\s*:\s*"qwen"\s*,\s*"content"')
+"""An answer in a file of Qwen Code, a fork that wrote such files before 0.5."""
+
 _PROMPT_LOG = re.compile(_EDGE + rb'\[\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"messageId"\s*:')
 
 
@@ -166,6 +169,8 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(agent=NAME, source=source)
     if _PROMPT_LOG.match(head):
         return Detection(agent=NAME, version="logs.json", source=source or _prompt_log_source(path))
+    if _OF_FORK.search(head) or (source is not None and PurePath(source.root).name == ".qwen"):
+        return Detection(reason="its answers are those of Qwen Code")
     records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
     header = next((record for record in records if _is_header(record)), None)
     if header is not None and (header.messages is None or len(records) > 1):

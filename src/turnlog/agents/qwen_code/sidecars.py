@@ -1,0 +1,96 @@
+"""The facts next to a subagent's log: which call of which session started it, and with which model."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, Diagnostic, Link, SessionChange
+from turnlog.agents.decoding import aware
+from turnlog.agents.files import read_regular_file
+from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.qwen_code import NAME
+from turnlog.agents.qwen_code.sources import session_id
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    agent_id: str | None = None
+    agent_type: str | None = None
+    description: str | None = None
+    parent_session_id: str | None = None
+    parent_agent_id: str | None = None
+    tool_use_id: str | None = None
+    created_at: datetime | None = None
+    last_updated_at: datetime | None = None
+    status: str | None = None
+    is_backgrounded: bool | None = None
+    depth: int | None = None
+    model: str | None = None
+
+
+class QwenSidecarFold:
+    """Reads a file that is rewritten whole each time. It remembers nothing."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        try:
+            meta = msgspec.json.decode(data, type=_Meta)
+        except UNREADABLE as error:
+            changes.counts.unreadable = 1
+            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
+            return changes
+        changes.counts.events = 1
+        _read_meta(meta, self._source.session_id or session_id(Path(self._source.path).stem), changes)
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+
+def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
+    facts = {
+        "agent_type": meta.agent_type,
+        "status": meta.status,
+        "is_backgrounded": meta.is_backgrounded,
+        "depth": meta.depth,
+        "model": meta.model,
+    }
+    known = {name: value for name, value in facts.items() if value is not None}
+    change = SessionChange(
+        session_id=session,
+        first_at=None if meta.created_at is None else aware(meta.created_at),
+        last_at=None if meta.last_updated_at is None else aware(meta.last_updated_at),
+        metadata={NAME: known} if known else {},
+    )
+    if meta.description:
+        change.titles["generated"] = meta.description
+    changes.sessions[session] = change
+    if not meta.parent_session_id:
+        return
+    inner = f".{meta.parent_agent_id}" if meta.parent_agent_id else ""
+    parent = session_id(meta.parent_session_id + inner)
+    # A subagent that names itself as its parent would contain itself.
+    if parent != session:
+        link = Link(
+            kind="subagent", parent_session_id=parent, child_session_id=session, tool_call_id=meta.tool_use_id or None
+        )
+        changes.links.append(link)
+
+
+def model_of_subagent(source: Source) -> str | None:
+    """The model of a subagent: no record of its log names it. None if the file next to the log does not either."""
+    if source.kind is not SourceKind.SUBAGENT:
+        return None
+    try:
+        path = Path(source.path)
+        return msgspec.json.decode(read_regular_file(path.with_suffix(".meta.json")), type=_Meta).model or None
+    except UNREADABLE:
+        return None
