@@ -80,7 +80,9 @@ def test_its_format_has_a_page(name: str) -> None:
 
 @pytest.mark.parametrize("folder", ["tests/agents", "tests/data"])
 def test_it_has_recorded_logs_and_tests_of_its_own(name: str, folder: str) -> None:
-    assert any((ROOT / folder / name.replace("-", "_")).iterdir())
+    """Agents that share a package share its tests, too."""
+    package = type(agent(name)).__module__.rpartition(".")[2]
+    assert any((ROOT / folder / package).iterdir())
 
 
 # -- how it is shown, run and asked

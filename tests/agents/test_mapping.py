@@ -90,6 +90,14 @@ LOGS = {
         tuple(f"qwen_code/0.24.4/{name}" for name in ("tour", "subagent", "interrupt")),
         ("Resumed: nothing", 1700, 1500, 15, 0),
     ),
+    "oh-my-pi": Log(".omp/agent", ("pi/handwritten-oh-my-pi",), ("I remember", 200, 0, 14, 0)),
+    "prime-agent": Log(
+        ".prime/agent", ("pi/handwritten-prime-agent",), ("I remember", 200, 0, 14, 0), frozenset({"subagents"})
+    ),
+    "omo": Log(".omo/agent", ("pi/handwritten-omo",), ("I remember", 200, 0, 14, 0), frozenset({"subagents"})),
+    "stepcode": Log(
+        ".stepcode/agent", ("pi/handwritten-stepcode",), ("I remember", 200, 0, 14, 0), frozenset({"subagents"})
+    ),
     "klaude": Log(".klaude", ("klaude/versions/2.43.0",), ("Fixed: it ", 200, 1800, 40, 0)),
 }
 
@@ -123,7 +131,7 @@ def _folder(name: str) -> TemporaryDirectory[str]:
 @cache
 def store_of(name: str) -> Path:
     folder = Path(_folder(name).name)
-    homes = [write_home(case, folder / str(number)) for number, case in enumerate(LOGS[name].cases)]
+    homes = [write_home(case, folder / str(number) / LOGS[name].place) for number, case in enumerate(LOGS[name].cases)]
     sync(folder / "store.db", roots=homes, agents=[agent_named(name)])
     return folder / "store.db"
 
@@ -175,7 +183,7 @@ def test_logs_are_found_at_the_own_place_and_at_several_others(name: str, home: 
     assert list(reader.roots()) == [home / log.place]
     own = {source.path for source in reader.discover()}
     assert own
-    elsewhere = [write_home(case, tmp_path / str(number)) for number, case in enumerate((first, *others))]
+    elsewhere = [write_home(case, tmp_path / str(number) / log.place) for number, case in enumerate((first, *others))]
     found = {source.path for source in reader.discover(elsewhere)}
     assert {path for path in found if path.startswith(str(elsewhere[-1]))}
     assert found.isdisjoint(own)

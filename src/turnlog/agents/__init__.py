@@ -32,9 +32,13 @@ BUILT_IN = {
     "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "klaude": "turnlog.agents.klaude:Klaude",
+    "oh-my-pi": "turnlog.agents.pi:OhMyPi",
+    "omo": "turnlog.agents.pi:Omo",
     "opencode": "turnlog.agents.opencode:OpenCode",
     "pi": "turnlog.agents.pi:Pi",
+    "prime-agent": "turnlog.agents.pi:PrimeAgent",
     "qwen-code": "turnlog.agents.qwen_code:QwenCode",
+    "stepcode": "turnlog.agents.pi:StepCode",
 }
 """Agent -> `module:class`. Other packages cannot replace these."""
 

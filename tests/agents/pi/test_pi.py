@@ -430,6 +430,65 @@ def test_a_session_that_begins_anew_continues_its_parent() -> None:
         assert [place.copied for place in gathered.placements.values()] == [kind == "fork"]
 
 
+def test_a_subagent_of_oh_my_pi_is_a_log_in_the_folder_of_its_session(tmp_path: Path) -> None:
+    """Its path names it, and the result of the call; what it used is not counted again in its parent."""
+    home = tmp_path / ".omp" / "agent"
+    shutil.copytree(DATA / "pi" / "handwritten-oh-my-pi", home)
+    sync(tmp_path / "store.db", roots=[home], agents=[agent("oh-my-pi")])
+    with open_store(tmp_path / "store.db") as store:
+        child, parent = sorted(
+            store.sessions(SessionFilter(subagents=True)).items,
+            key=lambda found: len(found.relationships),
+            reverse=True,
+        )
+        [relation] = child.relationships
+        assert (relation.kind, relation.parent_session_id) == ("subagent", parent.id)
+        assert relation.parent_tool_call_id == "call_t"
+        assert child.external_id == f"{parent.external_id}.Scout"
+        assert [m.origin for m in messages_of(store, child.id)] == [Origin.SUBAGENT_PROMPT, None]
+        assert (parent.title, parent.title_source) == ("The list", "generated")
+        assert parent.usage.usage.input == 900 + 950 + 960 + 200 + 40
+
+
+def test_one_program_of_the_family_reads_each_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-C2: the homes look the same."""
+    places = {"pi": ".pi", "oh-my-pi": ".omp", "prime-agent": ".prime", "omo": ".omo", "stepcode": ".stepcode"}
+    logs = DATA / "pi" / "0.87.1" / "basic" / "sessions"
+    roots = [tmp_path / "copies" / place / "agent" for place in places.values()]
+    for root in roots:
+        shutil.copytree(logs, root / "sessions")
+    for name in places:
+        assert {Path(source.path).parents[2] for source in agent(name).discover(roots)} == {
+            tmp_path / "copies" / places[name] / "agent"
+        }
+    shutil.copytree(logs, tmp_path / "moved" / "sessions")
+    assert [source.agent for source in PI.discover([tmp_path / "moved"])] == ["pi", "pi"]
+    assert list(agent("omo").discover([tmp_path / "moved"])) == []
+    monkeypatch.setenv("OMO_CODING_AGENT_DIR", str(tmp_path / "moved"))
+    assert [source.root for source in agent("omo").discover()] == [str(tmp_path / "moved")] * 2
+
+
+def test_a_child_of_prime_agent_is_a_subagent() -> None:
+    above = f"/home/dev/.prime/agent/sessions/{SESSION[:-1]}9.jsonl"
+    gathered = fold(header(rlmDepth=1, parentSession=above), user("one", 1), source=log_source("prime-agent"))
+    assert [(link.kind, link.parent_session_id) for link in gathered.links.values()] == [
+        ("subagent", f"prime-agent:{SESSION[:-1]}9")
+    ]
+
+
+@pytest.mark.parametrize("name", ["oh-my-pi", "prime-agent", "omo", "stepcode"])
+def test_the_folder_says_which_program_of_the_family_wrote_a_log(name: str, tmp_path: Path) -> None:
+    """R-S21: their records are the same."""
+    folder = {"oh-my-pi": ".omp", "prime-agent": ".prime", "omo": ".omo", "stepcode": ".stepcode"}[name]
+    log = tmp_path / folder / "agent/sessions/--w--" / log_of("0.87.1/basic").name
+    log.parent.mkdir(parents=True)
+    shutil.copy(log_of("0.87.1/basic"), log)
+    assert detect(log).agent == name
+    assert [source.session_id for source in agent(name).discover([tmp_path / folder / "agent"])] == [
+        f"{name}:{SESSION}"
+    ]
+
+
 def test_what_is_not_known_is_kept_and_marked() -> None:
     """R-C3, R-C11"""
     gathered = fold(

@@ -29,6 +29,21 @@ HOME_FOLDERS: Final = {
 """The folder in the user's home -> the program that writes there."""
 
 
+def owner_of(folder: Path) -> str | None:
+    """The program of the family whose home contains a folder, or is it; None if no name in the path says so.
+
+    The records are the same in all homes. A home may also be a folder with the name of its program, as in the sample.
+    """
+    below = ""
+    for place in (folder, *folder.parents):
+        if place.name in HOME_FOLDERS:
+            return HOME_FOLDERS[place.name]
+        if place.name in HOME_FOLDERS.values() and below in ("", "sessions"):
+            return place.name
+        below = place.name
+    return None
+
+
 def _command(program: str, *packages: str) -> CommandForm:
     return CommandForm(
         program=program,
@@ -61,11 +76,18 @@ class Pi(Agent):
 
     def roots(self) -> Sequence[Path]:
         """The homes that contain logs, and the folder of sessions that the environment names."""
-        named = [] if self.session_folder is None else [*paths.folders(self.session_folder)]
-        return list(dict.fromkeys([*super().roots(), *(folder for folder in named if folder.is_dir())]))
+        named = [folder for folder in self._session_folders() if folder.is_dir()]
+        return list(dict.fromkeys([*super().roots(), *named]))
+
+    def _session_folders(self) -> Sequence[Path]:
+        return () if self.session_folder is None else paths.folders(self.session_folder)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs of sessions and of subagents below a home."""
+        # The homes of the whole family look the same: of any other folder only its path says whose it is.
+        is_own = root in self.home_folders() or root in self._session_folders()
+        if not is_own and (owner_of(root) or NAME) != self.name:
+            return iter(())
         from turnlog.agents.pi.sources import find_sources
 
         return find_sources(self.name, root)
@@ -87,3 +109,48 @@ class Pi(Agent):
         from turnlog.agents.pi.messages import structured_result
 
         return structured_result(record, tool_call_id)
+
+
+class OhMyPi(Pi):
+    """See `turnlog.agents.base.Agent`."""
+
+    name = "oh-my-pi"
+    display_name = "oh-my-pi"
+    colour = Colour(light="#a3541f", dark="#e8a06c")
+    # Its variable is PI_CODING_AGENT_DIR too; a folder named there counts as pi's.
+    homes = Folders(("~/.omp/agent",))
+    command = _command("omp", "@oh-my-pi/pi-coding-agent")
+    session_folder = None
+
+
+class PrimeAgent(Pi):
+    """See `turnlog.agents.base.Agent`."""
+
+    name = "prime-agent"
+    display_name = "Prime Agent"
+    colour = Colour(light="#3f6b2f", dark="#93c47d")
+    homes = Folders(("~/.prime/agent",), variable="PRIME_AGENT_CODING_AGENT_DIR")
+    command = _command("prime-agent")
+    session_folder = Folders((), variable="PRIME_AGENT_SESSION_DIR")
+
+
+class Omo(Pi):
+    """See `turnlog.agents.base.Agent`."""
+
+    name = "omo"
+    display_name = "omo"
+    colour = Colour(light="#7d5ba6", dark="#bfa3e0")
+    homes = Folders(("~/.omo/agent",), variable="OMO_CODING_AGENT_DIR")
+    command = None
+    session_folder = None
+
+
+class StepCode(Pi):
+    """See `turnlog.agents.base.Agent`."""
+
+    name = "stepcode"
+    display_name = "StepCode"
+    colour = Colour(light="#2a6f97", dark="#7cc0e8")
+    homes = Folders(("~/.stepcode/agent",))
+    command = None
+    session_folder = None

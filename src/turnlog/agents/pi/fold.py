@@ -67,6 +67,7 @@ def _read_header(context: PiContext, source: Source) -> None:
     if state.started is None:
         state.started = record.timestamp
         state.parent = record.parentSession or record.branchedFrom
+        state.depth = record.rlmDepth or 0
     change = context.session
     change.cwd = record.cwd or change.cwd
     if record.cwd:
@@ -97,6 +98,8 @@ def _link_parent(context: PiContext) -> None:
 
 def _relation(context: PiContext) -> RelationshipKind:
     """A fork's records are older than its header; a session that begins anew has none of those."""
+    if context.state.depth and not context.is_copy:
+        return "subagent"
     return "fork" if context.is_copy else "continuation"
 
 

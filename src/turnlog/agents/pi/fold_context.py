@@ -74,6 +74,8 @@ class PiState(msgspec.Struct):
     """Time of the header."""
     parent: str | None = None
     """The session that the header names as the one it came out of."""
+    depth: int = 0
+    """`rlmDepth` of the header."""
     is_linked: bool = False
     lines: int = 0
     records: int = 0
@@ -181,6 +183,14 @@ class PiContext(LineContext):
                     inferred=inferred,
                 )
             )
+
+    def link_child(self, name: str, tool_call_id: str) -> None:
+        """Add that a call started the subagent whose log has this name, in the folder of this session's subagents."""
+        child = session_id(self.agent, f"{self.external_id}.{name}")
+        link = Link(
+            kind="subagent", parent_session_id=self.session_id, child_session_id=child, tool_call_id=tool_call_id
+        )
+        self.changes.links.append(link)
 
     # -- ids and places
 

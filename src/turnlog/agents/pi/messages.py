@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -193,10 +193,23 @@ def _read_result(context: PiContext, message: PiMessage) -> None:
         metadata=_facts(context, message),
     )
     context.add_result(call_id, result)
+    children = _link_subagents(context, message, call_id)
     if status == "aborted":
         context.add_interrupt("tool")
-    if message.usage is not None and usage_of(message.usage) is not None:
+    # What a subagent used is in its own log.
+    if not children and message.usage is not None and usage_of(message.usage) is not None:
         add_call(context, f"{context.identity}.usage", message.usage, kind=message.toolName or "tool")
+
+
+def _link_subagents(context: PiContext, message: PiMessage, call_id: str) -> int:
+    """Link the subagents that oh-my-pi names in the result of a task, by the names of their logs; return how many."""
+    results = field_of(message.details, "results") if message.toolName == "task" else None
+    items = cast("list[Any]", results) if isinstance(results, list) else []
+    names = [cast("dict[str, Any]", item).get("id") for item in items if isinstance(item, dict)]
+    known = [name for name in names if isinstance(name, str) and name]
+    for name in known:
+        context.link_child(name, call_id)
+    return len(known)
 
 
 def _outcome(message: PiMessage, text: str) -> tuple[ResultStatus, int | None]:

@@ -53,6 +53,9 @@ RECORD_KINDS: dict[str, PiRecordOutcome] = {
     "reset_boundary": PiRecordOutcome.RECORD,
     "ttsr_injection": PiRecordOutcome.RECORD,
     # prime-agent's own.
+    "session_state": PiRecordOutcome.RUN_METADATA,
+    "agent_status": PiRecordOutcome.RUN_METADATA,
+    "git_state": PiRecordOutcome.RUN_METADATA,
     "child_usage_attributed": PiRecordOutcome.RUN_METADATA,
 }
 """`type` of a record -> what it becomes."""
@@ -133,6 +136,8 @@ class PiRecord(msgspec.Struct, gc=False):
     parentSession: str | None = None
     branchedFrom: str | None = None
     """The name of `parentSession` in version 1."""
+    rlmDepth: int | None = None
+    """How many sessions above this one started it as a child (prime-agent)."""
     message: Raw | UnsetType = UNSET
     provider: str | None = None
     model: str | None = None

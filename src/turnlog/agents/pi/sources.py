@@ -18,14 +18,15 @@ from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.files import entries, folder_below, folders, holds_folder, is_file
 from turnlog.agents.jsonl import whole_lines
-from turnlog.agents.pi import HOME_FOLDERS, NAME
+from turnlog.agents.pi import NAME, owner_of
 from turnlog.agents.pi.records import LINES, PiRecord
 
 SESSIONS: Final = "sessions"
 _SUFFIX: Final = ".jsonl"
 
-_FILE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d+Z_(?P<id>[^/]+)")
-"""The stem of a log's name: the time of its first record, and the session's id."""
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_FILE = re.compile(rf"(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d+Z_(?P<id>[^/]+)|(?P<only>{_UUID}))")
+"""The stem of a log's name: the time of its first record, and the session's id; of prime-agent's only the id."""
 
 
 def session_id(agent: str, external: str) -> str:
@@ -37,13 +38,13 @@ def external_id(path: PurePath) -> str:
     """The session's id in the name of its log; the whole stem if somebody else named the file."""
     stem = path.name.partition(_SUFFIX)[0]
     named = _FILE.fullmatch(stem)
-    return named["id"] if named else stem or "session"
+    return named["id"] or named["only"] if named else stem or "session"
 
 
 def named_session(path: str) -> str | None:
     """The session that the path of a log names, on any system; None if pi did not name the file."""
     named = _FILE.fullmatch(PureWindowsPath(path).name.partition(_SUFFIX)[0])
-    return None if named is None else named["id"]
+    return None if named is None else named["id"] or named["only"]
 
 
 def find_sources(agent: str, root: Path) -> Iterator[Source]:
@@ -124,7 +125,7 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
         return Detection(reason="the first record is no header of a session")
     owner = _owner(path, records, header)
     if owner != agent:
-        return Detection(reason=f"it is in a home of {owner}" if owner else "its header is another program's")
+        return Detection(reason=f"it is a log of {owner}")
     found = log_source(agent, _root_of(path), path.absolute())
     if header.id is not None and found.project is None and named_session(path.name) is None:
         # An imported file has another name than its log had: only its header names the session.
@@ -132,13 +133,10 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
     return Detection(agent=agent, version=str(header.version or 1), source=found)
 
 
-def _owner(path: Path, records: list[PiRecord], header: PiRecord) -> str | None:
-    parents = {folder.name for folder in path.absolute().parents}
-    for folder, agent in HOME_FOLDERS.items():
-        if folder in parents:
-            return agent
+def _owner(path: Path, records: list[PiRecord], header: PiRecord) -> str:
+    named = owner_of(path.absolute().parent)
     is_oh_my_pi = records[0].type == "title" or header.titleSource is not None
-    return "oh-my-pi" if is_oh_my_pi else NAME
+    return named or ("oh-my-pi" if is_oh_my_pi else NAME)
 
 
 def _root_of(path: Path) -> Path:
