@@ -24,7 +24,8 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "annotate": ([OTHER, "--star"], documents.AnnotationsDocument),
     "project": (["list"], documents.ProjectsDocument),
     "show": ([OTHER], documents.ShowDocument),
-    "search": (["post OR webshop"], documents.SearchDocument),
+    "search": (["post OR webshop"], documents.SessionSearchDocument),
+    "search hits": (["post OR webshop", "--flat"], documents.SearchDocument),
     "files": (["--changed"], documents.FilesDocument),
     "usage": ([], documents.UsageDocument),
     "restore": ([OTHER, "--to", "restored"], documents.RestoreDocument),
@@ -46,7 +47,7 @@ def test_documents_have_their_shape(
     for module in (rebuild, syncer):
         monkeypatch.setattr(module, "registered_agents", lambda: [plain_agent])
     arguments, shape = CASES[command]
-    result = run(command, *arguments, "--json")
+    result = run(command.split()[0], *arguments, "--json")
     assert result.exit_code in (0, 6), result.stderr
     document = json.loads(result.stdout)
     # Converting drops what a shape does not name and fails on what is missing or of another type.

@@ -1,6 +1,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -22,10 +23,17 @@ def index(store: Path) -> Path:
 
 
 def found(run: Command, *arguments: str) -> list[tuple[str, str]]:
-    """Message and field of each hit."""
-    result = run("search", "--json", *arguments)
+    """Message and field of each hit, newest first."""
+    result = run("search", "--json", "--sort", "newest", *arguments)
     assert result.exit_code == 0, result.stderr
     return [(hit["message_id"], hit["field"]) for hit in json.loads(result.stdout)["hits"]]
+
+
+def ranked(run: Command, *arguments: str) -> list[dict[str, Any]]:
+    """The sessions, best first."""
+    result = run("search", "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)["sessions"]
 
 
 def test_words_are_found_in_every_field(run: Command) -> None:
@@ -73,22 +81,61 @@ def test_a_filter_alone_lists_what_fits(run: Command) -> None:
 
 
 def test_pages_go_on_where_the_last_one_ended(run: Command) -> None:
-    first = json.loads(run("search", "scout", "--limit", "1", "--json").stdout)
+    first = json.loads(run("search", "scout", "--sort", "newest", "--limit", "1", "--json").stdout)
     assert (first["total"], first["total_is_exact"], first["unindexed"]) == (2, True, 0)
     assert found(run, "scout", "--limit", "1", "--cursor", first["next_cursor"]) == [("m2", "input")]
     assert run("search", "scout", "--cursor", "nonsense").exit_code == 2
-    assert run("search", "scout", "--limit", "1").stderr == "1 of 2; --limit shows more.\n"
+    assert run("search", "scout", "--sort", "newest", "--limit", "1").stderr == "1 of 2; --limit shows more.\n"
+    sessions = json.loads(run("search", "scout", "--limit", "1", "--json").stdout)
+    assert (sessions["total"], sessions["total_is_exact"]) == (2, True)
+    following = json.loads(run("search", "scout", "--json", "--cursor", sessions["next_cursor"]).stdout)
+    assert [*sessions["sessions"], *following["sessions"]] == ranked(run, "scout")
+    assert run("search", "scout", "--limit", "1").stderr == "1 of 2 sessions; --limit shows more.\n"
 
 
 def test_a_hit_says_where_it_is_and_what_was_found(run: Command) -> None:
-    [hit] = json.loads(run("search", "webshop", "--json").stdout)["hits"]
+    [hit] = json.loads(run("search", "webshop", "--flat", "--json").stdout)["hits"]
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["webshop"]
     assert [place["session_id"] for place in hit["places"]] == [SESSION]
     assert hit["places"][0]["title"] == "Repair the webshop"
-    lines = run("search", "webshop").stdout.splitlines()
+    lines = run("search", "webshop", "--flat").stdout.splitlines()
     assert lines[0].startswith(f"{SESSION}  2026-11-02 ")
     assert lines[0].endswith("  user text  Repair the webshop")
     assert lines[1] == "  Please repair the webshop"
+
+
+def test_by_default_sessions_are_listed_with_their_best_hit(run: Command) -> None:
+    [session] = ranked(run, "webshop repair")
+    assert session["session_id"] == SESSION
+    [title] = session["names"][:1]
+    assert [title["text"][start:end] for start, end in title["marks"]] == ["Repair", "webshop"]
+    assert session["hit"]["message_id"] == "m1"
+    assert (session["matches"], session["matches_is_exact"]) == (1, True)
+    lines = run("search", "webshop").stdout.splitlines()
+    assert lines[0].startswith(f"{SESSION}  2026-11-0")
+    assert "  Repair the webshop  webshop" in lines[0]
+    assert "  user text: Please repair the webshop" in lines
+
+
+MANY = "webshop OR pytest OR green"
+
+
+def test_more_matches_of_a_session_are_counted(run: Command) -> None:
+    [session] = ranked(run, MANY, "--session", SESSION)
+    every = found(run, MANY, "--session", SESSION)
+    assert session["matches"] == len(every) > 1
+    assert f"  +{len(every) - 1} in this session" in run("search", MANY, "--session", SESSION).stdout
+
+
+def test_a_misspelt_word_is_answered_with_what_may_be_meant(run: Command) -> None:
+    result = run("search", "wbeshop")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "Nothing found.\nDid you mean: webshop\n"
+
+
+def test_fields_of_a_query(run: Command) -> None:
+    assert [session["session_id"] for session in ranked(run, "title:webshop")] == [SESSION]
+    assert ranked(run, "repair -title:webshop") == []
 
 
 def test_what_a_log_says_reaches_no_terminal_unharmed(run: Command) -> None:

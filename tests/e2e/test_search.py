@@ -24,7 +24,7 @@ def test_a_hit_opens_the_part_that_holds_it(visit: Visit) -> None:
     expect(hit).to_contain_text("Bash output")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(rf"/sessions/{LONG_ID}#.+/1$"))
+    expect(page).to_have_url(re.compile(rf"/sessions/{LONG_ID}\?find={NEEDLE}#.+/1$"))
     found = page.locator(".tool.flash")
     expect(found).to_contain_text(NEEDLE)
     expect(found.get_by_text(NEEDLE)).to_be_in_viewport()
@@ -41,7 +41,7 @@ def test_filters_narrow_a_search_and_stand_alone(visit: Visit) -> None:
 
 
 def test_more_hits_come_as_one_scrolls(visit: Visit) -> None:
-    page = visit.open("/search?q=shelf&role=user")
+    page = visit.open("/search?q=shelf&role=user&sort=newest")
     page.locator(".hit").first.wait_for()
     first = page.locator(".hit").count()
     assert 0 < first < 300
@@ -57,3 +57,60 @@ def test_a_percent_sign_is_searched_as_it_is_typed(visit: Visit) -> None:
     expect(page.get_by_label("Search everything")).to_have_value("50%41")
     page.reload()
     expect(page.get_by_label("Search everything")).to_have_value("50%41")
+
+
+def test_sessions_are_ranked_with_their_best_hit(visit: Visit) -> None:
+    page = visit.open("/search?q=shelf")
+    group = page.locator(".hit-group").first
+    expect(group.locator(".hit")).to_have_count(1)
+    more = group.locator(".hit-more")
+    expect(more).to_have_text(re.compile(r"^\+\d+\+? in this session$"))
+    expect(page.locator(".page-count")).to_have_text(re.compile(r"^\d+ sessions?$"))
+    more.click()
+    expect(page.locator(".hit").nth(3)).to_be_visible()
+    expect(page.get_by_label("Sort")).to_have_value("newest")
+
+
+def test_a_misspelt_word_is_answered_with_what_may_be_meant(visit: Visit) -> None:
+    page = visit.open(f"/search?q={NEEDLE[:4]}x{NEEDLE[5:]}")
+    page.locator(".did-you-mean a").click()
+    expect(page.locator(".hit")).to_have_count(1)
+    expect(page.get_by_label("Search everything")).to_have_value(NEEDLE)
+
+
+def test_an_opened_hit_is_unfolded_marked_and_followed_by_the_next(visit: Visit) -> None:
+    """The word is in a folded output far from the start; `n` and `p` then go from hit to hit."""
+    page = visit.open(f"/search?q={NEEDLE}")
+    page.locator(".hit").click()
+    expect(page.locator(".find-count")).to_have_text("1 of 1")
+    expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
+    page.wait_for_function("CSS.highlights.has('found')")
+    assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == [NEEDLE]
+    page = visit.open('/search?q="shelf 101"&sort=newest')
+    page.locator(".hit").last.click()
+    count = page.locator(".find-count")
+    expect(count).to_have_text("1 of 4")
+    page.keyboard.press("n")
+    expect(count).to_have_text("2 of 4")
+    page.keyboard.press("p")
+    expect(count).to_have_text("1 of 4")
+    page.keyboard.press("Escape")
+    expect(page.locator(".find-bar")).to_be_hidden()
+
+
+@pytest.mark.parametrize("query", ["vault", "ledger"])
+def test_every_hit_can_be_opened_where_it_is(visit: Visit, query: str) -> None:
+    """Also in a subagent, on a rewound branch, and in what is folded."""
+    page = visit.open(f"/search?q={query}&sort=newest")
+    page.locator(".hit").first.wait_for()
+    for address in page.locator(".hit").evaluate_all("links => links.map(link => link.getAttribute('href'))")[:12]:
+        opened = visit.open(address)
+        expect(opened.locator(".find-count")).to_have_text(re.compile(r"^\d+ of \d+"))
+        opened.wait_for_function(SEEN)
+
+
+SEEN = """() => [...(CSS.highlights.get('found') ?? [])].some(range => {
+  const box = range.getBoundingClientRect();
+  return box.height > 0 && box.bottom > 0 && box.top < innerHeight;
+})"""
+"""Whether a mark is on the screen."""

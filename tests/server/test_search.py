@@ -27,7 +27,8 @@ def indexed(own_store: Path, open_client: OpenClient) -> TestClient:
 
 
 def search(client: TestClient, **parameters: str | int) -> SearchResponse:
-    response = client.get("/api/search", params=parameters)
+    """Every hit, newest first, unless another order is asked for."""
+    response = client.get("/api/search", params={"sort": "newest", **parameters})
     assert response.status_code == 200, response.text
     return msgspec.json.decode(response.content, type=SearchResponse)
 
@@ -109,12 +110,12 @@ def test_filters(indexed: TestClient, parameters: dict[str, str], found: set[str
 
 def test_pages_follow_each_other(indexed: TestClient) -> None:
     for sort in ("newest", "relevance"):
-        whole = [(hit.message_id, hit.field, hit.part) for hit in hits(search(indexed, q="shop", sort=sort))]
+        whole = [(hit.message_id, hit.field, hit.part) for hit in hits(search(indexed, q="shop", sort=sort, flat=True))]
         assert len(whole) > 2
         seen: list[tuple[str, str, int]] = []
         cursor: str | None = ""
         while cursor is not None:
-            answer = search(indexed, q="shop", sort=sort, limit=1, cursor=cursor)
+            answer = search(indexed, q="shop", sort=sort, flat=True, limit=1, cursor=cursor)
             seen += [(hit.message_id, hit.field, hit.part) for hit in hits(answer)]
             cursor = answer.next_cursor
         assert seen == whole
@@ -183,3 +184,40 @@ def test_groups_stand_in_the_order_of_their_first_hit() -> None:
     asked = group_hits([hit("1", "x", "y")], "y")
     assert asked[0].session.id == "y"
     assert [place.session_id for place in asked[0].hits[0].also_in] == ["x"]
+
+
+def test_by_default_sessions_are_ranked_with_their_best_hit(indexed: TestClient) -> None:
+    response = indexed.get("/api/search", params={"q": "shop"})
+    answer = msgspec.json.decode(response.content, type=SearchResponse)
+    assert (answer.counted, answer.total, answer.total_is_exact) == ("sessions", len(answer.items), True)
+    first = answer.items[0]
+    assert first.session.id == MAIN
+    assert [piece.text for piece in first.names[0].text if piece.marked] == ["shop"]
+    (hit,) = first.hits
+    assert marked(hit)
+    every = [hit for group in search(indexed, q="shop").items if group.session.id == MAIN for hit in group.hits]
+    assert (first.matches, first.matches_is_exact) == (len(every), True)
+
+
+def test_sessions_come_in_pages(indexed: TestClient) -> None:
+    whole = search(indexed, q="shop", sort="relevance")
+    assert len(whole.items) > 1
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = search(indexed, q="shop", sort="relevance", limit=1, cursor=cursor)
+        seen += [group.session.id for group in answer.items]
+        cursor = answer.next_cursor
+    assert seen == [group.session.id for group in whole.items]
+
+
+def test_a_misspelt_word_is_answered_with_what_may_be_meant(indexed: TestClient) -> None:
+    answer = search(indexed, q="repiar window", sort="relevance")
+    assert (answer.items, answer.suggestion) == ([], "repair window")
+
+
+def test_a_shared_message_stands_in_the_session_that_is_asked_for(indexed: TestClient) -> None:
+    for asked in (MAIN, FORK):
+        (group,) = search(indexed, q="repair", session=asked, sort="relevance").items
+        assert (group.session.id, group.matches) == (asked, 1)
+        assert group.hits[0].message_id == "m1"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 from turnlog.store.search.blocks import DocumentEntry
-from turnlog.store.search.searcher import Match, newest_matches
+from turnlog.store.search.matches import Match, newest_matches
 
 MANY = 10_000
 
 
 def match(number: int, created_at: int) -> Match:
     entry = DocumentEntry(part=0, field=0, flags=0, length=1, checksum=0)
-    return Match(created_at, f"m{number:06}", 0, 0, MANY - number, number, entry)
+    return Match(created_at, f"m{number:06}", 0, 0, MANY - number, number, entry, 0)
 
 
 def test_a_great_many_of_one_time_are_looked_at_once_each() -> None:

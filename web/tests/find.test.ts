@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SearchHit } from "@/api/types";
-import { inOrder, stepFrom, wordsBegun } from "@/session/find/find-hits";
+import { anyOf, inOrder, stepFrom, wordsBegun } from "@/session/find/find-hits";
 import { placesIn } from "@/session/find/find-marks";
 import { following } from "@/session/page/jump-keys";
 import { placeAt } from "@/session/place";
@@ -29,6 +29,13 @@ it("takes the last word for the beginning of one, unless it is quoted or ended",
   expect(wordsBegun('"make te')).toBe('"make te');
   expect(wordsBegun("te*")).toBe("te*");
   expect(wordsBegun("  ")).toBe("");
+});
+
+it("asks for any of the words where no part has all of them", () => {
+  expect(anyOf("red green")).toBe("red OR green");
+  expect(anyOf('title:shop "red green" -blue role:user x.y')).toBe('"red green" OR x.y');
+  expect(anyOf("std::vector AND http://host")).toBe("std::vector OR http://host");
+  expect(anyOf("red")).toBe("red");
 });
 
 it("puts hits in the order of the session, and names what was found once, the longest first", () => {

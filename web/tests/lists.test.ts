@@ -111,6 +111,9 @@ it("joins hits of one session that two pages share", () => {
   const group = (id: string, ...hits: string[]): SearchGroup => ({
     session: { id, agent: "claude-code", title: null, project: null },
     hits: hits.map(hit),
+    names: [],
+    matches: null,
+    matches_is_exact: false,
   });
   const joined = joinGroups([group("a", "1"), group("b", "2"), group("b", "3"), group("a", "4")]);
   expect(joined.map(({ session, hits }) => [session.id, hits.map((found) => found.message_id)])).toEqual([

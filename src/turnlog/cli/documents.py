@@ -111,6 +111,39 @@ class SearchDocument(TypedDict):
     unindexed: int
 
 
+class FoundNameDocument(TypedDict):
+    """Something that a session is called by, in which words of the query are."""
+
+    field: str
+    text: str
+    marks: list[list[int]]
+
+
+class SessionHitsDocument(TypedDict):
+    """A session that fits the query; without a hit, words are in its names only."""
+
+    session_id: str
+    agent: str
+    title: str | None
+    project: str | None
+    updated_at: str | None
+    names: list[FoundNameDocument]
+    hit: HitDocument | None
+    matches: int
+    matches_is_exact: bool
+
+
+class SessionSearchDocument(TypedDict):
+    """`turnlog search` by sessions; `SearchDocument` lists hits."""
+
+    sessions: list[SessionHitsDocument]
+    next_cursor: str | None
+    total: int | None
+    total_is_exact: bool
+    unindexed: int
+    suggestion: str | None
+
+
 class ProblemDocument(TypedDict):
     """A file or folder that could not be read."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -26,10 +26,19 @@ from turnlog.cli.options import (
 from turnlog.cli.terminal import is_terminal, write_json
 from turnlog.errors import StoreError
 from turnlog.plain_text import one_line, plain
-from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
+from turnlog.store.search.base import (
+    FIELDS,
+    Hit,
+    SearchFilter,
+    SearchPage,
+    SearchSort,
+    SessionHits,
+    SessionPage,
+    search_path,
+)
 
 if TYPE_CHECKING:
-    from turnlog.cli.documents import HitDocument, SearchDocument
+    from turnlog.cli.documents import HitDocument, SearchDocument, SessionSearchDocument
 
 
 class _SearchCommand(click.Command):
@@ -67,7 +76,14 @@ class _SearchCommand(click.Command):
 @click.option("--failed", is_flag=True, default=None, help="Only tool calls that failed.")
 @click.option("--image", "has_image", is_flag=True, default=None, help="Only parts with an image.")
 @period_options()
-@click.option("--sort", type=click.Choice(get_args(SearchSort)), default="newest", show_default=True)
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(SearchSort)),
+    default="relevance",
+    show_default=True,
+    help="List sessions, the best match first; or every hit, the newest first.",
+)
+@click.option("--flat", is_flag=True, help="List every hit by relevance, instead of one for each session.")
 @limit_option(20)
 @click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option
@@ -77,13 +93,16 @@ def search(
     words: tuple[str, ...],
     session: str | None,
     sort: SearchSort,
+    flat: bool,
     limit: int,
     cursor: str | None,
     as_json: bool,
     store_path: Path,
     **filters: Any,
 ) -> None:
-    """Search prompts, answers, reasoning, tool inputs, tool outputs and file names.
+    """Find sessions by their titles, projects, tags and files, and by all that was said and done in them.
+
+    Sessions come with the best match first. Each shows its best hit, and how many more there are.
 
     QUERY is words that must all occur, quoted "phrases", beginnings with a star*, OR between alternatives, and -words
     that must not occur. Fields narrow it down: title: project: file: tag: branch: model: agent: role: tool: after:
@@ -98,11 +117,16 @@ def search(
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
     if store_path != paths.database_path():
         _index(store_path)
-    page = _search(store_path, query, wanted, sort, limit, cursor)
-    if as_json:
-        write_json(_document(page))
-    else:
-        _write_hits(page)
+    from turnlog.store.search.searcher import Searcher
+
+    with Searcher(store_path, search_path(store_path)) as searcher:
+        try:
+            if flat or sort == "newest":
+                _write(searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor), as_json=as_json)
+            else:
+                _write_sessions(searcher.sessions(query, wanted, limit=limit, cursor=cursor), as_json=as_json)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
 
 
 def _index(store_path: Path) -> None:
@@ -113,16 +137,11 @@ def _index(store_path: Path) -> None:
         indexer.catch_up()
 
 
-def _search(
-    store_path: Path, query: str, wanted: SearchFilter, sort: SearchSort, limit: int, cursor: str | None
-) -> SearchPage:
-    from turnlog.store.search.searcher import Searcher
-
-    with Searcher(store_path, search_path(store_path)) as searcher:
-        try:
-            return searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+def _write(page: SearchPage, *, as_json: bool) -> None:
+    if as_json:
+        write_json(_document(page))
+    else:
+        _write_hits(page)
 
 
 def _document(page: SearchPage) -> SearchDocument:
@@ -153,42 +172,120 @@ def _hit_document(hit: Hit) -> HitDocument:
     }
 
 
+def _write_sessions(page: SessionPage, *, as_json: bool) -> None:
+    if as_json:
+        write_json(_sessions_document(page))
+        return
+    short = abbreviations(external_id(session.session_id) for session in page.sessions)
+    for session in page.sessions:
+        shown = short[external_id(session.session_id)] if is_terminal() else session.session_id
+        click.echo("  ".join([click.style(one_line(shown), fg="cyan"), *_session_facts(session)]))
+        for name in session.names:
+            if name.field != "title":
+                click.echo(f"  {click.style(f'{name.field}:', dim=True)} {_marked(name.text, name.marks)}")
+        if session.hit is not None:
+            kind = click.style(f"{_kind(session.hit)}:", dim=True)
+            click.echo(f"  {kind} {_marked(session.hit.snippet, session.hit.marks)}{_more(session)}")
+    for note in _session_notes(page):
+        click.echo(note, err=True)
+
+
+def _session_facts(session: SessionHits) -> Iterator[str]:
+    title = next(((name.text, name.marks) for name in session.names if name.field == "title"), None)
+    yield formatting.moment(session.updated_at)
+    yield one_line(session.title or formatting.UNKNOWN) if title is None else _marked(*title)
+    if session.project is not None:
+        yield click.style(one_line(Path(session.project).name), dim=True)
+
+
+def _more(session: SessionHits) -> str:
+    """How many parts of the session have the words besides the one that is shown."""
+    if session.matches < 2:
+        return ""
+    least = "" if session.matches_is_exact else "+"
+    return click.style(f"  +{formatting.count(session.matches - 1)}{least} in this session", dim=True)
+
+
+def _session_notes(page: SessionPage) -> Iterator[str]:
+    if not page.sessions:
+        yield "Nothing found."
+        if page.suggestion is not None:
+            yield f"Did you mean: {one_line(page.suggestion)}"
+    elif page.next_cursor is not None:
+        total = "" if page.total is None else f" of {formatting.count(page.total)}{'' if page.total_is_exact else '+'}"
+        yield f"{formatting.count(len(page.sessions))}{total} sessions; --limit shows more."
+    yield from _unindexed(page.unindexed)
+
+
+def _sessions_document(page: SessionPage) -> SessionSearchDocument:
+    return {
+        "sessions": [
+            {
+                "session_id": session.session_id,
+                "agent": session.agent,
+                "title": session.title,
+                "project": session.project,
+                "updated_at": formatting.iso(session.updated_at),
+                "names": [
+                    {"field": name.field, "text": name.text, "marks": [list(mark) for mark in name.marks]}
+                    for name in session.names
+                ],
+                "hit": None if session.hit is None else _hit_document(session.hit),
+                "matches": session.matches,
+                "matches_is_exact": session.matches_is_exact,
+            }
+            for session in page.sessions
+        ],
+        "next_cursor": page.next_cursor,
+        "total": page.total,
+        "total_is_exact": page.total_is_exact,
+        "unindexed": page.unindexed,
+        "suggestion": page.suggestion,
+    }
+
+
 def _write_hits(page: SearchPage) -> None:
     short = abbreviations(external_id(hit.places[0].session_id) for hit in page.hits)
     for hit in page.hits:
         session_id = hit.places[0].session_id
         shown = short[external_id(session_id)] if is_terminal() else session_id
         click.echo("  ".join([click.style(one_line(shown), fg="cyan"), *_facts(hit)]))
-        click.echo(f"  {_marked(hit)}")
+        click.echo(f"  {_marked(hit.snippet, hit.marks)}")
     for note in _notes(page):
         click.echo(note, err=True)
 
 
 def _facts(hit: Hit) -> Iterator[str]:
     yield formatting.moment(hit.created_at)
-    yield one_line(f"{hit.field} of {hit.tool_name}" if hit.tool_name else f"{hit.role} {hit.field}")
+    yield _kind(hit)
     yield click.style(one_line(hit.places[0].title or formatting.UNKNOWN), dim=True)
     if len(hit.places) > 1:
         yield click.style(f"and {formatting.plural(len(hit.places) - 1, 'session')} more", dim=True)
 
 
-def _marked(hit: Hit) -> str:
-    """The snippet with its matches highlighted."""
+def _kind(hit: Hit) -> str:
+    return one_line(f"{hit.field} of {hit.tool_name}" if hit.tool_name else f"{hit.role} {hit.field}")
+
+
+def _marked(text: str, marks: Iterable[tuple[int, int]]) -> str:
+    """A text with its matches highlighted."""
     styled: list[str] = []
     end = 0
-    for start, stop in hit.marks:
-        found = click.style(plain(hit.snippet[start:stop]), bold=True, fg="yellow")
-        styled += [plain(hit.snippet[end:start]), found]
+    for start, stop in marks:
+        styled += [plain(text[end:start]), click.style(plain(text[start:stop]), bold=True, fg="yellow")]
         end = stop
-    return "".join([*styled, plain(hit.snippet[end:])])
+    return "".join([*styled, plain(text[end:])])
 
 
 def _notes(page: SearchPage) -> Iterator[str]:
     if not page.hits:
         yield "Nothing found."
     elif page.next_cursor is not None:
-        least = "" if page.total_is_exact else "at least "
-        total = "" if page.total is None else f" of {least}{formatting.count(page.total)}"
+        total = "" if page.total is None else f" of {formatting.count(page.total)}{'' if page.total_is_exact else '+'}"
         yield f"{formatting.count(len(page.hits))}{total}; --limit shows more."
-    if page.unindexed:
-        yield f"{formatting.plural(page.unindexed, 'message')} not searchable yet: `turnlog sync` indexes them."
+    yield from _unindexed(page.unindexed)
+
+
+def _unindexed(count: int) -> Iterator[str]:
+    if count:
+        yield f"{formatting.plural(count, 'message')} not searchable yet: `turnlog sync` indexes them."

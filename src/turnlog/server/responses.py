@@ -8,7 +8,7 @@ out their defaults.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from turnlog.model import (
     CompactionEvent,
@@ -474,23 +474,42 @@ class SearchHit(ResponseBody, frozen=True, kw_only=True):
     """Other sessions that hold the same message."""
 
 
+class FoundName(ResponseBody, frozen=True, kw_only=True):
+    """Something that a session is called by, in which words of the query are."""
+
+    field: str
+    """`title`, `tag`, `project`, `branch` or `file`."""
+    text: list[SnippetPiece]
+
+
 class SearchGroup(ResponseBody, frozen=True, kw_only=True):
     """The hits of one session on one page."""
 
     session: FoundSession
     hits: list[SearchHit]
+    """The best one if sessions are ranked; none if words are in its names only."""
+    names: list[FoundName]
+    """Empty unless sessions are ranked."""
+    matches: int | None
+    """Parts of the session in which all of the query is; None unless sessions are ranked."""
+    matches_is_exact: bool
+    """False: there may be more."""
 
 
 class SearchResponse(ResponseBody, frozen=True, kw_only=True):
-    """A page of hits, by session in the order of their first hit."""
+    """A page of sessions or hits; hits stand by session, in the order of their first hit."""
 
     items: list[SearchGroup]
     next_cursor: str | None
     total: int | None
-    """Counted for the first page only."""
+    """Of `counted`; on the first page only."""
     total_is_exact: bool
+    counted: Literal["sessions", "hits"]
+    """What the page lists."""
     unindexed: int
     """Messages that are not searchable yet."""
+    suggestion: str | None
+    """If nothing was found: the query with misspelt words replaced."""
 
 
 # -- status and changes

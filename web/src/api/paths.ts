@@ -62,6 +62,12 @@ export function sessionPage(id: string, messageId?: string, part?: number | null
   return messageId ? `${page}#${formatAnchor(messageId, part)}` : page;
 }
 
+/** The page of a session at a hit, with the query in its field to find more. */
+export function hitPage(id: string, query: string, messageId: string, part: number): string {
+  const page = sessionPage(id, messageId, part);
+  return query ? page.replace("#", `?find=${encodeURIComponent(query)}#`) : page;
+}
+
 /** The session that a page's path names, however much of it is percent-encoded. */
 export function sessionOfPage(pathname: string): string {
   return decodePart(pathname.split("/")[2] ?? "");

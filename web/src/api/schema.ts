@@ -262,6 +262,12 @@ export interface FileUseItem {
   last_at: string | null;
 }
 
+/** Something that a session is called by, in which words of the query are. */
+export interface FoundName {
+  field: string;
+  text: SnippetPiece[];
+}
+
 /** A session in which something was found. */
 export interface FoundSession {
   id: string;
@@ -678,6 +684,9 @@ export interface RunResponse {
 export interface SearchGroup {
   session: FoundSession;
   hits: SearchHit[];
+  names: FoundName[];
+  matches: number | null;
+  matches_is_exact: boolean;
 }
 
 /** A part of a message in which the query was found. */
@@ -698,13 +707,15 @@ export interface SearchProgress {
   unindexed: number | null;
 }
 
-/** A page of hits, by session in the order of their first hit. */
+/** A page of sessions or hits; hits stand by session, in the order of their first hit. */
 export interface SearchResponse {
   items: SearchGroup[];
   next_cursor: string | null;
   total: number | null;
   total_is_exact: boolean;
+  counted: "hits" | "sessions";
   unindexed: number;
+  suggestion: string | null;
 }
 
 /** A session that a program writes. What is left out, or null, stays as it is. */

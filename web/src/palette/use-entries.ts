@@ -2,7 +2,7 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
-import { SEARCH, SESSIONS, sessionPage } from "@/api/paths";
+import { hitPage, SEARCH, SESSIONS, sessionPage } from "@/api/paths";
 import type { SearchResponse, SessionItem, SessionPage, SnippetPiece } from "@/api/types";
 import type { IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
@@ -63,7 +63,7 @@ export function useEntries(text: string, query: string): Entries {
     ...named,
     ...(tagged.data?.total ? [tagEntry(query, tagged.data.total)] : []),
     ...(sessions.data?.items.map((session) => sessionEntry(session, look(session.agent).name, query)) ?? []),
-    ...(query ? hitEntries(found.data) : []),
+    ...(query ? hitEntries(found.data, query) : []),
     ...(query ? [everythingEntry(query)] : []),
     ...(text ? [] : commands()),
   ];
@@ -101,7 +101,7 @@ function tagEntry(tag: string, count: number): Entry {
   };
 }
 
-function hitEntries(answer: SearchResponse | undefined): Entry[] {
+function hitEntries(answer: SearchResponse | undefined, query: string): Entry[] {
   return (answer?.items ?? []).flatMap(({ session, hits }) =>
     hits.map((hit) => ({
       id: `hit ${hit.message_id} ${hit.part} ${hit.field} ${session.id}`,
@@ -110,7 +110,7 @@ function hitEntries(answer: SearchResponse | undefined): Entry[] {
       label: hit.snippet.map(({ text }) => text).join(""),
       snippet: hit.snippet,
       detail: titleOf(session),
-      to: sessionPage(session.id, hit.message_id, hit.part),
+      to: hitPage(session.id, query, hit.message_id, hit.part),
     })),
   );
 }

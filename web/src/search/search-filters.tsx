@@ -32,7 +32,7 @@ const OUTCOMES = [
   { value: "false", label: "Succeeded" },
 ];
 
-const SORTS = [{ value: "relevance", label: "Best match first" }];
+const SORTS = [{ value: "newest", label: "Every hit, newest first" }];
 
 export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
   const tools = useItems<ToolUsage>(TOOLS).map(({ tool_name }) => ({ value: tool_name, label: tool_name }));
@@ -74,7 +74,7 @@ export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
       <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
       <FilterSelect
         label="Sort"
-        everything="Newest first"
+        everything="Best match first"
         value={filters.sort}
         choices={SORTS}
         onChange={(sort) => onChange({ sort })}

@@ -1,6 +1,7 @@
 /** Search in all texts, reasoning, tool inputs and outputs; hits are grouped by session. */
 
 import { useEffect, useMemo, useRef } from "react";
+import { Link } from "wouter";
 import type { SearchResponse } from "@/api/types";
 import { MoreButton } from "@/design/more-button";
 import { Problem, ProblemBox } from "@/design/problem";
@@ -38,11 +39,13 @@ export default function SearchPage() {
       <SearchFiltersBar filters={filters} onChange={change} />
       {isTooLong ? <TooLong query={filters.q} /> : !submitted && <SearchHints />}
       {submitted && search.isError && <Problem error={search.error} what="The search" />}
-      {submitted && search.data && groups.length === 0 && <NothingFound query={filters.q} />}
+      {submitted && search.data && groups.length === 0 && (
+        <NothingFound query={filters.q} instead={pages?.[0]?.suggestion ?? null} />
+      )}
       <div ref={list} aria-busy={search.isFetching}>
         {submitted &&
           groups.map((group, index) => (
-            <SearchGroup key={`${group.session.id}/${index}`} group={group} now={now} />
+            <SearchGroup key={`${group.session.id}/${index}`} group={group} query={filters.q} now={now} />
           ))}
       </div>
       {submitted && search.hasNextPage && (
@@ -54,12 +57,13 @@ export default function SearchPage() {
 
 function countOf(page: SearchResponse | undefined): string {
   if (!page) return "";
+  const noun = page.counted === "sessions" ? "session" : "result";
   const total =
     page.total === null
       ? ""
       : page.total_is_exact
-        ? plural(page.total, "result")
-        : `${formatCount(page.total)}+ results`;
+        ? plural(page.total, noun)
+        : `${formatCount(page.total)}+ ${noun}s`;
   const unindexed =
     page.unindexed > 0 ? `${formatCount(page.unindexed)} messages are not searchable yet` : "";
   return [total, unindexed].filter(Boolean).join(" · ");
@@ -70,17 +74,22 @@ function TooLong({ query }: { query: string }) {
     <ProblemBox title="This query is too long">
       <p>
         It has {formatCount(lengthOf(query))} characters; the limit is {formatCount(LONGEST_QUERY)}. A few
-        words of it are enough: all of them must be in one text.
+        words of it are enough.
       </p>
     </ProblemBox>
   );
 }
 
-function NothingFound({ query }: { query: string }) {
+function NothingFound({ query, instead }: { query: string; instead: string | null }) {
   return (
     <div className="problem">
       <h2>{query ? `Nothing found for “${query}”` : "Nothing matches these filters"}</h2>
-      <p>All words must be in one text. A star at the end of a word finds everything that begins with it.</p>
+      {instead && (
+        <p className="did-you-mean">
+          Did you mean <Link href={`/search?q=${encodeURIComponent(instead)}`}>{instead}</Link>?
+        </p>
+      )}
+      <p>A session must have all words. A star at the end of a word finds everything that begins with it.</p>
     </div>
   );
 }

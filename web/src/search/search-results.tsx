@@ -1,37 +1,70 @@
 /** What a search found, by session, and how to write a query before there is one. */
 
 import { Link } from "wouter";
-import { sessionPage } from "@/api/paths";
+import { hitPage, sessionPage } from "@/api/paths";
 import type { SearchGroup as Group, SearchHit as Hit, Role, SearchField, SnippetPiece } from "@/api/types";
 import { Icon, type IconName } from "@/design/icon";
-import { plural } from "@/format/numbers";
+import { formatCount, plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
 import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 
 /** The hits of one session. */
-export function SearchGroup({ group: { session, hits }, now }: { group: Group; now: Date }) {
-  const title = titleOf(session);
+export function SearchGroup({ group, query, now }: { group: Group; query: string; now: Date }) {
+  const { session, hits, names } = group;
+  const title = names.find(({ field }) => field === "title");
   const folder = session.project?.split(/[/\\]/).at(-1);
   return (
     <section className="hit-group">
       <h2>
         <Link href={sessionPage(session.id)} dir="auto">
-          {title}
+          {title ? <Snippet pieces={title.text} /> : titleOf(session)}
         </Link>
         <span className="hit-places" title={session.project ?? undefined}>
           {folder && `${folder} · `}
           <AgentLabel agent={session.agent} />
         </span>
       </h2>
+      <FoundNames names={names.filter(({ field }) => field !== "title")} />
       <ul>
         {hits.map((hit) => (
           <li key={`${hit.message_id}/${hit.part}/${hit.field}`}>
-            <SearchHit sessionId={session.id} hit={hit} now={now} />
+            <SearchHit sessionId={session.id} query={query} hit={hit} now={now} />
           </li>
         ))}
       </ul>
+      <MoreInSession group={group} query={query} />
     </section>
+  );
+}
+
+/** Tags, files and other names of the session in which words were found. */
+function FoundNames({ names }: { names: Group["names"] }) {
+  return names.map(({ field, text }) => (
+    <p key={field} className="hit-name">
+      <span className="hit-kind">{field}</span>
+      <span className="hit-snippet">
+        <Snippet pieces={text} />
+      </span>
+    </p>
+  ));
+}
+
+/** Leads to the other hits of a session of which only the best one is shown. */
+function MoreInSession({
+  group: { session, matches, matches_is_exact },
+  query,
+}: {
+  group: Group;
+  query: string;
+}) {
+  if (matches === null || matches < 2) return null;
+  const others = `+${formatCount(matches - 1)}${matches_is_exact ? "" : "+"} in this session`;
+  const parameters = new URLSearchParams({ q: query, session: session.id, sort: "newest" });
+  return (
+    <Link href={`/search?${parameters}`} className="hit-more">
+      {others}
+    </Link>
   );
 }
 
@@ -50,10 +83,11 @@ const ROLES: Record<Role, { label: string; icon: IconName }> = {
 };
 
 /** One hit: who wrote it, when, and the words around it. It links to the part. */
-export function SearchHit({ sessionId, hit, now }: { sessionId: string; hit: Hit; now: Date }) {
+export function SearchHit(props: { sessionId: string; query: string; hit: Hit; now: Date }) {
+  const { sessionId, query, hit, now } = props;
   const { label, icon } = hit.field === "text" ? ROLES[hit.role] : FIELDS[hit.field];
   return (
-    <Link href={sessionPage(sessionId, hit.message_id, hit.part)} className="hit" data-item>
+    <Link href={hitPage(sessionId, query, hit.message_id, hit.part)} className="hit" data-item>
       <span className="hit-kind">
         <Icon name={icon} size={14} />
         <span>{hit.tool_name ? `${hit.tool_name} ${label}` : label}</span>
@@ -81,7 +115,12 @@ const HINTS = [
   ["red green", "both words"],
   ['"red green"', "the phrase"],
   ["gre*", "what begins with it"],
+  ["red OR green -blue", "either word, and not blue"],
   ["ECONNRESET snake_case a.b.c", "code as it is written"],
+  ["title:red project:shop tag:later", "words of a session's title, project or tags"],
+  ["file:shop.py branch:main", "sessions that touched a file, or worked on a branch"],
+  ["role:user tool:Bash", "who wrote it, or which tool was called"],
+  ["after:2026-11-20 before:7d", "when it was written"],
 ];
 
 /** How to write a query, shown before the first one. */

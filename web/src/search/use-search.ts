@@ -23,16 +23,19 @@ export const SEARCH_FILTERS = [
 
 export type SearchFilters = Filters<(typeof SEARCH_FILTERS)[number]>;
 
-const PAGE = 40;
+/** Sessions take more room than hits. */
+const SESSIONS_OF_PAGE = 20;
+const HITS_OF_PAGE = 40;
 
 /** How many characters the server takes; it counts those of Unicode. */
 export const LONGEST_QUERY = 1000;
 
 export function useSearch(filters: SearchFilters) {
+  const limit = filters.sort === "newest" ? HITS_OF_PAGE : SESSIONS_OF_PAGE;
   return useInfiniteQuery({
     queryKey: ["search", filters],
     queryFn: ({ pageParam, signal }) =>
-      getJson<SearchResponse>(SEARCH, { ...asParameters(filters), limit: PAGE, cursor: pageParam }, signal),
+      getJson<SearchResponse>(SEARCH, { ...asParameters(filters), limit, cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: (previous) => previous,

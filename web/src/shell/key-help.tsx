@@ -27,7 +27,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
     where: "In a session",
     keys: [
       ["j k", "next and previous entry"],
-      ["n p", "next and previous prompt"],
+      ["n p", "next and previous prompt; while finding, hit"],
       ["e E", "next and previous error"],
       ["d D", "next and previous edit"],
       ["f or Ctrl F", "find in this session"],

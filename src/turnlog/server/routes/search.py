@@ -13,15 +13,27 @@ from turnlog.model import Role
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import responds_with
-from turnlog.server.responses import FoundSession, SearchGroup, SearchHit, SearchResponse, SessionPosition, SnippetPiece
+from turnlog.server.responses import (
+    FoundName,
+    FoundSession,
+    SearchGroup,
+    SearchHit,
+    SearchResponse,
+    SessionPosition,
+    SnippetPiece,
+)
 from turnlog.server.routes.parameters import Moment, QueryParameters, SmallPage
-from turnlog.store.search.base import Hit, HitPlace, SearchField, SearchFilter, SearchSort
+from turnlog.store.search.base import Hit, HitPlace, SearchField, SearchFilter, SearchSort, SessionHits
 
 
 class SearchQuery(QueryParameters):
     """What to find, and where."""
 
-    q: str = Field("", max_length=1000, description='Words, "phrases" and prefix*; all of them must be found.')
+    q: str = Field(
+        "",
+        max_length=1000,
+        description='Words, "phrases", prefix*, OR, -word and field:value; see the syntax of queries.',
+    )
     agent: str | None = None
     project: str | None = Field(None, description="Path of the project, or its name.")
     session: str | None = None
@@ -32,7 +44,8 @@ class SearchQuery(QueryParameters):
     has_image: bool | None = None
     since: Moment | None = None
     until: Moment | None = None
-    sort: SearchSort = "newest"
+    sort: SearchSort = Field("relevance", description="`relevance`: sessions, best first; `newest`: every hit.")
+    flat: bool = Field(False, description="With `relevance`: every hit instead of one for each session.")
     limit: SmallPage = 20
     cursor: str | None = None
 
@@ -46,19 +59,60 @@ router = APIRouter(default_response_class=Response, tags=["search"])
 
 @router.get("/search", responses=responds_with(SearchResponse))
 def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Query()]) -> Response:
-    """Parts in which everything that was asked for is found; without words, everything that the filters leave."""
+    """Sessions that fit what was asked, the best match first with its best hit; or every hit, newest or best first.
+
+    Without words, everything that the filters leave.
+    """
     with judging("cursor"):
-        page = context.searcher.search(
-            query.q, query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor
-        )
-    body = SearchResponse(
+        body = _hits(context, query) if query.flat or query.sort == "newest" else _sessions(context, query)
+    return write(request, body)
+
+
+def _sessions(context: ContextOf, query: SearchQuery) -> SearchResponse:
+    page = context.searcher.sessions(query.q, query.to_filter(), limit=query.limit, cursor=query.cursor)
+    return SearchResponse(
+        items=[_session(found, query.session) for found in page.sessions],
+        next_cursor=page.next_cursor,
+        total=page.total,
+        total_is_exact=page.total_is_exact,
+        counted="sessions",
+        unindexed=page.unindexed,
+        suggestion=page.suggestion,
+    )
+
+
+def _hits(context: ContextOf, query: SearchQuery) -> SearchResponse:
+    page = context.searcher.search(query.q, query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor)
+    return SearchResponse(
         items=group_hits(page.hits, query.session),
         next_cursor=page.next_cursor,
         total=page.total,
         total_is_exact=page.total_is_exact,
+        counted="hits",
         unindexed=page.unindexed,
+        suggestion=None,
     )
-    return write(request, body)
+
+
+def _session(found: SessionHits, session_id: str | None) -> SearchGroup:
+    hits: list[SearchHit] = []
+    if found.hit is not None:
+        # Of the sessions that share the message, the one that was found.
+        wanted = session_id or found.session_id
+        places = sorted(found.hit.places, key=lambda place: place.session_id != wanted)
+        hits = [_hit(found.hit, places[0], places[1:])] if places else []
+    return SearchGroup(
+        session=FoundSession(
+            id=found.session_id,
+            agent=found.agent,
+            title=found.title,
+            project=found.project,
+        ),
+        hits=hits,
+        names=[FoundName(field=name.field, text=list(_pieces(name.text, name.marks))) for name in found.names],
+        matches=found.matches,
+        matches_is_exact=found.matches_is_exact,
+    )
 
 
 def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]:
@@ -77,6 +131,9 @@ def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]
         SearchGroup(
             session=FoundSession(id=place.session_id, agent=hit.agent, title=place.title, project=place.project),
             hits=found,
+            names=[],
+            matches=None,
+            matches_is_exact=False,
         )
         for hit, place, found in groups.values()
     ]

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 SearchField: TypeAlias = Literal["text", "reasoning", "input", "output", "file"]
 """The field of a part: what was said, reasoning, a tool's input, a tool's output, or the name of a file."""
 
-SearchSort: TypeAlias = Literal["newest", "relevance"]
+SearchSort: TypeAlias = Literal["relevance", "newest"]
 
 FIELDS: tuple[SearchField, ...] = ("text", "reasoning", "input", "output", "file")
 """In the order of their numbers in the index."""
@@ -82,6 +82,50 @@ class SearchPage(NamedTuple):
     """False: there may be more than `total`."""
     unindexed: int = 0
     """Messages that changed and are not yet indexed."""
+
+
+class FoundName(NamedTuple):
+    """Something that a session is called by, in which words of the query are."""
+
+    field: str
+    """`title`, `tag`, `project`, `branch` or `file`."""
+    text: str
+    marks: tuple[tuple[int, int], ...]
+    """Start and end of each match, in characters of the text."""
+
+
+class SessionHits(NamedTuple):
+    """A session that fits the query, with its best hit."""
+
+    session_id: str
+    agent: str
+    title: str | None
+    project: str | None
+    """Path of its project."""
+    updated_at: datetime | None
+    names: tuple[FoundName, ...]
+    hit: Hit | None
+    """None: the query is in the names only."""
+    matches: int
+    """Parts of the session in which all of the query is."""
+    matches_is_exact: bool
+    """False: there may be more than `matches`."""
+
+
+class SessionPage(NamedTuple):
+    """Some sessions that fit the query, the best first, and how many there are."""
+
+    sessions: tuple[SessionHits, ...]
+    next_cursor: str | None = None
+    """Opaque; None on the last page."""
+    total: int | None = None
+    """The number of sessions; None except on the first page."""
+    total_is_exact: bool = False
+    """False: there may be more than `total`."""
+    unindexed: int = 0
+    """Messages that changed and are not yet indexed."""
+    suggestion: str | None = None
+    """If nothing was found: the query with misspelt words replaced by words of the index, where there are some."""
 
 
 EVERYTHING = SearchFilter()

@@ -67,7 +67,7 @@ class Planner:
             return None
         words = words_of(query)
         # FTS5 needs at least one term that must match. Anything else is enough, so the kinds are named only without it.
-        required = scope.required or ([] if words.groups else [self._any_kind()])
+        required = scope.required or ([] if words.groups else [self.any_kind()])
         expression = self.expression(words, [each for each in required if each], scope.forbidden)
         if expression is None:
             return None
@@ -111,6 +111,10 @@ class Planner:
     def prompts(self) -> str:
         """The expression for what people wrote; "" if the index has none of it."""
         return self._kinds_expression(self._kinds.matching(None, "user", (TEXT,)))
+
+    def any_kind(self) -> str:
+        """The expression for every document; "" if the index has none."""
+        return self._kinds_expression(self._kinds.matching(None, None, None))
 
     def sessions_with(self, term: Term, columns: Sequence[str]) -> list[int]:
         """Keys of the sessions that have a term in one of these columns of `session_words`, the newest first."""
@@ -164,9 +168,6 @@ class Planner:
             return []
         keys = self._kinds.matching(filter.agent, filter.role, fields)
         return [self._kinds_expression(keys)] if keys else None
-
-    def _any_kind(self) -> str:
-        return self._kinds_expression(self._kinds.matching(None, None, None))
 
     def _kinds_expression(self, keys: Sequence[int]) -> str:
         return any_of([kind_marker(key) for key in keys]) if keys else ""

@@ -70,6 +70,11 @@ def create(search: sqlite3.Connection) -> None:
         search.execute("INSERT OR REPLACE INTO session_progress VALUES (1, ?, 0)", (_VERSION,))
 
 
+def split(joined: str) -> list[str]:
+    """The names of a column."""
+    return joined.split(_GAP) if joined else []
+
+
 def is_created(search: sqlite3.Connection) -> bool:
     """Whether the tables exist."""
     return search.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'session_progress'").fetchone() is not None
@@ -130,7 +135,7 @@ class SessionWords:
         if before is None:
             files = {path for (path,) in self._store.execute(_FILES, (key,))}
         else:
-            files = new_files.of_session(key).union(before[-1].split(_GAP) if before[-1] else ())
+            files = new_files.of_session(key).union(split(before[-1]))
         models = [name for (name,) in self._store.execute(_MODELS, (key,))]
         after = tuple(_joined(names) for names in (*_names(*facts[1:]), models, [facts[0]]))
         after += (_joined(sorted(files)),)

@@ -51,6 +51,10 @@ class TermFinder:
         text = without_terminal_sequences(text)
         return self._cut(text, self._best_start(text))
 
+    def marks(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Start and end of every occurrence of a term."""
+        return _merged([span for search in self._searches for span in search.find_all(text)])
+
     def count(self, text: str) -> list[int]:
         """How often each term occurs in the text, roughly: parts of longer words count too."""
         return [search.count(text) for search in self._searches]

@@ -22,11 +22,12 @@ export interface Found {
   words: string[];
 }
 
-export function useFindHits(sessionId: string, text: string) {
-  const query = wordsBegun(text);
+/** `whole`: the text is a whole query, as it was searched for, and not still in the writing. */
+export function useFindHits(sessionId: string, text: string, whole: boolean) {
+  const query = whole ? text.trim() : wordsBegun(text);
   const answer = useQuery({
     queryKey: ["find", sessionId, query],
-    queryFn: ({ signal }) => findAll(sessionId, query, signal),
+    queryFn: ({ signal }) => (whole ? findWhole : findAll)(sessionId, query, signal),
     enabled: query !== "",
     placeholderData: (previous) => previous,
   });
@@ -51,12 +52,30 @@ async function findAll(session: string, q: string, signal: AbortSignal): Promise
   let cursor: string | null = null;
   let unindexed = 0;
   do {
-    const page: SearchResponse = await getJson(SEARCH, { q, session, limit: PAGE, cursor }, signal);
+    const page: SearchResponse = await getJson(
+      SEARCH,
+      { q, session, sort: "newest", limit: PAGE, cursor },
+      signal,
+    );
     hits.push(...page.items.flatMap((group) => group.hits));
     cursor = page.next_cursor;
     unindexed = page.unindexed;
   } while (cursor !== null && hits.length < MOST_HITS);
   return { hits, cut: cursor !== null, unindexed };
+}
+
+/** Words that were found in one session need not stand in one part of it: then each of them is a hit. */
+async function findWhole(session: string, q: string, signal: AbortSignal): Promise<Pages> {
+  const together = await findAll(session, q, signal);
+  const apart = anyOf(q);
+  return together.hits.length > 0 || apart === q ? together : findAll(session, apart, signal);
+}
+
+/** A query for any of the words or phrases of another, without what it says of sessions and what it leaves out. */
+export function anyOf(query: string): string {
+  const terms = query.match(/-?(?:[a-z]+:)?(?:"[^"]*"?|[^\s"]+)/gi) ?? [];
+  const words = terms.filter((term) => !/^-|^(?:AND|OR|NOT)$|^[a-z]+:(?!\/\/|:)/i.test(term));
+  return words.join(" OR ");
 }
 
 export function inOrder({ hits, cut, unindexed }: Pages): Found {

@@ -26,9 +26,17 @@ interface FindProps {
   /** What is marked. */
   root: RefObject<HTMLElement | null>;
   onHit: (hit: SearchHit, words: string[]) => void;
+  /** What is found at first, from the address: a whole query, and the hit that was opened. */
+  first: FirstFind | null;
 }
 
-export function Find({ sessionId, open, onOpen, position, root, onHit }: FindProps) {
+export interface FirstFind {
+  query: string;
+  messageId: string | null;
+  part: number | null;
+}
+
+export function Find({ sessionId, open, onOpen, position, root, onHit, first }: FindProps) {
   const field = useRef<HTMLInputElement>(null);
   const handlers = useMemo(() => {
     const show = (event: KeyboardEvent) => {
@@ -39,12 +47,12 @@ export function Find({ sessionId, open, onOpen, position, root, onHit }: FindPro
     return { f: show, "Ctrl+f": show };
   }, [onOpen]);
   useKeys(handlers);
-  const close = () => {
+  const close = useCallback(() => {
     onOpen(false);
     // The keys that scroll are for what was found.
     root.current?.focus({ preventScroll: true });
-  };
-  return open ? <OpenFind {...{ sessionId, position, root, onHit, field }} onClose={close} /> : null;
+  }, [onOpen, root]);
+  return open ? <OpenFind {...{ sessionId, position, root, onHit, field, first }} onClose={close} /> : null;
 }
 
 type OpenFindProps = Omit<FindProps, "open" | "onOpen"> & {
@@ -57,16 +65,17 @@ const NO_WORDS: string[] = [];
 /** Milliseconds of rest before what was typed is looked for. */
 const REST = 150;
 
-function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFindProps) {
-  const [text, setText] = useState("");
-  const [settled, setSettled] = useState("");
+function OpenFind({ sessionId, position, root, onHit, field, first, onClose }: OpenFindProps) {
+  const query = first?.query ?? "";
+  const [text, setText] = useState(query);
+  const [settled, setSettled] = useState(query);
   const [current, setCurrent] = useState<number | null>(null);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text), REST);
     return () => clearTimeout(timer);
   }, [text]);
   const [wanted, setWanted] = useState<1 | -1 | null>(null);
-  const { found, busy, stale, error } = useFindHits(sessionId, settled);
+  const { found, busy, stale, error } = useFindHits(sessionId, settled, query !== "" && settled === query);
   const words = found?.words ?? NO_WORDS;
   useFindMarks(root, words);
 
@@ -80,6 +89,22 @@ function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFind
     },
     [found, current, position, onHit, words],
   );
+  // The hit that was opened from a search is the current one, and its words are scrolled to.
+  const opened = useRef(false);
+  useEffect(() => {
+    if (opened.current || !first || !found || stale || text !== first.query) return;
+    opened.current = true;
+    const index = found.hits.findIndex(
+      (hit) => hit.message_id === first.messageId && (first.part === null || hit.part === first.part),
+    );
+    const hit = found.hits[index];
+    if (!hit) return;
+    setCurrent(index);
+    onHit(hit, found.words);
+  }, [first, found, stale, text, onHit]);
+  const keys = useMemo(() => ({ n: () => step(1), p: () => step(-1), Escape: onClose }), [step, onClose]);
+  useKeys(keys);
+
   // Enter right after the last letter waits for its hits.
   const ready = settled === text && !stale && found !== null;
   useEffect(() => {
@@ -96,7 +121,12 @@ function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFind
     setCurrent(null);
     setWanted(null);
   };
-  return <FindBar {...{ text, found, busy, error, current, field, onText, onStep, onClose }} />;
+  return (
+    <FindBar
+      {...{ text, found, busy, error, current, field, onText, onStep, onClose }}
+      quiet={query !== ""}
+    />
+  );
 }
 
 interface FindBarProps {
@@ -110,16 +140,18 @@ interface FindBarProps {
   onText: (text: string) => void;
   onStep: (step: 1 | -1) => void;
   onClose: () => void;
+  /** The field is not focused: keys are for what was found. */
+  quiet?: boolean;
 }
 
 /** The field, and the number of the current hit. */
 export function FindBar(props: FindBarProps) {
-  const { text, found, current, field, onText, onStep, onClose } = props;
+  const { text, found, current, field, onText, onStep, onClose, quiet } = props;
   const opened = useRef(false);
   useEffect(() => {
-    if (!opened.current) field.current?.select();
+    if (!opened.current && !quiet) field.current?.select();
     opened.current = true;
-  }, [field]);
+  }, [field, quiet]);
   const onKeyDown = (event: ReactKeyboardEvent) => {
     if (event.key === "Escape") onClose();
     else if (event.key === "Enter") onStep(event.shiftKey ? -1 : 1);

@@ -14,6 +14,8 @@ interface JumpKeys {
   /** The position to go on from, at the moment of a key press. */
   positionNow: () => number;
   jump: (place: Place) => void;
+  /** While something is being found, `n` and `p` go from hit to hit. */
+  finding: boolean;
 }
 
 type Step = 1 | -1;
@@ -24,7 +26,7 @@ const CALLS: Record<"errors" | "edits", Parameters> = {
   edits: { kind: "edit" },
 };
 
-export function useJumpKeys({ sessionId, outline, positionNow, jump }: JumpKeys): void {
+export function useJumpKeys({ sessionId, outline, positionNow, jump, finding }: JumpKeys): void {
   const queries = useQueryClient();
   const handlers = useMemo(() => {
     const go = (find: () => Place | null) => (event: KeyboardEvent) => {
@@ -51,8 +53,12 @@ export function useJumpKeys({ sessionId, outline, positionNow, jump }: JumpKeys)
     };
     const prompts = outline.filter((entry) => entry.kind !== "error").map((entry) => placeAt(entry.position));
     return {
-      n: go(() => following(prompts, positionNow(), 1)),
-      p: go(() => following(prompts, positionNow(), -1) ?? START),
+      ...(finding
+        ? {}
+        : {
+            n: go(() => following(prompts, positionNow(), 1)),
+            p: go(() => following(prompts, positionNow(), -1) ?? START),
+          }),
       e: walk("errors", 1),
       E: walk("errors", -1),
       d: walk("edits", 1),
@@ -60,7 +66,7 @@ export function useJumpKeys({ sessionId, outline, positionNow, jump }: JumpKeys)
       Home: go(() => START),
       End: go(() => END),
     };
-  }, [queries, sessionId, outline, positionNow, jump]);
+  }, [queries, sessionId, outline, positionNow, jump, finding]);
   useKeys(handlers);
 }
 

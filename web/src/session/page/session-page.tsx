@@ -2,6 +2,7 @@
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
+import { parseAnchor } from "@/api/anchor";
 import { getJson } from "@/api/client";
 import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
@@ -9,7 +10,7 @@ import type { Items, OutlineEntry, SearchHit, SessionResponse, SessionUpdate } f
 import { Drawer } from "@/design/drawer";
 import { describeFailure, isMissing, Problem } from "@/design/problem";
 import { DisclosureProvider } from "@/session/disclosure";
-import { Find } from "@/session/find/find";
+import { Find, type FirstFind } from "@/session/find/find";
 import { type LoadedWindow, useLoadedWindow } from "@/session/loaded-window";
 import { type Place, placeAt } from "@/session/place";
 import { useReplay } from "@/session/replay/replay";
@@ -86,7 +87,8 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     setPosition(to);
   }, []);
   const scroller = useRef<HTMLDivElement>(null);
-  const [finding, setFinding] = useState(false);
+  const first = useFirstFind();
+  const [finding, setFinding] = useState(first !== null);
   const [drawer, setDrawer] = useState(false);
 
   const jump = useCallback(
@@ -116,7 +118,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   // A replay is where it has come to, however little of that fills the screen.
   const { position: replayed } = replay;
   const positionNow = useCallback(() => replayed ?? newest.current, [replayed]);
-  useJumpKeys({ sessionId: id, outline: landmarks, positionNow, jump: travel });
+  useJumpKeys({ sessionId: id, outline: landmarks, positionNow, jump: travel, finding });
   const replayHere = useCallback(() => replay.start(position), [replay.start, position]);
   useKeys(useMemo(() => ({ R: replayHere }), [replayHere]));
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
@@ -168,6 +170,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
             position={position}
             root={scroller}
             onHit={showHit}
+            first={first}
           />
           {replay.position !== null && <ReplayBar replay={replay} {...ends} onSeek={travelTo} />}
         </Timeline>
@@ -178,6 +181,15 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
       </main>
     </SessionContext>
   );
+}
+
+/** What the address asks to find: `?find=query#message/part`. Read once; later the field says what is wanted. */
+function useFirstFind(): FirstFind | null {
+  return useState(() => {
+    const query = new URLSearchParams(location.search).get("find");
+    const anchor = parseAnchor(location.hash);
+    return query ? { query, messageId: anchor?.messageId ?? null, part: anchor?.part ?? null } : null;
+  })[0];
 }
 
 /** Applies live changes: new messages are added at the end, changed ones replace the old. */

@@ -1,0 +1,139 @@
+"""The documents that match a plan, newest first."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from heapq import heappush, heappushpop
+from typing import NamedTuple, TypeAlias
+
+from turnlog.store.search import index_file
+from turnlog.store.search.blocks import SUPERSEDED, DocumentEntry, entry_at
+from turnlog.store.search.plan import SearchPlan
+
+MAX_COUNTED = 1000
+_COUNTING_SECONDS = 0.0001
+"""Counting stops at either limit."""
+
+_COUNTED_AT_ONCE = 4
+
+# Both tables return documents by descending id, so SQLite merges them without sorting: the first of a million matches
+# come at once.
+_IDS = (
+    " UNION ALL ".join(
+        [
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid <= ?2 AND rowid >= ?3"
+            for table in ("words", "fresh")
+        ]
+    )
+    + " ORDER BY 1 DESC"
+)
+
+_BLOCK = (
+    "SELECT d.layout, d.role, m.key, m.created_at, m.external_id"
+    " FROM documents d JOIN messages m ON m.key = d.message_key WHERE d.block = ? AND"
+    " (m.billed_key IS NOT NULL OR EXISTS (SELECT 1 FROM memberships x WHERE x.message_key = m.key))"
+)
+
+Position: TypeAlias = tuple[int, str, int, int]
+"""The place of a hit in a list: time, message, part, field."""
+
+
+class Match(NamedTuple):
+    """A document that matches, ordered by time, message, part, field."""
+
+    created_at: int
+    """Unix milliseconds; -1 if unknown, which sorts before all times."""
+    message_id: str
+    part: int
+    field: int
+    id: int
+    message_key: int
+    entry: DocumentEntry
+    role: int
+    """Index in `ROLES`."""
+
+    @property
+    def position(self) -> Position:
+        """The sort key that identifies it in the list of hits."""
+        return self[:4]
+
+    @property
+    def time(self) -> int | None:
+        """Unix milliseconds; None if unknown."""
+        return None if self.created_at < 0 else self.created_at
+
+
+def matches_of(ids: Iterable[int], connection: sqlite3.Connection, conditions: str) -> Iterator[Match]:
+    """Those of these documents that are unchanged since they were indexed, as far as that is known."""
+    query = _BLOCK + conditions
+    block, row = -1, None
+    for number in ids:
+        if number >> index_file.SLOT_BITS != block:
+            block = number >> index_file.SLOT_BITS
+            row = connection.execute(query, (block,)).fetchone()
+        # Its message was deleted or lies outside of the filter.
+        if row is None:
+            continue
+        packed, role, message_key, created_at, message_id = row
+        entry = entry_at(packed, number & index_file.SLOTS - 1)
+        if entry is None or entry.flags & SUPERSEDED:
+            continue
+        moment = -1 if created_at is None else created_at
+        yield Match(moment, message_id, entry.part, entry.field, number, message_key, entry, role)
+
+
+class Matches:
+    """Documents that match, by descending id. They are read lazily."""
+
+    def __init__(self, connection: sqlite3.Connection, plan: SearchPlan, last_id: int) -> None:
+        self._connection = connection
+        self._conditions = plan.conditions
+        self._ids = connection.execute(_IDS, (plan.expression, last_id, plan.first_id))
+        self._shown = 0
+
+    def __iter__(self) -> Iterator[Match]:
+        """Yield the documents that are unchanged since they were indexed, as far as that is known."""
+        for match in matches_of((number for (number,) in self._ids), self._connection, self._conditions):
+            self._shown += 1
+            yield match
+
+    def count(self) -> tuple[int, bool]:
+        """The number of matches counted within a few milliseconds, and whether that is all."""
+        deadline = time.perf_counter() + _COUNTING_SECONDS
+        total = self._shown
+        while total < MAX_COUNTED and time.perf_counter() < deadline:
+            some = len(self._ids.fetchmany(_COUNTED_AT_ONCE))
+            total += some
+            if some < _COUNTED_AT_ONCE:
+                # Superseded messages and those of other sessions were not filtered out.
+                return total, not self._conditions
+        return total, False
+
+
+def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None) -> tuple[list[Match], bool]:
+    """The latest matches before `after`, and whether these are all.
+
+    A document's block is never smaller than the block of its time. So once enough are found, a document
+    still to come can be newer than the oldest of them only while its block is not below that one's.
+    """
+    best: list[Match] = []
+    """A heap, the earliest in front: of a million of one time only these few are kept in order."""
+    seen: set[Position] = set()
+    floor = -1
+    for match in matches:
+        if match.id >> index_file.SLOT_BITS < floor:
+            return sorted(best, reverse=True), False
+        position = match.position
+        # A long text has several documents, and a part is one hit.
+        if position in seen or (after is not None and position >= after):
+            continue
+        seen.add(position)
+        if len(best) < wanted:
+            heappush(best, match)
+        else:
+            heappushpop(best, match)
+        if len(best) == wanted:
+            floor = index_file.block_of(best[0].time)
+    return sorted(best, reverse=True), len(seen) <= wanted

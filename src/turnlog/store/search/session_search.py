@@ -1,0 +1,207 @@
+"""A page of the sessions that fit a query, each with its best hit."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from turnlog.store.rows import moment
+from turnlog.store.search import index_file, session_words
+from turnlog.store.search.base import FIELDS, ROLES, FoundName, SearchFilter, SessionHits, SessionPage
+from turnlog.store.search.documents import REASONING, TEXT
+from turnlog.store.search.hits import HitReader
+from turnlog.store.search.matches import Match, Matches, matches_of
+from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan
+from turnlog.store.search.query import Query
+from turnlog.store.search.ranking import Ranking
+from turnlog.store.search.session_ranking import RankedSession, SessionRanking
+from turnlog.store.search.snippets import TermFinder
+from turnlog.store.search.spelling import suggestion
+from turnlog.store.search.vocabulary import Vocabulary
+from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
+
+COUNTED = 200
+"""Matches of one session that are counted; of more it is only said that there are."""
+
+_READ = 4
+"""Matches of a session whose texts are compared."""
+
+_BLOCK = 20
+"""So many sessions are put in order by their best hits together, so that the order does not depend on the page."""
+
+_USER = ROLES.index("user")
+
+_FACTS = (
+    "SELECT s.agent || ':' || s.external_id, s.agent, coalesce(a.title, s.title), p.path, s.updated_at"
+    " FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
+    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE s.key = ?"
+)
+
+
+class SessionSearch:
+    """One query on one connection."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        query: Query,
+        filter: SearchFilter,
+        planner: Planner,
+        vocabulary: Vocabulary,
+    ) -> None:
+        self._connection = connection
+        self._query = query
+        self._filter = filter
+        self._planner = planner
+        self._vocabulary = vocabulary
+        self._finder = TermFinder(query.terms)
+        self._hits = HitReader(connection, query.terms)
+        self._text_ranking = Ranking(query.terms, vocabulary)
+
+    def page(self, limit: int, cursor: str | None, text: str) -> SessionPage:
+        """The sessions of one page; `text` is the query as it was typed."""
+        at = decode_cursor("sessions", (int, int, int), cursor)
+        last_id, now, offset = (LAST_ID, int(time.time() * 1000), 0) if at is None else at
+        scope = self._planner.scope(self._query)
+        if scope is None:
+            return self._nothing(text)
+        ranking = SessionRanking(self._connection, self._planner, self._query, self._filter, scope)
+        ranked, is_complete = ranking.rank(last_id, now)
+        if at is None and not ranked:
+            return self._nothing(text)
+        found: list[SessionHits] = []
+        first = offset - offset % _BLOCK
+        while first < min(len(ranked), offset + limit):
+            block = self._block(ranking, scope, ranked[first : first + _BLOCK], last_id)
+            found += block[max(0, offset - first) : offset + limit - first]
+            first += _BLOCK
+        following = offset + limit
+        if at is None:
+            last_id = self._newest_id()
+        return SessionPage(
+            tuple(found),
+            next_cursor=encode_cursor("sessions", last_id, now, following) if following < len(ranked) else None,
+            total=len(ranked) if at is None else None,
+            total_is_exact=is_complete,
+        )
+
+    def _nothing(self, text: str) -> SessionPage:
+        instead = suggestion(self._connection, self._vocabulary, self._query, text)
+        return SessionPage((), total=0, total_is_exact=True, suggestion=instead)
+
+    def _newest_id(self) -> int:
+        """The last document there is: later pages rank no later ones."""
+        (block,) = self._connection.execute("SELECT coalesce(max(block), 0) FROM documents").fetchone()
+        return (block + 1 << index_file.SLOT_BITS) - 1
+
+    def _block(
+        self, ranking: SessionRanking, scope: Scope, ranked: Sequence[RankedSession], last_id: int
+    ) -> list[SessionHits]:
+        """Sessions of neighbouring ranks, in the order of their ranks and best hits together."""
+        found: list[_Found] = []
+        for session in ranked:
+            matches = self._matches(ranking, scope, session.key, last_id)
+            counted = matches[:COUNTED]
+            if not matches and ranking.unsure(session.key) and not self._has_all(ranking, scope, session.key):
+                continue
+            if not matches:
+                counted = self._some(ranking, scope, session.key, last_id)
+            read = sorted(counted, key=_kind)[:_READ]
+            found.append(
+                _Found(session, read, len({match.position for match in matches[:COUNTED]}), len(matches) <= COUNTED)
+            )
+        return self._shown(ranking, found)
+
+    def _shown(self, ranking: SessionRanking, found: Sequence[_Found]) -> list[SessionHits]:
+        texts = self._hits.texts([match for each in found for match in each.read])
+        best: list[tuple[float, _Found, Match | None]] = []
+        for each in found:
+            scores = [
+                self._text_ranking.fit(texts.get(match.id, ""), match.entry.length, match.field) for match in each.read
+            ]
+            fit = max(scores, default=0.0)
+            match = each.read[scores.index(fit)] if scores else None
+            best.append((each.session.score * (1 + fit), each, match))
+        best.sort(key=lambda each: each[0], reverse=True)
+        hits = {
+            (hit.message_id, hit.part, FIELDS.index(hit.field)): hit
+            for hit in self._hits.hits([match for _, _, match in best if match is not None])
+        }
+        shown: list[SessionHits] = []
+        for _, each, match in best:
+            facts = self._connection.execute(_FACTS, (each.session.key,)).fetchone()
+            if facts is None:
+                continue
+            session_id, agent, title, project, updated_at = facts
+            names = tuple(self._names(ranking.columns(each.session.key), each.session.key, title))
+            hit = None if match is None else hits.get((match.message_id, match.part, match.field))
+            shown.append(
+                SessionHits(
+                    session_id, agent, title, project, moment(updated_at), names, hit, each.matches, each.is_exact
+                )
+            )
+        return shown
+
+    def _matches(self, ranking: SessionRanking, scope: Scope, key: int, last_id: int) -> list[Match]:
+        """The parts of a session that have everything, one more than are counted if there are."""
+        if ranking.together.is_complete:
+            ids = ranking.together.ids.get(key, ())
+            return list(islice(matches_of(ids, self._connection, scope.conditions), COUNTED + 1))
+        return self._of_expression(
+            ranking.expression(ranking.groups, *ranking.marker(key)), scope, last_id, COUNTED + 1
+        )
+
+    def _some(self, ranking: SessionRanking, scope: Scope, key: int, last_id: int) -> list[Match]:
+        """Parts of a session with the rarest word of the query that is in any."""
+        for found in sorted(ranking.found, key=lambda found: -found.rarity):
+            ids = found.evidence.ids.get(key, ())
+            shown = list(islice(matches_of(ids, self._connection, scope.conditions), _READ))
+            if shown:
+                return shown
+        return []
+
+    def _of_expression(self, expression: str | None, scope: Scope, last_id: int, most: int) -> list[Match]:
+        if expression is None:
+            return []
+        first, last = self._planner.ids()
+        plan = SearchPlan(expression, scope.conditions, first, last)
+        return list(islice(Matches(self._connection, plan, min(last, last_id)), most))
+
+    def _has_all(self, ranking: SessionRanking, scope: Scope, key: int) -> bool:
+        """Whether a session has the very common words too."""
+        return all(
+            self._of_expression(ranking.expression([group], *ranking.marker(key)), scope, LAST_ID, 1)
+            for group in ranking.unsure(key)
+        )
+
+    def _names(self, columns: Sequence[str], key: int, title: str | None) -> Iterator[FoundName]:
+        if not columns:
+            return
+        row = self._connection.execute(
+            f"SELECT {', '.join(columns)} FROM session_words WHERE rowid = ?", (key,)
+        ).fetchone()
+        for column, joined in zip(columns, row or (), strict=False):
+            texts = [title or ""] if column == "title" else session_words.split(joined)
+            named = next(((text, marks) for text in texts if (marks := self._finder.marks(text))), None)
+            if named is not None:
+                yield FoundName(column, *named)
+
+
+class _Found(NamedTuple):
+    """A session, and what was found in it."""
+
+    session: RankedSession
+    read: list[Match]
+    """Matches whose texts are compared."""
+    matches: int
+    is_exact: bool
+
+
+def _kind(match: Match) -> int:
+    """Prompts first, then answers, then reasoning, then all that tools were given and printed."""
+    if match.field == TEXT:
+        return 0 if match.role == _USER else 1
+    return 2 if match.field == REASONING else 3
