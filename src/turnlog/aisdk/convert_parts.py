@@ -83,7 +83,7 @@ class PartWriter:
         """A file by its URL, or with its bytes in a data URL."""
         address = self._address(part)
         if address is None:
-            self.add_loss("file-address", "AI SDK takes http(s) and data URLs only; the file is told of as data")
+            self.add_loss("file-address", "AI SDK takes http(s) and data URLs only; the file is sent as data")
             return self.own_part(part)
         ui_part: UIPartJson = {"type": "file", "mediaType": part.media_type, "url": address}
         if part.filename is not UNSET:
@@ -130,7 +130,7 @@ class PartWriter:
             feature = _UI_PARTS.get(str(part.kind), str(part.kind))
             if feature in self.view.features:
                 return cast("UIPartJson", part.data)
-            self.add_loss(feature, f"AI SDK {self.view.version} does not know it; it is told of as data")
+            self.add_loss(feature, f"AI SDK {self.view.version} does not know it; it is sent as data")
         return self.own_part(part)
 
     def own_part(self, part: RawPart) -> UIPartJson:

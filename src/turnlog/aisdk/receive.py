@@ -197,7 +197,7 @@ class UntrustedReader:
             self._add_loss("unknown-keys", f"{', '.join(sorted(part.extra))} of a {part.type} part")
         if isinstance(part, ToolUIPart | DynamicToolUIPart):
             if part.raw_input is not UNSET and part.input is not UNSET:
-                self._add_loss("raw-input", "the text of an input whose JSON is told")
+                self._add_loss("raw-input", "the text of an input whose JSON is known")
             if part.input_encoding is not UNSET:
                 self._add_loss("input-encoding", "how the text of an input is to be read")
             return tool_call_of(part)

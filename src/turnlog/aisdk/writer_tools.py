@@ -222,7 +222,7 @@ class ToolInputChunks:
         if not self._has_live_approvals:
             if not call.request_sent:
                 self._add_loss(
-                    "automatic-approvals", "this release cannot be told of an answer; it never sees the question"
+                    "automatic-approvals", "this release has no chunk for an answer; it never sees the question"
                 )
             return []
         return [self._send_response(call, event.approved, event.reason)]
@@ -316,7 +316,7 @@ class ToolCallChunks(ToolInputChunks):
         is_shown = call.request_sent and call.approved is False
         if call.state not in OPEN_STATES or not (is_shown or self._has_live_approvals):
             feature = "automatic-approvals" if self._has_approvals else "approvals"
-            self._add_loss(feature, "this release cannot be told that a call was denied; it is shown as an error")
+            self._add_loss(feature, "this release has no chunk for a denied call; it is shown as an error")
             return self._fail(tool_call_id, call, _said(result, DENIED), ToolState.OUTPUT_ERROR)
         # Validators require an approval with `approved: false` on a denied part, so both are sent even if a rule of the
         # agent decided without asking.
@@ -333,7 +333,7 @@ class ToolCallChunks(ToolInputChunks):
         chunks = [*self._completed_input(tool_call_id, call), *self._settle_approval(call)]
         aborted = state is ToolState.ABORTED
         if aborted and not self._has_result_metadata:
-            self._add_loss("result-metadata", "this release cannot be told that a call was aborted and did not fail")
+            self._add_loss("result-metadata", "this release has no chunk for a call that was aborted and did not fail")
         if call.final:
             self._add_loss(
                 "several-results", "a call shows its last result; this one takes the place of an earlier one"

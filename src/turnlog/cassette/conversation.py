@@ -278,21 +278,21 @@ def _diff(recorded: Conversation, sent: Conversation, first: int) -> str:
     return "\n".join([*shown, *([f"… and {more} more lines"] if more > 0 else [])])
 
 
-def _lines(told: Conversation, other: Conversation | None, start: int) -> list[str]:
+def _lines(conversation: Conversation, other: Conversation | None, start: int) -> list[str]:
     """The turns as lines, without white space and without what is not compared."""
     lines: list[str] = []
-    for index in range(start, len(told.turns)):
-        turn = told.turns[index]
+    for index in range(start, len(conversation.turns)):
+        turn = conversation.turns[index]
         twin = _at(other.turns, index) if other is not None else None
-        lines += _turn_lines(told, turn, twin)
+        lines += _turn_lines(conversation, turn, twin)
     return lines
 
 
-def _turn_lines(told: Conversation, turn: ConversationTurn, twin: ConversationTurn | None) -> Iterator[str]:
+def _turn_lines(conversation: Conversation, turn: ConversationTurn, twin: ConversationTurn | None) -> Iterator[str]:
     texts = turn.texts if twin is None else _texts_of(turn, twin)
     for result in sorted(turn.results, key=lambda result: -1 if result.call is None else result.call):
         said = "(anything)" if result.text is None else result.text
-        yield from _labelled(f"result of {told.name_of(result.call)}", said)
+        yield from _labelled(f"result of {conversation.name_of(result.call)}", said)
     for text in ["(anything)"] if turn.anything else texts:
         yield from _labelled(turn.side, text)
     for kind in sorted(turn.files):

@@ -128,16 +128,16 @@ class Player:
         return answer
 
     def _refusal(self, attempts: list[_Attempt], unknown: str | None) -> str:
-        told = f"cassette {self._name}: request {len(self.requests)}"
+        place_of_request = f"cassette {self._name}: request {len(self.requests)}"
         if unknown is not None:
-            return f"{told} goes on from the response {unknown}, which was not given here"
+            return f"{place_of_request} goes on from the response {unknown}, which was not given here"
         if not attempts:
-            return f"{told} is one too many: all recorded answers were given"
+            return f"{place_of_request} is one too many: all recorded answers were given"
         # The track that agrees the longest is most likely the intended one.
         playing, mismatch = max(attempts, key=lambda attempt: attempt.mismatch.turn)
         track = playing.track
         place = f"exchange {playing.played + 1} of {len(track.exchanges)} of {track.session}"
-        return f"{told} is not the recorded one ({place})\n{mismatch.diff}"
+        return f"{place_of_request} is not the recorded one ({place})\n{mismatch.diff}"
 
 
 class _Playing:

@@ -59,7 +59,7 @@ class WrongTypeError(Exception):
 
 
 class _NoListError(Exception):
-    """The chats of one user cannot be told from those of another (HTTP 405)."""
+    """The chats of one user cannot be distinguished from those of another (HTTP 405)."""
 
 
 _STATUS: dict[type[Exception], int] = {
@@ -81,7 +81,7 @@ class Caller(NamedTuple):
     """Who sent a request, as the server knows them."""
 
     owner: Ownership | None = None
-    """None: nobody is told from others."""
+    """None: all users share them."""
     dependencies: Any = None
 
 

@@ -49,7 +49,7 @@ class RunRequest(UIValue, frozen=True, kw_only=True):
     body: dict[str, Any] = {}
     """Other fields that the page sent."""
     owner: Ownership = Ownership()
-    """Who asks, as the server knows them; every name is None if it was not told (`owner=`)."""
+    """Who asks, as the server knows them; every name is None without `owner=`."""
     dependencies: Any = None
     """What the server gives to its answers and tools (`dependencies=`): a database, a client, the request."""
 

@@ -47,7 +47,7 @@ def _markdown(source: ExportSource, _model: str | None) -> Output:
 def _html(source: ExportSource, _model: str | None) -> Output:
     from turnlog.formats.html import HtmlConversation, to_html
 
-    shown = [HtmlConversation(each.session, each.told(), each.read_spill) for each in source.with_subagents()]
+    shown = [HtmlConversation(each.session, each.with_results(), each.read_spill) for each in source.with_subagents()]
     return Output(to_html(shown))
 
 
@@ -117,9 +117,9 @@ def _last_model(messages: Sequence[Message]) -> str:
     return found
 
 
-def _grouped(told: Iterable[tuple[str, str]]) -> Iterator[str]:
+def _grouped(texts: Iterable[tuple[str, str]]) -> Iterator[str]:
     """One line a kind: how often, and the first place."""
-    listed = list(told)
+    listed = list(texts)
     counts = Counter(kind for kind, _ in listed)
     firsts: dict[str, str] = {}
     for kind, reason in listed:

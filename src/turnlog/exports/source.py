@@ -49,7 +49,7 @@ class ExportSource:
         """All that happened, results as events of their own."""
         return [self._clean(event, _place(event)) for event in self._store.history(self._id)]
 
-    def told(self) -> list[HistoryEvent]:
+    def with_results(self) -> list[HistoryEvent]:
         """All that happened, results with their calls; those of edits with what the agent itself kept of them."""
         placed = self._store.messages(self._id, structured=(ToolKind.EDIT,))
         events: list[HistoryEvent] = [

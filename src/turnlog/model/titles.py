@@ -14,7 +14,7 @@ _ASKS = "objective|goal|task|prompt|instructions|query|question|request"
 _WRAPPER = re.compile(rf"\s*<(?P<name>[A-Za-z]\w*[-_][\w-]*|{_ASKS}|context|message|user|image)(?:\s[^<>]*)?>")
 """A tag in front of a text. Names with `-` or `_` are no tags of HTML, which a prompt may well be about."""
 
-_TOLD = re.compile(rf"[^<>]*:\s*(?=<(?P<name>{_ASKS})>)")
+_INTRODUCED = re.compile(rf"[^<>]*:\s*(?=<(?P<name>{_ASKS})>)")
 """What an agent tells a subagent before what is asked: Gemini CLI's `… the following user objective: <objective>`."""
 
 _HANDOVER = re.compile(
@@ -32,8 +32,8 @@ _SAYS_NOTHING = frozenset(
 
 def first_words(text: str) -> str:
     """The text from its first meaningful words on; of a heading, only the heading. Empty if there are none."""
-    if told := _TOLD.match(text):
-        text = text[told.end() :]
+    if introduced := _INTRODUCED.match(text):
+        text = text[introduced.end() :]
     text = _without_wrappers(text)
     if handover := _HANDOVER.match(text):
         text = text[handover.end() :]

@@ -20,7 +20,7 @@ from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPa
 from turnlog.providers.base import Report, RequestOptions
 from turnlog.providers.context import as_user
 from turnlog.providers.files import FileLimits, fit_files, load_blobs
-from turnlog.providers.request_parts import agent_fact, as_told, has_proof, only_carried
+from turnlog.providers.request_parts import agent_fact, has_proof, only_carried, with_agent_fields
 
 
 class RequestRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def repair(messages: Iterable[Message], rules: RequestRules, options: RequestOpt
     """Make a history fit for sending. Each change is reported."""
     # The order counts. Blobs come first, since results are compared by their content. Developer messages are attached
     # to results, so every call must have its one result before. Files come last, when it is known what is sent.
-    prompts, rest = _split_system(as_told(load_blobs(messages, options, report)), options, report)
+    prompts, rest = _split_system(with_agent_fields(load_blobs(messages, options, report)), options, report)
     rest = without_failed_answers(rest, report)
     rest = _with_proper_calls(only_carried(rest, rules.sendable_data, report), rules, report)
     rest = answer_calls(rest, options, report)

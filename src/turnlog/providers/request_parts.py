@@ -68,26 +68,26 @@ def is_failed(result: ToolResult) -> bool:
     return result.status != "success"
 
 
-def as_told(messages: Iterable[Message]) -> list[Message]:
+def with_agent_fields(messages: Iterable[Message]) -> list[Message]:
     """The messages, with results of commands in the JSON that the model got, if it got JSON.
 
     Codex up to 0.14x sent the exit code that way. Its results contain the output, and the other fields as metadata.
     """
     return [
-        msgspec.structs.replace(message, parts=tuple([_told_call(part) for part in message.parts]))
+        msgspec.structs.replace(message, parts=tuple([_call_with_agent_fields(part) for part in message.parts]))
         if any(isinstance(part, ToolCallPart) for part in message.parts)
         else message
         for message in messages
     ]
 
 
-def _told_call(part: Part) -> Part:
+def _call_with_agent_fields(part: Part) -> Part:
     if not isinstance(part, ToolCallPart):
         return part
-    return msgspec.structs.replace(part, results=tuple([_told_result(result) for result in part.results]))
+    return msgspec.structs.replace(part, results=tuple([_result_with_agent_fields(result) for result in part.results]))
 
 
-def _told_result(result: ToolResult) -> ToolResult:
+def _result_with_agent_fields(result: ToolResult) -> ToolResult:
     fields = agent_fact(result.metadata, "output_fields")
     if not isinstance(fields, dict):
         return result
@@ -109,7 +109,7 @@ def lose_status(call: ToolCallPart, message: Message, report: Report) -> None:
     """Report that the API cannot mark a result as failed. The text of the result may say it."""
     result = result_of(call)
     if is_failed(result) and not result.id.endswith(":unanswered"):
-        detail = f"that the result is {result.status} is not told"
+        detail = f"the request has no place for the status {result.status}"
         report.lose("result-status", message.id, detail, call=call.tool_call_id)
 
 
@@ -121,7 +121,7 @@ def lose_citations(part: TextPart, message: Message, report: Report) -> None:
 
 def server_tool_text(call: ToolCallPart, message: Message, report: Report) -> str:
     """The call and result of a tool that another provider ran, as a text in their place."""
-    report.lose("server-tool", message.id, f"{call.tool_name} is told as text", call=call.tool_call_id, part=call.id)
+    report.lose("server-tool", message.id, f"{call.tool_name} is sent as text", call=call.tool_call_id, part=call.id)
     lines = [f"[{call.tool_name}: {arguments_text(call)}]"]
     for result in call.results:
         lines += [text for part in result.content if (text := _line_of(part))]

@@ -40,7 +40,7 @@ def find_interruptions(events: Sequence[HistoryEvent], interrupted: Iterable[str
 
     `interrupted` are messages that records outside a passage name.
     """
-    told = {event.message_id for event in events if isinstance(event, InterruptEvent)} | set(interrupted)
+    recorded = {event.message_id for event in events if isinstance(event, InterruptEvent)} | set(interrupted)
     aborted = _aborted_results(events)
     derived: set[int] = set()
     repeated: set[int] = set()
@@ -52,12 +52,12 @@ def find_interruptions(events: Sequence[HistoryEvent], interrupted: Iterable[str
             shown = next((index for index in records if not _is_derived(events[index])), records[0])
             shown_records.add(shown)
             repeated.update(index for index in records if index != shown)
-            told.update(_message_ids(events, stretch))
+            recorded.update(_message_ids(events, stretch))
             continue
-        place = _place(events, stretch, told, aborted)
+        place = _place(events, stretch, recorded, aborted)
         if place is not None:
             derived.add(place)
-            told.update(_message_ids(events, stretch))
+            recorded.update(_message_ids(events, stretch))
     return Interruptions(
         derived_after=frozenset(derived),
         repeated=frozenset(repeated),
@@ -115,15 +115,15 @@ def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
 
 
 def _place(
-    events: Sequence[HistoryEvent], stretch: range, told: set[str | None], aborted: dict[int, str | None]
+    events: Sequence[HistoryEvent], stretch: range, recorded: set[str | None], aborted: dict[int, str | None]
 ) -> int | None:
     """After which event of a stretch without a record its interruption is shown; None if it has no interruption."""
     for index in stretch:
-        if index in aborted and (aborted[index] is None or aborted[index] not in told):
+        if index in aborted and (aborted[index] is None or aborted[index] not in recorded):
             return _last_in_a_row(events, index, stretch)
     # The answer itself was stopped. What its calls had returned by then came before the stop.
     head = events[stretch.start] if stretch else None
-    if isinstance(head, MessageEvent) and is_aborted(head.message) and head.message.id not in told:
+    if isinstance(head, MessageEvent) and is_aborted(head.message) and head.message.id not in recorded:
         return max(
             (index for index in stretch if isinstance(events[index], ToolResultEvent)),
             default=stretch.start,

@@ -146,7 +146,7 @@ def _has_answer(inside: Sequence[HistoryEvent]) -> bool:
     return any(isinstance(event, MessageEvent) and event.message.role == "assistant" for event in inside)
 
 
-_Told: TypeAlias = Iterator[StreamEvent]
+_Chunks: TypeAlias = Iterator[StreamEvent]
 
 
 class _Streaming:
@@ -167,7 +167,7 @@ class _Streaming:
         yield Timed(0.0, events.RunStart(message_id=self._first_answer()))
         for index, event in enumerate(self._run.events):
             delay = self._pace.delay(event.created_at)
-            yield from _spread(delay, list(self._tell(event)))
+            yield from _spread(delay, list(self._events_of(event)))
             if index in self._run.interrupted_at:
                 self._survived.append(("interrupt", {}))
         for last in self._end():
@@ -179,7 +179,7 @@ class _Streaming:
                 return event.message.id
         return None
 
-    def _tell(self, event: HistoryEvent) -> _Told:
+    def _events_of(self, event: HistoryEvent) -> _Chunks:
         match event:
             case MessageEvent(message=Message(role="assistant")):
                 yield from self._answer(event.message)
@@ -199,7 +199,7 @@ class _Streaming:
             case _:
                 return
 
-    def _answer(self, message: Message) -> _Told:
+    def _answer(self, message: Message) -> _Chunks:
         yield from self._end_step()
         for name, told in self._survived:
             yield _data(name, told)
@@ -211,7 +211,7 @@ class _Streaming:
         if message.error is not None:
             self._survived.append(("error", {"errorText": message.error.text}))
 
-    def _part(self, part: Any, identity: str) -> _Told:
+    def _part(self, part: Any, identity: str) -> _Chunks:
         match part:
             case TextPart():
                 yield events.TextStart(id=identity)
@@ -234,7 +234,7 @@ class _Streaming:
             case _:
                 return
 
-    def _call(self, part: ToolCallPart) -> _Told:
+    def _call(self, part: ToolCallPart) -> _Chunks:
         # A client keeps one part per id, so a call that is in two messages is sent once.
         if part.tool_call_id in self._calls:
             return
@@ -250,14 +250,14 @@ class _Streaming:
         for result in part.results:
             yield from self._output(part.tool_call_id, result)
 
-    def _output(self, tool_call_id: str, result: ToolResult) -> _Told:
+    def _output(self, tool_call_id: str, result: ToolResult) -> _Chunks:
         """A result that its call may still get; of a call that was refused none, and none without the call."""
         state, following = self._calls.get(tool_call_id), STATE_OF_STATUS[result.status]
         if state is not None and can_advance(state, following):
             self._calls[tool_call_id] = following
             yield events.ToolOutput(tool_call_id=tool_call_id, result=result)
 
-    def _end_step(self) -> _Told:
+    def _end_step(self) -> _Chunks:
         if self._open is not None:
             yield events.StepFinish(
                 stop_reason=self._open.stop_reason,
@@ -265,7 +265,7 @@ class _Streaming:
                 usage=self._open.usage,
             )
 
-    def _end(self) -> _Told:
+    def _end(self) -> _Chunks:
         """The run ends as it did: with its answer, with an error, or because the user stopped it."""
         yield from self._end_step()
         names = [name for name, _ in self._survived]

@@ -49,7 +49,7 @@ def model_view(events: Iterable[HistoryEvent]) -> ModelView:
     repairs = list(context.repairs)
     for index, event in enumerate(seen):
         added = [_unanswered(call, event) for call in _open_calls(event.message, answered)]
-        repairs += [_told(result) for result in added]
+        repairs += [_added_result(result) for result in added]
         view += (event, *added, *results.get(index, ()))
     return ModelView(events=tuple(view), repairs=tuple(repairs))
 
@@ -73,7 +73,7 @@ def _unanswered(call: ToolCallPart, event: MessageEvent) -> ToolResultEvent:
     )
 
 
-def _told(added: ToolResultEvent) -> Repair:
+def _added_result(added: ToolResultEvent) -> Repair:
     return Repair(
         kind="unanswered-call",
         message_id=added.message_id or "",

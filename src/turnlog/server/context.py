@@ -50,8 +50,8 @@ class Context:
         self.hub = Hub(store, self.items)
         folder = settings.folder or store_path.absolute().parent
         # Agents' hooks have nothing to do with the sample: they use the user's own store.
-        told = folder / store_path.name if settings.sample else store_path
-        self.hooks = HookReader(told, self.hub.wake, only_keep=settings.sample or settings.read_only)
+        store_of_hooks = folder / store_path.name if settings.sample else store_path
+        self.hooks = HookReader(store_of_hooks, self.hub.wake, only_keep=settings.sample or settings.read_only)
         self.sign_in = SignIn(settings.token, folder) if settings.token else None
         self._progress = progress
         self._lock = threading.Lock()

@@ -65,7 +65,7 @@ class HookReader:
                 for source in waiting.values():
                     self._waiting.put(source)
             except (StoreError, DatabaseError) as error:
-                _log.warning("cannot read what hooks told into %s, their spools keep it: %s", self._path, error)
+                _log.warning("cannot write hook events into %s; their spools keep them: %s", self._path, error)
 
     def _read(self, sources: list[Source]) -> None:
         if self._syncer is None:

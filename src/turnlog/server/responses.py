@@ -581,7 +581,7 @@ class SessionUpdate(ResponseBody, frozen=True, kw_only=True):
     rows: list[MessageRow]
     """One for each of these messages, then those of messages whose place or fate alone has changed."""
     events: list[PlacedEvent]
-    """Events that are new or told anew."""
+    """Events that are new or changed."""
     gone_messages: list[str]
     """Ids of messages that are no longer part of the session."""
     gone_events: list[tuple[int, str]]

@@ -226,7 +226,7 @@ class _Server(uvicorn.Server):
         self._background = background
         self._hub = hub
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._told_to_end = asyncio.Event()
+        self._ended = asyncio.Event()
 
     async def main_loop(self) -> None:
         # uvicorn's own looks ten times a second whether it shall end: most of what a server at rest does. A tick whose
@@ -234,7 +234,7 @@ class _Server(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         while not await self.on_tick(0):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._told_to_end.wait(), TICK_SECONDS)
+                await asyncio.wait_for(self._ended.wait(), TICK_SECONDS)
             close_late(self.server_state.connections)
             if self._gives_way is not None and not self.should_exit and await asyncio.to_thread(self._gives_way):
                 self.gave_way = self.should_exit = True
@@ -242,7 +242,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._told_to_end.set)
+            self._loop.call_soon_threadsafe(self._ended.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

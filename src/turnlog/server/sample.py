@@ -66,7 +66,7 @@ def _has_sessions(store_path: Path) -> bool:
 
 
 def has_own_sessions(store_path: Path) -> bool:
-    """Whether any agent has logged a session on this machine, or told of one by a hook."""
+    """Whether any agent has logged a session on this machine, or a hook has reported one."""
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.HOOKS)
     found = chain(find_spools(store_path, agents()), find_sources(agents()))
     return any(source.kind in kinds for _, source in found)

@@ -121,7 +121,7 @@ def keep_reading(
             rest = seconds
             try:
                 with Syncer(store_path, on_saved=tell_saved, own_checkpoints=False) as syncer:
-                    rest = _make_pass(syncer, seconds, watcher, _Teller(stopped, report), report)
+                    rest = _make_pass(syncer, seconds, watcher, _Progress(stopped, report), report)
                     _follow(syncer, watcher, rest, stopped)
             except _StoppedError:
                 return
@@ -131,7 +131,7 @@ def keep_reading(
 
 
 def _make_pass(
-    syncer: Syncer, seconds: float, watcher: Watcher, teller: _Teller, report: Callable[[Report], None]
+    syncer: Syncer, seconds: float, watcher: Watcher, teller: _Progress, report: Callable[[Report], None]
 ) -> float:
     """Sync everything; return the seconds until the next complete sync."""
     watcher.cover()
@@ -157,21 +157,21 @@ def _follow(syncer: Syncer, watcher: Watcher, seconds: float, stopped: threading
             stopped.wait(summary.seconds)
 
 
-class _Teller:
+class _Progress:
     """Reports progress, not too often, and ends the sync when the server wants it to."""
 
     def __init__(self, stopped: threading.Event, report: Callable[[Report], None]) -> None:
         self._stopped = stopped
         self._report = report
         self._phase = ""
-        self._told = 0.0
+        self._reported_at = 0.0
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         if self._stopped.is_set():
             raise _StoppedError
         now = time.monotonic()
-        if phase != self._phase or now - self._told >= REPORT_SECONDS:
-            self._phase, self._told = phase, now
+        if phase != self._phase or now - self._reported_at >= REPORT_SECONDS:
+            self._phase, self._reported_at = phase, now
             self._report(PassMoved(phase=phase, done=done, total=total))
 
 

@@ -218,9 +218,9 @@ def _outcome(message: PiMessage, text: str) -> tuple[ResultStatus, int | None]:
     pi has neither a field for the code nor one for an interruption: both are words at the end of the text. OpenClaw has
     the code in `details`, and calls a command that ended with any code a success.
     """
-    told = field_of(message.details, "exitCode")
-    said = _EXIT_CODE.search(text) if message.isError else None
-    code = _whole(told) if told is not None else int(said[1]) if said else None
+    stored_code = field_of(message.details, "exitCode")
+    printed = _EXIT_CODE.search(text) if message.isError else None
+    code = _whole(stored_code) if stored_code is not None else int(printed[1]) if printed else None
     if message.isError and _ABORTED.search(text):
         return "aborted", code
     return ("error" if message.isError or code else "success"), code

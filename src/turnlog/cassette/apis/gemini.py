@@ -51,7 +51,7 @@ def _read_part(part: Json, side: Side, conversation: Conversation) -> None:
         conversation.call(word(call.get("id")), text(call.get("name")), arguments)
     if "functionResponse" in part:
         found = fields(part["functionResponse"])
-        conversation.result(word(found.get("id")), _told(found.get("response")), text(found.get("name")))
+        conversation.result(word(found.get("id")), _output_text(found.get("response")), text(found.get("name")))
         for piece in objects(found.get("parts")):
             _read_part(piece, side, conversation)
     for name in ("inlineData", "fileData"):
@@ -59,7 +59,7 @@ def _read_part(part: Json, side: Side, conversation: Conversation) -> None:
             conversation.file(text(fields(part[name]).get("mimeType")) or "application/*")
 
 
-def _told(response: Any) -> str:
+def _output_text(response: Any) -> str:
     """The text of a response that holds one; else its JSON."""
     found = fields(response)
     texts = [found[name] for name in _TOLD if isinstance(found.get(name), str)]
@@ -74,8 +74,8 @@ def answer(message: Message, body: Json) -> Json:
 def _response(message: Message, body: Json, parts: list[Json], *, ends: bool) -> Json:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
     ending = {"finishReason": stop_word(message, _STOP_WORDS)} if ends else {}
-    told = {"responseId": response_id(message), "modelVersion": model_of(message, body)}
-    return {"candidates": [{**candidate, **ending}], **(_usage(message.usage) if ends else {}), **told}
+    ids = {"responseId": response_id(message), "modelVersion": model_of(message, body)}
+    return {"candidates": [{**candidate, **ending}], **(_usage(message.usage) if ends else {}), **ids}
 
 
 def _parts(message: Message, body: Json) -> list[Json]:

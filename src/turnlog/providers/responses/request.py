@@ -106,8 +106,8 @@ class _Writer:
 
     def _said(self, part: TextPart, message: Message) -> Item:
         """An answer: with its own id as the output it was, else in the short form, which needs none."""
-        told = (request_parts.agent_fact(metadata, "phase") for metadata in (part.metadata, message.metadata))
-        phase = proof(part, "phase") or next((found for found in told if found is not None), None)
+        phases = (request_parts.agent_fact(metadata, "phase") for metadata in (part.metadata, message.metadata))
+        phase = proof(part, "phase") or next((found for found in phases if found is not None), None)
         phases = {"phase": phase} if phase in _PHASES else {}
         # The SDK's type for a whole output item demands its id, and the API looks up ids, so none is made up.
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None

@@ -54,10 +54,10 @@ async def get_session_events(
 
 
 def _last_event(request: Request, query: EventsQuery) -> int | None:
-    told = request.headers.get("last-event-id")
-    if told is None:
+    last_id = request.headers.get("last-event-id")
+    if last_id is None:
         return query.after
-    return int(told) if told.isascii() and told.isdecimal() and len(told) < 20 else _NOWHERE
+    return int(last_id) if last_id.isascii() and last_id.isdecimal() and len(last_id) < 20 else _NOWHERE
 
 
 def _stream(hub: Hub, session_id: str | None, after: int | None) -> Response:

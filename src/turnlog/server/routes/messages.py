@@ -45,7 +45,7 @@ from turnlog.store.values import StoredPart
 
 
 class EventsQuery(QueryParameters):
-    """From where on changes are told."""
+    """The first change that is sent."""
 
     after: Position | None = Field(
         None, description="A `change_sequence`: what changed after it comes first. `Last-Event-ID` counts more."
@@ -221,7 +221,7 @@ def get_ui_messages(
 def get_replay(
     request: Request, context: ContextOf, session_id: str, query: Annotated[ReplayQuery, Query()]
 ) -> Response:
-    """What a screen is told when the session is shown again; large contents are previews."""
+    """The events of the session as it is shown again; large contents are previews."""
     # Before the store is read: what changes in between makes the tag too old, which only costs an answer.
     etag = context.etag()
     if known := not_modified(request.headers, etag):
@@ -240,7 +240,7 @@ def get_replay(
 
 
 LOOK_SECONDS = 5.0
-"""Changes are told of; this is for turns that end in silence."""
+"""Every change is sent; this is for turns that end without one."""
 
 
 @router.get("/sessions/{session_id}/chat/stream", tags=["sessions"], responses=CHUNKS)

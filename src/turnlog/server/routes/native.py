@@ -134,7 +134,7 @@ def put_ownership(request: Request, context: ContextOf, session_id: str, data: B
 def delete_session(context: ContextOf, session_id: str) -> Response:
     """Remove a native session for good: its id cannot be used again."""
     if not context.store.session(session_id).native:
-        raise HTTPException(409, f"{session_id} is told by logs: `turnlog forget` removes it")
+        raise HTTPException(409, f"{session_id} comes from logs: `turnlog forget` removes it")
     context.store.forget(session_id)
     context.hub.wake()
     return Response(status_code=204)
