@@ -151,11 +151,12 @@ def test_on_a_phone_a_long_name_leaves_room_for_how_a_call_ended(browser: Browse
 
 
 @pytest.mark.parametrize("width", [320, 390, 700])
-def test_a_menu_is_on_the_screen_wherever_its_button_is(browser: Browser, address: str, width: int) -> None:
+@pytest.mark.parametrize("menu", ["Resume", "Share"])
+def test_a_menu_is_on_the_screen_wherever_its_button_is(browser: Browser, address: str, menu: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 700})
     page = Visit(context, address).open(f"/sessions/{VARIED_ID}")
-    page.get_by_role("button", name="Share").click()
-    box = page.locator(".menu").bounding_box()
+    page.get_by_role("button", name=menu).click()
+    box = page.locator(".menu:popover-open").bounding_box()
     context.close()
     assert box is not None
     assert 0 < box["x"] < box["x"] + box["width"] < width
@@ -173,6 +174,40 @@ def test_records_take_no_line_of_a_conversation_on_a_phone(browser: Browser, add
     context.close()
     assert folded is not None
     assert folded["height"] <= 2
+    assert visit.problems == []
+
+
+VISIBLE = """list => [...list.querySelectorAll('li')].every(fact => {
+  const box = fact.getBoundingClientRect();
+  return box.left >= 0 && box.right <= innerWidth && fact.scrollWidth <= list.clientWidth;
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 390, 700, 1000, 1440])
+def test_tokens_and_cost_of_a_session_are_seen_at_every_width(browser: Browser, address: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844})
+    visit = Visit(context, address)
+    page = visit.open(f"/sessions/{VARIED_ID}")
+    totals = page.get_by_role("list", name="Tokens and cost")
+    expect(totals).to_contain_text("tokens")
+    expect(totals).to_contain_text("$")
+    seen = totals.evaluate(VISIBLE)
+    context.close()
+    assert seen
+    assert visit.problems == []
+
+
+def test_on_a_phone_no_fact_of_a_session_is_cut_and_its_actions_are_one_row(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    page = visit.open(f"/sessions/{VARIED_ID}")
+    seen = page.get_by_role("list", name="About this session").evaluate(VISIBLE)
+    boxes = [button.bounding_box() for button in page.locator(".session-actions > button:visible").all()]
+    context.close()
+    assert seen
+    assert len(boxes) >= 7
+    assert len({box["y"] for box in boxes if box}) == 1
+    assert all(box and box["x"] + box["width"] <= 390 for box in boxes)
     assert visit.problems == []
 
 

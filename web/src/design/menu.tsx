@@ -7,6 +7,8 @@ import "./menu.css";
 interface MenuProps {
   label: string;
   icon: IconName;
+  /** Says what is in it; on a small screen the label is not seen. */
+  title: string;
   children: ReactNode;
 }
 
@@ -14,7 +16,7 @@ interface MenuProps {
 const GAP = 4;
 const EDGE = 8;
 
-export function Menu({ label, icon, children }: MenuProps) {
+export function Menu({ label, icon, title, children }: MenuProps) {
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
   const panel = useRef<HTMLDivElement>(null);
@@ -34,7 +36,14 @@ export function Menu({ label, icon, children }: MenuProps) {
   };
   return (
     <>
-      <button type="button" className="button" ref={button} popoverTarget={id} onKeyDown={enter}>
+      <button
+        type="button"
+        className="button"
+        title={title}
+        ref={button}
+        popoverTarget={id}
+        onKeyDown={enter}
+      >
         <Icon name={icon} size={14} /> <span>{label}</span>
       </button>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: arrows are a way more to move among its buttons and links */}

@@ -6,6 +6,7 @@ import { sessionPage } from "@/api/paths";
 import type { Session, SessionItem, SessionResponse } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
+import { ResumeMenu } from "./resume-menu";
 import { SessionMenu } from "./session-menu";
 import "./session-header.css";
 import type { ReactNode } from "react";
@@ -47,23 +48,27 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
         <div className="session-actions" data-waiting={!answer || undefined}>
           {answer && <StarButton session={answer.session} />}
           {answer && <AnnotateButton session={answer.session} />}
-          <button type="button" className="button outline-button" onClick={onOutline}>
+          <button type="button" className="button outline-button" onClick={onOutline} title="Outline">
             <Icon name="list" size={14} /> <span>Outline</span>
           </button>
           <AllButton />
-          <button type="button" className="button" onClick={onFind} title="Key: f">
+          <button type="button" className="button" onClick={onFind} title="Find in this session (f)">
             <Icon name="search" size={14} /> <span>Find</span>
           </button>
-          <button type="button" className="button" onClick={onReplay}>
+          <button type="button" className="button" onClick={onReplay} title="Replay this session (R)">
             <Icon name="play" size={14} /> <span>Replay</span>
           </button>
+          {answer?.session.resume && <ResumeMenu resume={answer.session.resume} />}
           {answer && <SessionMenu session={answer.session} />}
         </div>
       </div>
       {answer && (
-        <SessionFacts session={answer.session} live={live}>
-          <Origin answer={answer} />
-        </SessionFacts>
+        <div className="session-facts-line">
+          <SessionFacts session={answer.session} live={live}>
+            <Origin answer={answer} />
+          </SessionFacts>
+          <SessionTotals session={answer.session} />
+        </div>
       )}
       {answer && <AnnotationLine session={answer.session} />}
     </header>
@@ -113,7 +118,7 @@ interface SessionFactsProps {
   children: ReactNode;
 }
 
-/** The facts that people ask for first, in one line. */
+/** What the session is and where, in one line that scrolls where it does not fit. */
 export function SessionFacts({ session, live, children }: SessionFactsProps) {
   useClock();
   const now = new Date();
@@ -151,6 +156,14 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
         {plural(counts.tool_calls ?? 0, "tool call")}
         {counts.failed_tool_calls ? `, ${formatCount(counts.failed_tool_calls)} failed` : ""}
       </li>
+    </ul>
+  );
+}
+
+/** What the session took. It stands outside of the line that scrolls, so that it is seen at every width. */
+function SessionTotals({ session }: { session: SessionItem }) {
+  return (
+    <ul className="session-totals" aria-label="Tokens and cost">
       <li>
         <Tokens session={session} /> tokens
       </li>
@@ -172,7 +185,12 @@ export function AllButton() {
   const disclosures = useDisclosures();
   const next = nextAll(useAll());
   return (
-    <button type="button" className="button" onClick={() => disclosures.setAll(next.all)} title="Key: x">
+    <button
+      type="button"
+      className="button"
+      onClick={() => disclosures.setAll(next.all)}
+      title={`${next.label} (x)`}
+    >
       <Icon name="expand" size={14} /> <span>{next.label}</span>
     </button>
   );

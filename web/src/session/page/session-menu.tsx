@@ -1,10 +1,10 @@
-/** The share menu of a session: its link, the command that resumes it, exports, provider requests. */
+/** The share menu of a session: its link, exports, provider requests. */
 
 import { useState } from "react";
 import { getText, queryString } from "@/api/client";
 import { download } from "@/api/files";
 import { sessionPage, sessionPath } from "@/api/paths";
-import type { ExportFormat, ResumeCommand, SessionItem } from "@/api/types";
+import type { ExportFormat, SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { LoadButton } from "@/design/load-button";
 import { Menu, MenuSection } from "@/design/menu";
@@ -29,21 +29,14 @@ export function SessionMenu({ session }: { session: SessionItem }) {
   const [redact, setRedact] = useState(false);
   const address = (as: ExportFormat) =>
     `${sessionPath(session.id)}/export${queryString({ as, redact: redact || null })}`;
-  const resume = session.resume && resumeLine(session.resume);
   return (
-    <Menu label="Share" icon="share">
+    <Menu label="Share" icon="share" title="Copy the link, export, copy as a request">
       <MenuSection title="This session">
         <CopyButton
           className="menu-item"
           label="Copy link to this session"
           text={() => location.origin + sessionPage(session.id)}
         />
-        {resume && (
-          <>
-            <CopyButton className="menu-item" label="Copy command to resume it" text={() => resume} />
-            <code className="menu-code">{resume}</code>
-          </>
-        )}
       </MenuSection>
       <MenuSection title="Export">
         {DOCUMENTS.map(({ as, label, note }) => (
@@ -63,15 +56,4 @@ export function SessionMenu({ session }: { session: SessionItem }) {
       </MenuSection>
     </Menu>
   );
-}
-
-/** The command with which an agent resumes its session, for a shell. */
-export function resumeLine({ folder, command }: ResumeCommand): string {
-  const resume = command.map(quoted).join(" ");
-  return folder ? `cd ${quoted(folder)} && ${resume}` : resume;
-}
-
-/** Quoted as one word of a shell, since its text comes from a log. */
-function quoted(word: string): string {
-  return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
