@@ -202,8 +202,8 @@ def _more(session: SessionHits) -> str:
     """How many parts of the session have the words besides the one that is shown."""
     if session.matches < 2:
         return ""
-    least = "" if session.matches_is_exact else "+"
-    return click.style(f"  +{formatting.count(session.matches - 1)}{least} in this session", dim=True)
+    exact, least = f"+{formatting.count(session.matches - 1)}", f"{formatting.count(session.matches)}+"
+    return click.style(f"  {exact if session.matches_is_exact else least} in this session", dim=True)
 
 
 def _session_notes(page: SessionPage) -> Iterator[str]:

@@ -74,7 +74,7 @@ export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
       <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
       <FilterSelect
         label="Sort"
-        everything="Best match first"
+        everything="Best match"
         value={filters.sort}
         choices={SORTS}
         onChange={(sort) => onChange({ sort })}

@@ -59,11 +59,11 @@ function MoreInSession({
   query: string;
 }) {
   if (matches === null || matches < 2) return null;
-  const others = `+${formatCount(matches - 1)}${matches_is_exact ? "" : "+"} in this session`;
+  const others = matches_is_exact ? `+${formatCount(matches - 1)}` : `${formatCount(matches)}+`;
   const parameters = new URLSearchParams({ q: query, session: session.id, sort: "newest" });
   return (
     <Link href={`/search?${parameters}`} className="hit-more">
-      {others}
+      {others} in this session
     </Link>
   );
 }

@@ -30,7 +30,7 @@ _MOST_DATED = 100
 
 _HALF_LIFE_MS = 30 * 86_400_000
 
-_COLUMNS: Mapping[str, float] = {"title": 6.0, "tag": 5.0, "project": 2.0, "branch": 2.0, "file": 2.5}
+_COLUMNS: Mapping[str, float] = {"title": 6.0, "tag": 5.0, "project": 2.0, "branch": 2.0, "file": 4.0}
 """Columns of `session_words` that words without a field are looked for in, and how much a match in them counts."""
 
 _PROMPT_WEIGHT, _OTHER_WEIGHT = 3.0, 1.5
@@ -166,6 +166,10 @@ class SessionRanking:
     def columns(self, key: int) -> list[str]:
         """The columns of `session_words` in which words of the query are, after `rank`."""
         return [column for column in _COLUMNS if any(column in found.columns.get(key, ()) for found in self.found)]
+
+    def is_titled(self, key: int) -> bool:
+        """Whether the title of a session has all words of the query, after `rank`."""
+        return bool(self.found) and all("title" in found.columns.get(key, ()) for found in self.found)
 
     def unsure(self, key: int) -> list[Sequence[Term]]:
         """The groups of which it is not known that a session has them, after `rank`: those of very common words."""

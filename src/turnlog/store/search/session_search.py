@@ -11,7 +11,7 @@ from typing import NamedTuple
 from turnlog.store.rows import moment
 from turnlog.store.search import index_file, session_words
 from turnlog.store.search.base import FIELDS, ROLES, FoundName, SearchFilter, SessionHits, SessionPage
-from turnlog.store.search.documents import REASONING, TEXT
+from turnlog.store.search.documents import FAILED, REASONING, TEXT
 from turnlog.store.search.hits import HitReader
 from turnlog.store.search.matches import Match, Matches, matches_of
 from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan
@@ -31,6 +31,12 @@ _READ = 4
 
 _BLOCK = 20
 """So many sessions are put in order by their best hits together, so that the order does not depend on the page."""
+
+_FAILURE_WEIGHT = 2.0
+"""How much more a match in a failed call counts."""
+
+_TITLE_FIT = 1.5
+"""How well a session fits whose title has all words: better than nearly any of its parts could."""
 
 _USER = ROLES.index("user")
 
@@ -119,11 +125,11 @@ class SessionSearch:
         texts = self._hits.texts([match for each in found for match in each.read])
         best: list[tuple[float, _Found, Match | None]] = []
         for each in found:
-            scores = [
-                self._text_ranking.fit(texts.get(match.id, ""), match.entry.length, match.field) for match in each.read
-            ]
+            scores = [self._fit(match, texts.get(match.id, "")) for match in each.read]
             fit = max(scores, default=0.0)
             match = each.read[scores.index(fit)] if scores else None
+            if ranking.is_titled(each.session.key):
+                fit = max(fit, _TITLE_FIT)
             best.append((each.session.score * (1 + fit), each, match))
         best.sort(key=lambda each: each[0], reverse=True)
         hits = {
@@ -144,6 +150,11 @@ class SessionSearch:
                 )
             )
         return shown
+
+    def _fit(self, match: Match, text: str) -> float:
+        """How well a match fits; an error is looked for where it occurred, not where it is retold."""
+        fit = self._text_ranking.fit(text, match.entry.length, match.field)
+        return _FAILURE_WEIGHT * fit if match.entry.flags & FAILED else fit
 
     def _matches(self, ranking: SessionRanking, scope: Scope, key: int, last_id: int) -> list[Match]:
         """The parts of a session that have everything, one more than are counted if there are."""
@@ -201,7 +212,9 @@ class _Found(NamedTuple):
 
 
 def _kind(match: Match) -> int:
-    """Prompts first, then answers, then reasoning, then all that tools were given and printed."""
+    """Prompts and failed calls first, then answers, then reasoning, then all that tools were given and printed."""
+    if match.entry.flags & FAILED:
+        return 0
     if match.field == TEXT:
         return 0 if match.role == _USER else 1
     return 2 if match.field == REASONING else 3

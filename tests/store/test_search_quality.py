@@ -1,0 +1,57 @@
+"""Whether search finds what is meant: 200 questions with known sessions over a mixed corpus."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from support.search_corpus import Question, questions, topics, write
+from support.search_store import SearchStore
+from turnlog.server.sample import sample_roots
+from turnlog.store.search.searcher import Searcher
+from turnlog.sync.syncer import sync
+
+SESSIONS, QUESTIONS = 320, 200
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchStore, list[Question]]:
+    chance = random.Random(41)
+    store = SearchStore(tmp_path_factory.mktemp("corpus"))
+    made = topics(SESSIONS, chance)
+    write(store, made, chance)
+    sync(store.path, roots=sample_roots())
+    store.index()
+    return store, questions(made, QUESTIONS, chance)
+
+
+def rank(searcher: Searcher, question: Question) -> int:
+    """Rank of the session that is meant, from 1; 99 if it is not on the first page."""
+    found = [session.session_id for session in searcher.sessions(question.query).sessions]
+    return found.index(question.session_id) + 1 if question.session_id in found else 99
+
+
+def rank_of_newest(searcher: Searcher, question: Question) -> int:
+    """The same where hits are listed newest first."""
+    hits = searcher.search(question.query, limit=100).hits
+    found = list(dict.fromkeys(hit.places[0].session_id for hit in hits))
+    return found.index(question.session_id) + 1 if question.session_id in found else 99
+
+
+def test_the_session_that_is_meant_comes_first(corpus: tuple[SearchStore, list[Question]]) -> None:
+    """First for four in five questions, among the first five for nineteen in twenty."""
+    store, asked = corpus
+    assert len({question.session_id for question in asked}) > 190
+    with Searcher(store.path, store.search_path) as searcher:
+        ranks = {question: rank(searcher, question) for question in asked}
+        newest = [rank_of_newest(searcher, question) for question in asked]
+    first = sum(each == 1 for each in ranks.values()) / len(ranks)
+    among_five = sum(each <= 5 for each in ranks.values()) / len(ranks)
+    missed = Counter(question.kind for question, each in ranks.items() if each > 1)
+    print(f"first {first:.1%}, among five {among_five:.1%}; not first: {dict(missed)}")
+    print(f"newest first: {sum(each == 1 for each in newest) / len(newest):.1%},", end=" ")
+    print(f"among five {sum(each <= 5 for each in newest) / len(newest):.1%}")
+    assert first >= 0.8, [(question, each) for question, each in ranks.items() if each > 1]
+    assert among_five >= 0.95, [(question, each) for question, each in ranks.items() if each > 5]
