@@ -11,7 +11,7 @@ import pytest
 from support.profiles import examples
 from support.secret_examples import EXAMPLES, PLACEHOLDERS, Example
 from turnlog.redact import RULES, Redactor, mask_text, names
-from turnlog.redact.rules import Rule
+from turnlog.redact.rule import Rule
 
 MEGABYTE = 1_000_000
 

@@ -1,4 +1,6 @@
-"""A second table of secrets, written before its author had read a rule of redaction, and the places it stands in.
+"""A second table of secrets, by another author than the rules, and the places it stands in.
+
+Its author had read the documentation of redaction and part of the first table, but no rule.
 
 It measures what the first table (`secret_kinds`) cannot: how the rules do on lines that they were not written for. Rows
 are whole lines of commands, settings, code and protocols. They are written as in `secret_kinds`, with the secret

@@ -271,8 +271,29 @@ _HELD_OUT = {
 _LINES = {secret.kind: secret for secret in held_out_secrets()}
 _KINDS = {secret.kind: secret for secret in secrets()}
 
+_GIVEN = {
+    "twitch-token": ("connect «»", f"oauth:{some(30, string.ascii_lowercase + string.digits)}", "connect oauth:device"),
+    "typed-password": ("page.getByLabel('Password').fill('«»')", "Otter!9572Q", "page.getByLabel('Password').fill('')"),
+    "wordpress-key": (
+        "define('NONCE_SALT', '«»');",
+        f"{some(30)} ;{some(30)}",
+        "define('WP_DEBUG_LOG', 'wp-errors.log');",
+    ),
+    "app-password": ("EMAIL_PASSWORD = '«»'", "rthl zngf reqr ujzh", "password: 'this must have four words'"),
+    "url-key": ("GET /v1/tiles?key=«»&z=3", some(39), "GET /v1/tiles?key=name-of-the-first-column"),
+    "one-time-link": ("https://app.test/reset-password/«»", some(43), "https://app.test/reset-password/confirmation"),
+    "saml-assertion": ("SAMLResponse=«»", some(120), "SAMLResponse=missing"),
+    "unseal-key": ("Unseal Key 1: «»", some(44), "Unseal Key 1: unavailable"),
+    "piped-secret": (
+        "echo '«»' | vercel env add STRIPE production",
+        some(32),
+        "echo 'staging' | vercel env add NAME",
+    ),
+}
+
 EXAMPLES: dict[str, Example] = (
     _WRITTEN
+    | {rule: Example(text.replace("«»", secret), secret, harmless) for rule, (text, secret, harmless) in _GIVEN.items()}
     | {rule: Example(_KINDS[kind].text, _KINDS[kind].secret, blank(kind)) for rule, kind in _OF_KINDS.items()}
     | {
         rule: Example(line.text, line.secret, line.text.replace(line.secret, "<secret>"))

@@ -7,6 +7,7 @@ rules, places and counts, never a secret. A secret without a known shape, contex
 
 from turnlog.redact.masking import mask_text
 from turnlog.redact.redactor import Masked, Redactor
-from turnlog.redact.rules import RULES, Rule
+from turnlog.redact.rule import Rule
+from turnlog.redact.rules import RULES
 
 __all__ = ["RULES", "Masked", "Redactor", "Rule", "mask_text"]

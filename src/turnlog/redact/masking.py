@@ -11,10 +11,13 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
+from turnlog.redact.contexts import BLOCKS
 from turnlog.redact.mnemonics import find_mnemonics
 from turnlog.redact.names import find_assignments, secret_name
 from turnlog.redact.placeholders import is_placeholder, is_random
-from turnlog.redact.rules import BLOCKS, RULES, TOKENS, Rule
+from turnlog.redact.rule import Rule
+from turnlog.redact.rules import RULES
+from turnlog.redact.tokens import TOKENS
 from turnlog.redact.triggers import has_word, rules_for, tokens_in
 from turnlog.redact.views import TextView, cut_run, run_end, unmarked, unwrapped
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from turnlog.redact.contexts import HEADERS
 from turnlog.redact.placeholders import is_basic, is_cookie, is_given, is_key, is_password, is_placeholder, is_random
-from turnlog.redact.rules import HEADERS
 
 
 class Name(NamedTuple):
@@ -53,7 +53,7 @@ def _name(rule: str, names: str, value: str, check: Callable[[str], bool], flags
 
 
 NAMES = (
-    _name("password", "password|passwd|passphrase|passcode|pwd|psk", _PASSWORD, is_password),
+    _name("password", "password|passwd|pass[_-]?phrase|passcode|pwd|psk", _PASSWORD, is_password),
     # A word of its own, and not the end of `bypass` or `compass`.
     _name(
         "password",
@@ -66,7 +66,7 @@ NAMES = (
     Name("bundler-credentials", re.compile(r"contribsys_{1,2}com\Z", re.IGNORECASE), re.compile(_value(17)), is_given),
     Name("docker-auth", re.compile(r"(?<![\w.-])auth\Z"), re.compile(_value(8)), is_basic),
     _name("named-secret", rf"(?<![A-Za-z0-9])(?:{HEADERS})|{_KEYS}", _value(10), is_random),
-    _name("named-key", r"[a-z0-9][_-](?i:key)|[a-z0-9]Key|[A-Z0-9]_KEY", _value(16), is_key, 0),
+    _name("named-key", r"[a-z0-9][_-](?i:key)|[a-z0-9]Key|[A-Z0-9][_-]KEY", _value(16), is_key, 0),
 )
 """The first match counts. Names may have more in front: `db_password`."""
 
@@ -100,13 +100,18 @@ _FIELD = (
 )
 """Another field between them."""
 
-_LITERAL = r"(?:(?:[bru@]|rb|br)(?=[\"'])|secret(?:str|bytes)\((?=\\{0,3}[\"'])|field\((?:default=)?(?=\\{0,3}[\"']))?"
+_LITERAL = (
+    r"(?:(?:[bru@]|rb|br)(?=[\"'])|secret(?:str|bytes)\((?=\\{0,3}[\"'])|field\((?:default=)?(?=\\{0,3}[\"'])"
+    r"|(?:[a-z]{1,20}\.)?(?:fromhex|unhexlify|b64decode|hex::decode|buffer\.from)\((?=\\{0,3}[\"']))?"
+)
 """What languages write before the quote of a literal: b"…", @"…", SecretStr("…")."""
 
 _ASSIGNMENT = re.compile(
-    rf"(?:pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?!\w)(?:"
+    rf"(?:pass(?:word|wd|[_-]?phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?!\w)(?:"
     # apiKey: string = "…", API_KEY: Final[str] = "…", const key string = "…"
     rf"(?P<typed>(?:\??\s{{0,2}}:\s{{0,2}}|\s{{1,2}})[&a-z_][\w.<>\[\]|?&' ]{{0,40}}=[ \t]{{0,4}}{_LITERAL}{_QUOTE})"
+    # add_argument("--token", default="…")
+    rf"|(?P<defaulted>{_QUOTE},[\w=., ]{{0,60}}default={_QUOTE})"
     # {"name": "API_KEY", "value": "…"}, also in YAML and in attributes
     rf"|(?P<value>(?:{_QUOTE})?{_FIELD}{{0,3}}{_GAP}(?:{_QUOTE})?(?:value|default)(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,4}}(?:{_QUOTE})?)"
     # define("API_KEY", "…"), ["--token", "…"]
@@ -141,7 +146,7 @@ _BEFORE = {
     "cell": re.compile(r"\|[ \t]{0,4}[`*]{0,3}\Z"),
     "property": re.compile(r"<key>\Z"),
     "element": re.compile(r"<(?:[\w-]{1,30}:)?\Z|<\w{1,20} name=[\"']\Z"),
-    "argument": re.compile(r"(?<![\w.])(?:(?:setx|setenv|set|ENV|set -\w{1,4}) {1,4}|--)\Z"),
+    "argument": re.compile(r"(?<![\w.])(?:(?:setx|setenv|set|ENV|set -\w{1,4}) {1,4}|--|(?<=\s)-)\Z"),
 }
 """What must be before a name that is followed by markup, a space or another field."""
 

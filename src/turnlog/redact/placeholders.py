@@ -34,6 +34,7 @@ _WORDS = re.compile(
 _CODE = re.compile(
     r"^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data|secrets|var|local|vault)[.\[]"
     r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^(?:[a-z]+(?::[\w,]+)?\|)+[a-z]+(?::[\w,]+)?$"
+    r"|^[a-z_]\w*(?:\.[a-z_]\w*)+\(|^[a-z]{2,20}\d{1,3}[a-z]*\.[A-Z][A-Za-z]+$"
     # Words joined by dots; a password may have a dot between random letters.
     r"|^&?(?:[$_]?(?:[A-Z]{3,6}(?=[A-Z][a-z]{2})|[A-Z]{2,}+(?![a-z])|[A-Z]?[a-z]{2,}+|[a-z](?![A-Za-z])|_)++\d{0,4}(?:\??\.(?=[A-Za-z_])|(?=[;})\],]*$)))"
     r"{2,}[;})\],]*$"
@@ -50,6 +51,7 @@ _IDENTIFIER = re.compile(
       | [A-Z][a-z]{1,18}\d?                         # PrivateKey
       | (?<![A-Za-z0-9])[a-z]{1,18}\d{0,3}          # access_token, user.password
       | (?<![A-Za-z0-9])v?\d{1,3}[a-z]?(?![A-Za-z0-9])  # MY_KEY_2, 70b
+      | (?<![A-Za-z0-9])0\d{3}(?![A-Za-z0-9])      # ROCKET_LAUNCHER_0001
       | (?<![A-Za-z0-9])20\d\d(?:[01]\d(?:[0-3]\d)?)?(?![A-Za-z0-9])  # of a year, of a day
       | [._:@\#$?!-]
     )+\??
@@ -59,6 +61,8 @@ _IDENTIFIER = re.compile(
 """Words, maybe joined, as in names of variables, types and models. A key has capitals and digits anywhere."""
 
 _NAMED_PLACE = re.compile(r"(?:https?|file|s3|gs|git|ssh|op|vault)://|arn:|sha\d{3}[:-]|h1:|\$\w{1,40}/")
+_PADDED = re.compile(r"[A-Za-z0-9+/]{22,}={1,2}")
+"""Base64 may have words between its slashes, but no path ends with a sign of equality."""
 _PATH_START = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:\\{0,3}[\\/]")
 _PATH_WORD = re.compile(
     r"[._@]{0,2}(?:[A-Za-z]?[a-z]{2,20}|[A-Z]{2,20})(?:[._-][A-Za-z]?[a-z0-9]{0,20}|[A-Z][a-z]{1,20})*"
@@ -93,6 +97,11 @@ def is_key(text: str) -> bool:
     return len(text) >= 16 and digits >= 2 and is_random(text) and not _is_uuid(text)
 
 
+def is_app_password(text: str) -> bool:
+    """Whether four groups of four letters are random: one of them has no vowel, as hardly any word."""
+    return any(not set("aeiou") & set(group) for group in re.split(r"[ -]", text))
+
+
 def is_url_token(text: str) -> bool:
     """Whether the text before the host of an address is a token, not a user name."""
     return len(text) >= 20 and is_key(text)
@@ -112,7 +121,7 @@ def is_password(text: str) -> bool:
 
 
 _VERSION = re.compile(
-    r"v?\d+(?:[.:,-]\d+)+[a-z]{0,2}\d{0,2}|\d+(?:\.\d+)?(?:ms|s|m|h|px|em|rem|kb|mb|%)?|[A-Z]\w+[a-z]\(\w*|\d+[A-Z]?"
+    r"(?:localhost|[A-Za-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}|v?\d+(?:[.:,-]\d+)+[a-z]{0,2}\d{0,2}|\d+(?:\.\d+)?(?:ms|s|m|h|px|em|rem|kb|mb|%)?|[A-Z]\w+[a-z]\(\w*|\d+[A-Z]?"
 )
 
 
@@ -145,6 +154,8 @@ def is_path(text: str) -> bool:
     """Whether a text is a path, an address or an ARN: mostly words between slashes."""
     if _NAMED_PLACE.match(text) is not None:
         return True
+    if _PADDED.fullmatch(text) is not None:
+        return False
     if "/" not in text and _PATH_START.match(text) is None:
         return False
     pieces = [piece for piece in re.split(r"[\\/]+", text) if piece]

@@ -12,7 +12,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from turnlog.redact.names import NAME_ENDS
-from turnlog.redact.rules import RULES, Rule
+from turnlog.redact.rule import Rule
+from turnlog.redact.rules import RULES
 
 SHORTEST_TOKEN = 15
 """No secret with a shape of its own has fewer characters."""

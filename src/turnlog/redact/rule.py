@@ -1,0 +1,66 @@
+"""One kind of secret: what it looks like, and the ways in which the tables of rules write that down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from turnlog.redact.placeholders import is_given
+
+
+class Rule(NamedTuple):
+    """A kind of secret. Its group `secret`, else the whole match, is what is masked."""
+
+    name: str
+    literals: tuple[str, ...]
+    """Every match contains one of them; lower case where case does not matter."""
+    pattern: re.Pattern[str]
+    check: Callable[[str], bool] | None = None
+    """What else must hold of the secret, besides being no placeholder."""
+    any_case: bool = False
+    """The pattern is for text in lower case."""
+    begins: bool = False
+    """A match begins with one of the literals, at the beginning of a word."""
+    near: re.Pattern[str] | None = None
+    """What must be before the match, on the same line."""
+
+
+_BEFORE = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=[\[;0-9]m)|(?<=\[K))"
+    # A secret also begins after an escaped line end, a percent code or a control sequence.
+)
+
+
+def token(name: str, literals: str, shape: str, check: Callable[[str], bool] | None = None) -> Rule:
+    """A secret that is recognised by its beginning and is not part of a longer word."""
+    return Rule(name, tuple(literals.split()), _whole(shape), check, begins=True)
+
+
+def inside(name: str, literals: str, shape: str) -> Rule:
+    """A secret that is recognised by a literal inside it."""
+    return Rule(name, tuple(literals.split()), _whole(shape))
+
+
+def _whole(shape: str) -> re.Pattern[str]:
+    return re.compile(rf"{_BEFORE}(?:{shape})(?![A-Za-z0-9])")
+
+
+def after(
+    name: str, literals: str, shape: str, check: Callable[[str], bool] | None = None, near: str | None = None
+) -> Rule:
+    """A secret that is recognised by the text before it, in any case."""
+    command = None if near is None else _command(near)
+    return Rule(name, tuple(literals.split("|")), re.compile(shape), check, any_case=True, near=command)
+
+
+def option(name: str, option: str, commands: str, shape: str) -> Rule:
+    """A secret in an option of some commands."""
+    return Rule(
+        name, (option,), re.compile(rf"""{option}(?<=[\s"'`]{option}){shape}"""), is_given, near=_command(commands)
+    )
+
+
+def _command(names: str) -> re.Pattern[str]:
+    # A removed line of a diff begins with a dash.
+    return re.compile(rf"(?:(?<![\w.-])|(?<=^-))(?:{names})(?![\w-])", re.MULTILINE)
