@@ -98,6 +98,11 @@ LOGS = {
     "stepcode": Log(
         ".stepcode/agent", ("pi/handwritten-stepcode",), ("I remember", 200, 0, 14, 0), frozenset({"subagents"})
     ),
+    "kilo": Log(
+        ".local/share/kilo",
+        tuple(f"kilo/7.7.7/{name}" for name in ("tour", "errors", "compaction")),
+        ("Resumed: nothing", 1700, 1500, 15, 0),
+    ),
     "klaude": Log(".klaude", ("klaude/versions/2.43.0",), ("Fixed: it ", 200, 1800, 40, 0)),
 }
 

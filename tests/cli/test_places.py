@@ -178,7 +178,10 @@ def test_agents_that_are_not_there_take_one_line(run: Command, home: Path) -> No
     (home / ".claude" / "projects").mkdir(parents=True)
     lines = run("doctor").stdout.splitlines()
     assert "Claude Code (claude-code)" in lines
-    assert "Not found on this machine: Codex, Copilot CLI, Gemini CLI, klaude-code, OpenCode, pi, Qwen Code" in lines
+    assert (
+        "Not found on this machine: Codex, Copilot CLI, Gemini CLI, Kilo CLI, klaude-code, OpenCode, pi, Qwen Code"
+        in lines
+    )
 
 
 def test_like_problems_are_listed_under_their_reason(run: Command, home: Path) -> None:

@@ -31,6 +31,7 @@ BUILT_IN = {
     "codex": "turnlog.agents.codex:Codex",
     "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
+    "kilo": "turnlog.agents.opencode:Kilo",
     "klaude": "turnlog.agents.klaude:Klaude",
     "oh-my-pi": "turnlog.agents.pi:OhMyPi",
     "omo": "turnlog.agents.pi:Omo",

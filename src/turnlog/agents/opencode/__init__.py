@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,22 @@ from turnlog.agents.files import holds_file
 from turnlog.paths import Folders
 
 NAME = "opencode"
+
+
+class Program(NamedTuple):
+    """A program of the family: OpenCode, and those that were made from it and keep its tables."""
+
+    agent: str
+    database: str
+    """How the names of its databases begin; `-` and a release channel may follow."""
+    database_variable: str
+    """The environment variable that names a database."""
+
+
+PROGRAMS: Final = (
+    Program(NAME, "opencode", "OPENCODE_DB"),
+    Program("kilo", "kilo", "KILO_DB"),
+)
 
 _HOMES = Folders(("$XDG_DATA_HOME/opencode",), home_variable="OPENCODE_TEST_HOME")
 """The same on every platform."""
@@ -68,6 +84,7 @@ _HOOKS = HookSettings(
 class OpenCode(RowAgent):
     """See `turnlog.agents.base.Agent` and `RowAgent`."""
 
+    program = PROGRAMS[0]
     name = NAME
     display_name = "OpenCode"
     colour = Colour(light="#7a4fc0", dark="#b79af0")
@@ -79,37 +96,37 @@ class OpenCode(RowAgent):
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
-        named = [path.parent for path in _named_databases()]
+        named = [path.parent for path in self._named_databases()]
         homes = [home for home in dict.fromkeys((*self.home_folders(), *named)) if home in named or home.is_dir()]
         if not homes:
             return []
         # Every command looks for homes: on a machine without OpenCode it must not pay for what reads its histories.
         from turnlog.agents.opencode.sources import is_home
 
-        return [home for home in homes if home in named or is_home(home)]
+        return [home for home in homes if home in named or is_home(home, self.program)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """A source for each session and each spilled output, and one for each database."""
         if roots is not None:
             yield from super().discover(roots)
             return
-        named = _named_databases()
+        named = self._named_databases()
         for root in self.roots():
             from turnlog.agents.opencode.sources import find_sources
 
-            yield from find_sources(root, [path for path in named if path.parent == root])
+            yield from find_sources(root, [path for path in named if path.parent == root], self.program)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """The same of one home, without databases that only the environment names."""
         from turnlog.agents.opencode.sources import find_sources
 
-        return find_sources(root, [])
+        return find_sources(root, [], self.program)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has the tables, a file of the storage its place, an export its `info` and `messages`."""
         from turnlog.agents.opencode.sources import detect_file
 
-        return detect_file(path, head)
+        return detect_file(path, head, self.program)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a session's rows, of a spilled output, of a stream or of an export."""
@@ -150,7 +167,7 @@ class OpenCode(RowAgent):
         """See `RowAgent.sources_at`."""
         from turnlog.agents.opencode.sources import sources_at
 
-        return sources_at(path, root)
+        return sources_at(path, root, self.program)
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""
@@ -170,8 +187,28 @@ class OpenCode(RowAgent):
 
         return restore_rows(source, log, to)
 
+    def _named_databases(self) -> list[Path]:
+        """The databases that the environment names and that are there; one in memory is nowhere."""
+        named = paths.file_named_by(self.program.database_variable, self.home_folders()[0])
+        if named is None or named.name == ":memory:" or not holds_file(named.parent, named.name):
+            return []
+        return [named]
 
-def _named_databases() -> list[Path]:
-    """The databases that the environment names and that are there; one in memory is nowhere."""
-    named = paths.file_named_by("OPENCODE_DB", paths.folders(_HOMES)[0])
-    return [named] if named is not None and named.name != ":memory:" and holds_file(named.parent, named.name) else []
+
+class Kilo(OpenCode):
+    """Kilo CLI: OpenCode's tables in a folder of its own (`docs/formats/kilo.md`)."""
+
+    program = PROGRAMS[1]
+    name = "kilo"
+    display_name = "Kilo CLI"
+    colour = Colour(light="#7d7400", dark="#e3d94a")
+    parser_version = OpenCode.parser_version
+    homes = Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME")
+    command = msgspec.structs.replace(_COMMAND, program="kilo", packages=("@kilocode/cli",))
+    hooks = None
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A database has a table of Kilo's, or its name. An export and a stream look like OpenCode's."""
+        from turnlog.agents.opencode.database import is_database
+
+        return super().detect(path, head) if is_database(head) else Detection(reason="no database")

@@ -195,7 +195,7 @@ class OpenCodeContext:
         inferred: bool = False,
     ) -> None:
         """Add that `parent` (an id of the model, or OpenCode's own) led to the session `child` (an id of the model)."""
-        parent = parent if parent.startswith(f"{NAME}:") else session_id(parent)
+        parent = parent if parent.startswith(f"{self.source.agent}:") else session_id(parent, self.source.agent)
         self.changes.links.append(
             Link(
                 kind=kind,
@@ -316,7 +316,13 @@ def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, ent
     if entry.copied_from is not None:
         context.link("fork", entry.copied_from, context.session_id, inferred=True)
     for child in step.children if entry.copy_of is None else ():
-        context.link("subagent", context.session_id, session_id(child.session), child.tool_call_id, step.message.id)
+        context.link(
+            "subagent",
+            context.session_id,
+            session_id(child.session, context.source.agent),
+            child.tool_call_id,
+            step.message.id,
+        )
 
 
 def _title(message: Message) -> dict[TitleSource, str]:
@@ -394,7 +400,7 @@ def _read_session(context: OpenCodeContext, line: RowLine) -> None:
         context.add_event(event, counted=False)
     context.merge_session(change)
     if parent:
-        context.link("subagent", session_id(parent), context.session_id)
+        context.link("subagent", session_id(parent, context.source.agent), context.session_id)
 
 
 def _read_todo(context: OpenCodeContext, line: RowLine) -> None:

@@ -80,7 +80,7 @@ class OpenCodeExportFold:
             changes.counts.unreadable = 1
             return changes
         rows = ExportSession(export)
-        source = msgspec.structs.replace(self._source, session_id=session_id(rows.external_id))
+        source = msgspec.structs.replace(self._source, session_id=session_id(rows.external_id, self._source.agent))
         context = OpenCodeContext(source, "")
         # An export is read as the rows that a database with nothing but this session would have.
         for line in new_lines(rows, ()).lines:
@@ -245,7 +245,7 @@ class OpenCodeStreamFold:
             position += len(line)
         counts = changes.counts
         for name, rows in sessions.items():
-            source = msgspec.structs.replace(self._source, session_id=session_id(name))
+            source = msgspec.structs.replace(self._source, session_id=session_id(name, self._source.agent))
             _append_changes(changes, rows.changes(source, (0, len(data))))
         changes.counts = counts
         return changes

@@ -268,9 +268,9 @@ _EPOCH = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _LARGEST_EXACT = (1 << 53) - 1
 
 
-def session_id(external: str) -> str:
+def session_id(external: str, agent: str = NAME) -> str:
     """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
-    return f"{NAME}:{external.replace('/', '_')}"
+    return f"{agent}:{external.replace('/', '_')}"
 
 
 def own_id(session: str, key: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.changes import Changes, Spill
 from turnlog.agents.files import entries, holds_file, holds_folder
-from turnlog.agents.opencode import NAME
+from turnlog.agents.opencode import NAME, PROGRAMS, Program
 from turnlog.agents.opencode.database import (
     TableRows,
     database_session_of,
@@ -40,8 +40,6 @@ from turnlog.agents.opencode.storage import (
 from turnlog.agents.opencode.tools import OUTPUT_NAME, OUTPUTS
 from turnlog.errors import SourceError
 
-_DATABASE = re.compile(r"opencode(?:-[^/]+)?\.db")
-
 _DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
 
 _READABLE: Version = (0, 0, 0, 0)
@@ -49,17 +47,17 @@ _READABLE: Version = (0, 0, 0, 0)
 _UNREADABLE: Version = (0, 0, 0, 1)
 
 
-def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
+def find_sources(root: Path, databases: list[Path], program: Program) -> Iterator[Source]:
     """Every session below a data folder and in databases that the user names, and their spilled outputs."""
-    databases = list(dict.fromkeys((*databases_in(root), *databases)))
+    databases = list(dict.fromkeys((*databases_in(root, program), *databases)))
     for database in databases:
-        yield from _database_sources(database, root)
-    yield from find_outputs(root, databases)
+        yield from _database_sources(database, root, program)
+    yield from find_outputs(root, databases, program)
     for path, files in find_sessions(root):
-        yield _source(str(path), root, files.session, files_version(files), files.project)
+        yield _source(str(path), root, files.session, files_version(files), files.project, program)
 
 
-def sources_at(path: Path, root: Path) -> Iterator[Source]:
+def sources_at(path: Path, root: Path, program: Program) -> Iterator[Source]:
     """See `RowAgent.sources_at`: all sessions of a database, or the session of a file of the JSON storage.
 
     A database may be named by its write-ahead log, or another file of SQLite next to it.
@@ -67,26 +65,27 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
     database = path.with_name(_DATABASE_SUFFIX.sub("", path.name))
     if holds_file(database.parent, database.name) and not path.name.endswith(".json"):
         if path.parent.name == OUTPUTS:
-            found = find_outputs(root, databases_in(root))
+            found = find_outputs(root, databases_in(root, program), program)
             yield from (source for source in found if source.path == str(path))
         else:
-            yield from _database_sources(database, root)
+            yield from _database_sources(database, root, program)
         return
     session = session_of_file(path, root)
     for session_path, files in find_sessions(root) if session is not None else ():
         if files.session == session:
-            yield _source(str(session_path), root, files.session, files_version(files), files.project)
+            yield _source(str(session_path), root, files.session, files_version(files), files.project, program)
 
 
-def databases_in(root: Path) -> list[Path]:
+def databases_in(root: Path, program: Program) -> list[Path]:
     """The databases of a data folder: one for each release channel."""
+    wanted = re.compile(rf"{re.escape(program.database)}(?:-[^/]+)?\.db")
     names = [entry.name for entry in entries(str(root))]
-    return [root / name for name in names if _DATABASE.fullmatch(name) and holds_file(root, name)]
+    return [root / name for name in names if wanted.fullmatch(name) and holds_file(root, name)]
 
 
-def is_home(root: Path) -> bool:
-    """Whether a folder holds histories of OpenCode."""
-    return bool(databases_in(root)) or holds_folder(root, "storage", "project")
+def is_home(root: Path, program: Program) -> bool:
+    """Whether a folder holds histories of a program."""
+    return bool(databases_in(root, program)) or holds_folder(root, "storage", "project")
 
 
 def session_files_of(source: Source) -> SessionFiles | None:
@@ -94,26 +93,36 @@ def session_files_of(source: Source) -> SessionFiles | None:
     return session_files_at(Path(source.path), Path(source.root))
 
 
-def sessions_in(database: Path, root: Path) -> Iterator[Source]:
+def sessions_in(database: Path, root: Path, program: Program) -> Iterator[Source]:
     """The sessions of one database. Raises OSError or SourceError when it cannot be read."""
     for found in list_sessions(database):
-        yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version, found.project)
+        yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version, found.project, program)
 
 
-def _database_sources(database: Path, root: Path) -> Iterator[Source]:
+def _database_sources(database: Path, root: Path, program: Program) -> Iterator[Source]:
     version = _READABLE
     try:
-        yield from sessions_in(database, root)
+        yield from sessions_in(database, root, program)
     except (OSError, SourceError):
         version = _UNREADABLE
     yield Source(
-        agent=NAME, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
+        agent=program.agent,
+        path=str(database),
+        root=str(root),
+        kind=SourceKind.SIDECAR,
+        appendable=False,
+        version=version,
     )
 
 
-def _source(path: str, root: Path, external: str, version: Version, project: str | None) -> Source:
+def _source(path: str, root: Path, external: str, version: Version, project: str | None, program: Program) -> Source:
     return Source(
-        agent=NAME, path=path, root=str(root), session_id=session_id(external), project=project, version=version
+        agent=program.agent,
+        path=path,
+        root=str(root),
+        session_id=session_id(external, program.agent),
+        project=project,
+        version=version,
     )
 
 
@@ -178,11 +187,11 @@ _MOST_LEVELS = 6
 """How many folders a file of the JSON storage is below the data folder, at most."""
 
 
-def detect_file(path: Path, head: bytes) -> Detection:
+def detect_file(path: Path, head: bytes, program: Program) -> Detection:
     """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
     absolute = path.absolute()
     if is_database(head):
-        return _detect_database(absolute)
+        return _detect_database(absolute, program)
     version = _VERSION.search(head)
     named = version[1].decode(errors="replace") if version else None
     if is_export(head):
@@ -193,7 +202,7 @@ def detect_file(path: Path, head: bytes) -> Detection:
     for root in reversed(list(absolute.parents)[:_MOST_LEVELS]):
         files = session_files_at(absolute, root)
         if files is not None and files.file is not None:
-            found = next((source for source in find_sources(root, []) if source.path == str(absolute)), None)
+            found = next((source for source in find_sources(root, [], program) if source.path == str(absolute)), None)
             return Detection(agent=NAME, version=named, source=found)
     stream = detect_stream(path, head)
     if stream is not None:
@@ -228,17 +237,32 @@ def _is_storage_file(head: bytes) -> bool:
     return piece is not None and all(sign in head for sign in _STORAGE_FIELDS[piece[1]])
 
 
-def _detect_database(path: Path) -> Detection:
+_OWN_TABLES = {"kilo_board": "kilo"}
+"""Tables that only one program of the family has -> its agent."""
+
+
+def writer_of(connection: sqlite3.Connection, path: Path) -> str:
+    """The agent that wrote a database: by a table that no other has, else by the name of the file."""
+    names = {row["name"] for row in select(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+    found = next((agent for table, agent in _OWN_TABLES.items() if table in names), None)
+    stem = path.name.partition(".")[0].partition("-")[0]
+    named = next((program.agent for program in PROGRAMS if program.database == stem), NAME)
+    return found or named
+
+
+def _detect_database(path: Path, program: Program) -> Detection:
     try:
         with open_database(path) as connection:
             if not {"session", "message", "part"} <= tables_of(connection):
                 return Detection(reason="a database without its tables")
+            if writer_of(connection, path) != program.agent:
+                return Detection(reason="a database of another program")
             row = next(select(connection, "SELECT version FROM session ORDER BY time_updated DESC LIMIT 1"), None)
-        sources = tuple(sessions_in(path, path.parent))
+        sources = tuple(sessions_in(path, path.parent, program))
     except (OSError, SourceError) as error:
         return Detection(reason=str(error))
     return Detection(
-        agent=NAME,
+        agent=program.agent,
         version=str(row["version"]) if row else None,
         source=sources[0] if len(sources) == 1 else None,
         sources=sources,
@@ -280,7 +304,7 @@ class OutputFold:
         return b""
 
 
-def find_outputs(root: Path, databases: list[Path]) -> Iterator[Source]:
+def find_outputs(root: Path, databases: list[Path], program: Program) -> Iterator[Source]:
     """The outputs below a data folder that a session in one of the databases names. Others are left out."""
     names = _output_names(root / OUTPUTS)
     for database in databases if names else ():
@@ -290,11 +314,11 @@ def find_outputs(root: Path, databases: list[Path]) -> Iterator[Source]:
             continue  # The database is a source by itself, whose version says so.
         for name, owner in owners.items():
             yield Source(
-                agent=NAME,
+                agent=program.agent,
                 path=str(root / OUTPUTS / name),
                 root=str(root),
                 kind=SourceKind.SPILL,
-                session_id=session_id(owner),
+                session_id=session_id(owner, program.agent),
                 appendable=False,
             )
 
