@@ -13,6 +13,7 @@ from support.opencode_files import recorded, write_database
 from support.plain_agent import PlainAgent
 from support.plain_history import SESSION
 from turnlog import __version__, paths
+from turnlog.agents import agents
 
 MANUAL = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text(encoding="utf-8")
 RETENTION = "Claude Code deletes sessions that were not used for {} days"
@@ -178,10 +179,8 @@ def test_agents_that_are_not_there_take_one_line(run: Command, home: Path) -> No
     (home / ".claude" / "projects").mkdir(parents=True)
     lines = run("doctor").stdout.splitlines()
     assert "Claude Code (claude-code)" in lines
-    assert (
-        "Not found on this machine: Codex, Copilot CLI, Gemini CLI, Kilo CLI, klaude-code, OpenCode, pi, Qwen Code"
-        in lines
-    )
+    others = ", ".join(found.display_name for found in agents() if found.name != "claude-code")
+    assert f"Not found on this machine: {others}" in lines
 
 
 def test_like_problems_are_listed_under_their_reason(run: Command, home: Path) -> None:
