@@ -172,6 +172,7 @@ class Question:
     queries: Callable[[random.Random, int], str]
     filter: SearchFilter = EVERYTHING
     sort: SearchSort = "newest"
+    by_session: bool = False
 
 
 def _one_of(*words: str) -> Callable[[random.Random, int], str]:
@@ -223,6 +224,11 @@ QUESTIONS = (
     Question("ranked, commonest word", 80, _one_of("the"), sort="relevance"),
     Question("ranked, a word in 2 %", 80, _one_of(MIDDLE), sort="relevance"),
     Question("ranked, two words", 80, _one_of(f"{COMMON} the"), sort="relevance"),
+    Question("sessions, commonest word", 80, _one_of(COMMON), by_session=True),
+    Question("sessions, a word in 2 %", 40, _one_of(MIDDLE), by_session=True),
+    Question("sessions, a word in 0.2 %", 10, _one_of(SCARCE), by_session=True),
+    Question("sessions, two rare words", 80, _one_of(f"{SCARCE} {MIDDLE}"), by_session=True),
+    Question("sessions, a misspelt word", 40, _one_of("gantri"), by_session=True),
 )
 
 
@@ -233,7 +239,10 @@ def ask(searcher: Searcher, question: Question, rounds: int, messages: int) -> l
     for _ in range(rounds):
         query = question.queries(chance, messages)
         started = time.perf_counter()
-        searcher.search(query, question.filter, sort=question.sort)
+        if question.by_session:
+            searcher.sessions(query, question.filter)
+        else:
+            searcher.search(query, question.filter, sort=question.sort)
         times.append((time.perf_counter() - started) * 1000)
     return times
 
