@@ -18,6 +18,7 @@ from turnlog.server.openapi import BODIES
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "http-api.md"
 
 ADDRESSES = {
+    "/api/insights",
     "/api/sign-in",
     "/api/sign-in/links",
     "/api/agents",

@@ -198,11 +198,14 @@ def test_a_part_is_of_a_kind_of_the_model(path: Path, monkeypatch: pytest.Monkey
     """R-S26: the type is checked, in a store that was made before it was too."""
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 11})
+    indexes = module._index_statements  # pyright: ignore[reportPrivateUsage]  # as above
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
     insert = "INSERT INTO parts (message_key, sequence, type, tool_name) VALUES (1, ?, ?, 'Read')"
     kinds = [kind.type for kind in get_args(Part)]
     with closing(connect(path, checked=False)) as connection:
         connection.executemany(insert, enumerate(kinds[1:], start=1))
     monkeypatch.setattr(module, "_migrations", lambda: every)
+    monkeypatch.setattr(module, "_index_statements", indexes)
     with closing(connect(path, checked=False)) as connection:
         connection.execute(insert, (0, kinds[0]))
         with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
@@ -216,6 +219,7 @@ def test_a_store_keeps_what_stood_in_columns_with_other_names(path: Path, monkey
     """R-S30: a store that was made before columns were renamed opens as before, with all that is in it."""
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 16})
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
     with closing(connect(path, checked=False)) as connection:
         connection.execute(
             "INSERT INTO sessions (key, agent, external_id, relink, patch_position) VALUES (7, 'toy', 's', 1, 99)"
@@ -237,6 +241,7 @@ def test_a_session_known_from_hooks_says_so_under_the_new_name(path: Path, monke
     """R-S30: metadata of an older store is renamed; that of other sessions is kept to the byte."""
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 18})
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
     old = [('{"told_by":"hooks"}',), ('{"told_by": "a friend"}',), ('{"nested":{"told_by":"hooks"}}',), (None,)]
     with closing(connect(path, checked=False)) as connection:
         insert = "INSERT INTO sessions (agent, external_id, metadata) VALUES ('toy', hex(randomblob(9)), ?)"
@@ -253,6 +258,7 @@ def test_subagents_of_an_older_store_get_the_project_of_their_parent(
     """R-S30: a subagent without a folder gets that of its nearest ancestor, and search hears of it; HEAD is dropped."""
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 20})
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
     with closing(connect(path, checked=False)) as connection:
         connection.execute(
             "INSERT INTO projects (key, path, name) VALUES (5, '/w/shop', 'shop'), (6, '/w/till', 'till')"

@@ -181,6 +181,7 @@ def test_a_store_of_before_is_brought_up(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "store.db"
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 10})
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
     with closing(connect(path)) as connection:
         connection.executemany(
             "INSERT INTO messages (key, agent, external_id, role, changed_seq, body_size, body)"

@@ -128,6 +128,7 @@ def test_a_store_with_totals_by_day_gets_them_by_quarter_hour(tmp_path: Path, mo
     every_migration = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     until = {number: every_migration[number] for number in every_migration if number < 20}
     monkeypatch.setattr(module, "_migrations", lambda: until)
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
     with open_store(tmp_path / "old.db") as opened:
         assert [row.totals.calls for row in opened.usage().rows] == [5, 1, 1]
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:

@@ -10,8 +10,12 @@ from __future__ import annotations
 from typing import Any, TypeAlias, TypedDict
 
 from turnlog.server.responses import RunResponse
+from turnlog.store.insights import Insights
 from turnlog.store.usage_report import ProjectSummary, UsageReport
 from turnlog.store.values import AgentVersion, Annotations, StoreStatus, TouchedFile, UnknownKind
+
+InsightsDocument: TypeAlias = Insights
+"""`turnlog insights`."""
 
 UsageDocument: TypeAlias = UsageReport
 """`turnlog usage`."""

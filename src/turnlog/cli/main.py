@@ -42,6 +42,7 @@ COMMANDS = {
     "search": _Entry("search", "Search prompts, answers, reasoning and tool calls."),
     "files": _Entry("files", "List who touched a file, or which files were touched."),
     "usage": _Entry("usage", "Add up tokens and costs."),
+    "insights": _Entry("insights", "Show when you work, what it costs, and what fails."),
     "statusline": _Entry("statusline", "Write a line with costs for an agent's status line."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
     "open": _Entry("serve", "Open the page of the running server.", "open_page"),

@@ -59,7 +59,9 @@ def _to_json_value(value: Any) -> Any:
         return vars(value)
     import msgspec
 
-    return msgspec.to_builtins(value)
+    from turnlog.store.usage_report import to_json_number
+
+    return msgspec.to_builtins(value, enc_hook=to_json_number)
 
 
 def write_json_text(text: str) -> None:

@@ -16,6 +16,7 @@ from turnlog.model import Ownership
 from turnlog.model.base import Value
 from turnlog.server import requests, responses
 from turnlog.server.errors import ErrorBody, ErrorResponse
+from turnlog.store.insights import Insights
 from turnlog.store.usage_report import (
     Dollars,
     ModelSummary,
@@ -41,6 +42,7 @@ BODIES: tuple[type[Any], ...] = (
     responses.EventRecords,
     responses.FileHistoryResponse,
     responses.HookResponse,
+    Insights,
     responses.MembershipsResponse,
     responses.MessageResponse,
     requests.MessagesBody,

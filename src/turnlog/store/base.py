@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ToolState,
     )
     from turnlog.store.choices import SessionSort, UsageBy
+    from turnlog.store.insights import Insights
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
     from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary, UsageReport
@@ -151,6 +152,15 @@ class UsageFilter(NamedTuple):
     task: str | None = None
 
 
+class InsightFilter(NamedTuple):
+    """A filter of insights. `since` is inclusive, `until` exclusive; a quarter hour that they cut is counted whole."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    agent: str | None = None
+    project: str | None = None
+
+
 class RunFilter(NamedTuple):
     """A filter of runs. Times compare with their creation."""
 
@@ -175,6 +185,7 @@ EVERY_SESSION = SessionFilter()
 EVERY_TOOL_CALL = ToolCallFilter()
 EVERY_FILE = FileFilter()
 ALL_USAGE = UsageFilter()
+ALL_INSIGHTS = InsightFilter()
 EVERY_RUN = RunFilter()
 EVERY_DIAGNOSTIC = DiagnosticFilter()
 
@@ -478,6 +489,13 @@ class Store(Protocol):
 
         Hours, days, weeks and months are those of `zone` (None: of this machine), ascending; other rows are descending
         by cost. Raises ValueError if a report is divided twice by the same.
+        """
+        ...
+
+    def insights(self, filter: InsightFilter = ALL_INSIGHTS, *, zone: tzinfo | None = UTC) -> Insights:
+        """When the user works, what it costs where, how tools and models behave, and what went wrong.
+
+        Hours, days and weeks are those of `zone` (None: of this machine).
         """
         ...
 

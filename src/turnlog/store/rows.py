@@ -33,6 +33,7 @@ from turnlog.model import (
 )
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
+from turnlog.store.commands import call_head
 from turnlog.store.usage_report import NANO
 
 PREVIEW_LENGTH = 200
@@ -100,6 +101,7 @@ CALL_COLUMNS = (
     "started_at",
     "completed_at",
     "duration_ms",
+    "command",
 )
 """The columns of `parts` for a call."""
 
@@ -276,6 +278,7 @@ def _call_row(key: int, sequence: int, part: ToolCallPart, path: str | None) -> 
         started,
         completed,
         duration,
+        call_head(part),
     )
 
 

@@ -4,6 +4,14 @@ export type Json = string | number | boolean | null | Json[] | { [name: string]:
 
 export type JsonObject = { [name: string]: Json };
 
+/** What happened in one hour of one day of the week, over all weeks. */
+export interface ActivityHour {
+  weekday: number;
+  hour: number;
+  prompts: number;
+  calls: number;
+}
+
 /** The colour of an agent's mark on light and on dark surfaces, as `#rrggbb`. */
 export interface AgentColour {
   light: string;
@@ -92,6 +100,19 @@ export interface Citation {
   metadata?: JsonObject;
 }
 
+/** All calls that ran commands with the same head, such as `git push`. */
+export interface CommandFigures {
+  command: string | null;
+  calls: number;
+  failed: number;
+  duration_ms: number;
+  median_ms: number | null;
+  longest_ms: number | null;
+  unknown_durations: number;
+  longest_session_id: string | null;
+  longest_message_id: string | null;
+}
+
 /** The model's context was replaced by a summary. The messages before it stay, with fate `compacted`. */
 export interface CompactionEvent {
   type: "compaction";
@@ -106,6 +127,15 @@ export interface CompactionEvent {
   tokens_before?: number;
   tokens_after?: number;
   metadata?: JsonObject;
+}
+
+/** How often an agent replaced its context by a summary. */
+export interface CompactionFigures {
+  agent: string;
+  trigger: string | null;
+  compactions: number;
+  sessions: number;
+  median_tokens_before: number | null;
 }
 
 /** The model's context was replaced by a summary. */
@@ -162,6 +192,14 @@ export interface DiagnosticPage {
   total: number;
 }
 
+/** A file that calls changed. */
+export interface EditedFile {
+  path: string;
+  edits: number;
+  sessions: number;
+  last_at: string | null;
+}
+
 /** What went wrong: a word for programs, a sentence for people, and for bad parameters which. */
 export interface ErrorBody {
   type: string;
@@ -180,6 +218,18 @@ export interface ErrorEvent {
   kind?: string;
   status?: number;
   metadata?: JsonObject;
+}
+
+/** Errors outside of tool calls, as an agent records them: refused requests, limits, hooks. */
+export interface ErrorFigures {
+  agent: string;
+  kind: string | null;
+  status: number | null;
+  is_limit: boolean;
+  errors: number;
+  sessions: number;
+  last_at: string | null;
+  last_session_id: string | null;
 }
 
 /** Every answer that is not a success. */
@@ -293,6 +343,23 @@ export interface ImageShown {
   image: FilePart;
 }
 
+/** An insights report. Each list is empty if there is nothing to report. */
+export interface Insights {
+  zone: string;
+  granularity: "day" | "week";
+  activity: ActivityHour[];
+  undated_calls: number;
+  projects: ProjectPeriod[];
+  tools: ToolUsage[];
+  commands: CommandFigures[];
+  files: EditedFile[];
+  models: ModelFigures[];
+  subagents: SubagentShare;
+  compactions: CompactionFigures[];
+  errors: ErrorFigures[];
+  notes: string[];
+}
+
 /** The user stopped the agent, while it was talking or while a tool ran. */
 export interface InterruptEvent {
   type: "interrupt";
@@ -390,6 +457,22 @@ export interface MessagesBody {
   retracted?: string[];
 }
 
+/** How one model was used. Figures per prompt are approximate: see `compared_sessions`. */
+export interface ModelFigures {
+  model: string | null;
+  calls: number;
+  sessions: number;
+  cost: number | null;
+  unpriced_calls: number;
+  cache_share: number | null;
+  output_per_call: number | null;
+  is_lower_bound: boolean;
+  failed_tool_calls: number;
+  compared_sessions: number;
+  cost_per_prompt: number | null;
+  steps_per_prompt: number | null;
+}
+
 /** A model with the number of its calls. */
 export interface ModelSummary {
   name: string;
@@ -456,6 +539,17 @@ export interface ProjectBody {
   path: string;
   name?: string | null;
   merged_into?: string | null;
+}
+
+/** What one project used in one day or week. */
+export interface ProjectPeriod {
+  period: string;
+  project: string | null;
+  label: string | null;
+  sessions: number;
+  calls: number;
+  cost: number | null;
+  unpriced_calls: number;
 }
 
 /** A project with its counts, subagents not included. */
@@ -921,6 +1015,16 @@ export interface StoredPart {
   message_id: string;
   sequence: number;
   part: TextPart | ReasoningPart | ToolCallPart | FilePart | SourceUrlPart | SourceDocumentPart | DataPart | UnknownPart;
+}
+
+/** What subagents have of the whole. */
+export interface SubagentShare {
+  sessions: number;
+  calls: number;
+  total_calls: number;
+  cost: number | null;
+  total_cost: number | null;
+  share: number | null;
 }
 
 /** A file that the last pass could not read. */

@@ -1,4 +1,4 @@
-"""`/api/usage`, `/api/agents`, `/api/models`, `/api/diagnostics`, `/api/status`: summaries."""
+"""`/api/usage`, `/api/insights`, `/api/agents`, `/api/models`, `/api/diagnostics`, `/api/status`: summaries."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ from turnlog.server.responses import (
 )
 from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters
 from turnlog.settings import load_settings
-from turnlog.store.base import DiagnosticFilter, UsageFilter
+from turnlog.store.base import DiagnosticFilter, InsightFilter, UsageFilter
 from turnlog.store.budgets import spent_budgets
 from turnlog.store.choices import UsageBy
+from turnlog.store.insights import Insights, Section
+from turnlog.store.insights import to_csv as section_to_csv
 from turnlog.store.usage_report import AgentSummary, UsageReport, to_csv
 
 
@@ -53,6 +55,21 @@ class UsageQuery(QueryParameters):
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
         return UsageFilter(**self.model_dump(exclude={"by", "then_by", "zone", "format"}))
+
+
+class InsightQuery(QueryParameters):
+    """Of what, and in which zone."""
+
+    zone: str = Field("UTC", description="Time zone of hours, days and weeks: `Europe/Berlin`.")
+    since: Moment | None = None
+    until: Moment | None = None
+    agent: str | None = None
+    project: str | None = None
+    section: Section | None = Field(None, description="The one section to write as CSV.")
+
+    def to_filter(self) -> InsightFilter:
+        """The same for the store."""
+        return InsightFilter(**self.model_dump(exclude={"zone", "section"}))
 
 
 class DiagnosticQuery(QueryParameters):
@@ -87,6 +104,18 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
     return write(request, report)
+
+
+@router.get("/insights", tags=["usage"], responses=responds_with(Insights, besides=_AS_CSV))
+def get_insights(request: Request, context: ContextOf, query: Annotated[InsightQuery, Query()]) -> Response:
+    """When the user works, what it costs where, and how tools and models behave; with `section`, that one as CSV."""
+    with judging("zone"):
+        zone = _zone(query.zone)
+    report = context.store.insights(query.to_filter(), zone=zone)
+    if query.section is None:
+        return write(request, report)
+    headers = {"Content-Disposition": f'attachment; filename="{query.section}.csv"'}
+    return Response(section_to_csv(report, query.section), headers=headers, media_type="text/csv")
 
 
 def _zone(name: str) -> tzinfo:

@@ -1,0 +1,241 @@
+"""`turnlog insights`: when the user works, what it costs where, and how tools, commands and models behave."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.options import examples, json_option, period_options, utc_option
+from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.store.base import InsightFilter
+
+if TYPE_CHECKING:
+    from turnlog.store.insights import Insights, Section
+
+_SECTIONS = ("activity", "projects", "tools", "commands", "files", "models", "subagents", "compactions", "errors")
+
+_SHOWN = 10
+"""Rows of a section on the terminal; `--json` and `--csv` have all."""
+
+
+@click.command(
+    epilog=examples(
+        "turnlog insights --since 30d",
+        "turnlog insights --project webshop --since 2026-11",
+        "turnlog insights --csv commands > commands.csv",
+        "turnlog insights --json",
+    )
+)
+@period_options()
+@utc_option
+@agent_option
+@project_option
+@click.option("--csv", "section", type=click.Choice(_SECTIONS), help="Write this section as CSV, with all its rows.")
+@json_option
+@fresh_store_option
+def insights(
+    since: datetime | None,
+    until: datetime | None,
+    utc: bool,
+    agent: str | None,
+    project: str | None,
+    section: Section | None,
+    as_json: bool,
+    store_path: Path,
+) -> None:
+    """Show when you work, what it costs, and what fails.
+
+    Projects, tools, commands, files, models, subagents, compactions, limits and errors, each in a table of its own.
+    Hours and days are those of your time zone. A dash is an unknown value.
+    """
+    if section and as_json:
+        raise click.UsageError("--csv and --json cannot be combined.")
+    with open_fresh(store_path) as store:
+        wanted = InsightFilter(
+            since=since, until=until, agent=find_agent(store, agent), project=find_project(store, project)
+        )
+        report = store.insights(wanted, zone=UTC if utc else None)
+    if section:
+        from turnlog.store.insights import to_csv
+
+        click.echo(to_csv(report, section), nl=False)
+    elif as_json:
+        write_json(report)
+    else:
+        _write_report(report)
+
+
+class _Table(NamedTuple):
+    title: str
+    columns: tuple[str, ...]
+    """The first one is a name, all others are numbers."""
+    rows: Callable[[Insights], Sequence[Sequence[str]]]
+
+
+def _write_report(report: Insights) -> None:
+    found = [(table, rows) for table in _TABLES if (rows := table.rows(report))]
+    for index, (table, rows) in enumerate(found):
+        click.echo(f"{chr(10) if index else ''}{table.title}")
+        first, *others = table.columns
+        write_table((Column(first, can_shrink=True), *(Column(name, right=True) for name in others)), rows[:_SHOWN])
+        if len(rows) > _SHOWN:
+            click.echo(f"… {len(rows) - _SHOWN} more")
+    if not found:
+        click.echo("Nothing found.", err=True)
+        return
+    for note in report.notes:
+        click.echo(note, err=True)
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _activity(report: Insights) -> list[tuple[str, ...]]:
+    """Days of the week with their busiest hour."""
+    by_day = defaultdict[int, list[tuple[int, int, int]]](list)
+    for each in report.activity:
+        by_day[each.weekday].append((each.prompts, each.calls, each.hour))
+    return [
+        (
+            _DAYS[day - 1],
+            formatting.count(sum(prompts for prompts, _, _ in hours)),
+            formatting.count(sum(calls for _, calls, _ in hours)),
+            f"{max(hours)[2]:02}:00",
+        )
+        for day, hours in sorted(by_day.items())
+    ]
+
+
+def _projects(report: Insights) -> list[tuple[str, ...]]:
+    by_name = defaultdict[str, list[tuple[int, Decimal | None, int]]](list)
+    for each in report.projects:
+        name = each.label or each.project or "unknown"
+        by_name[name].append((each.calls, each.cost, each.unpriced_calls))
+    totals = {
+        name: (sum(calls for calls, _, _ in periods), [cost for _, cost, _ in periods if cost is not None])
+        for name, periods in by_name.items()
+    }
+    return [
+        (
+            name,
+            formatting.count(calls),
+            formatting.money(sum(costs, Decimal(0)) if costs else None, sum(each[2] for each in by_name[name])),
+        )
+        for name, (calls, costs) in sorted(totals.items(), key=lambda item: -sum(item[1][1], Decimal(0)))
+    ]
+
+
+def _tools(report: Insights) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.tool_name,
+            formatting.count(each.calls),
+            formatting.count(each.failed),
+            _share(each.failed / each.calls),
+            formatting.count(each.denied),
+            _seconds(each.duration_ms if each.unknown_durations < each.calls else None),
+        )
+        for each in report.tools
+    ]
+
+
+def _commands(report: Insights) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.command or "unknown",
+            formatting.count(each.calls),
+            formatting.count(each.failed),
+            _seconds(each.median_ms),
+            _seconds(each.longest_ms),
+            _seconds(each.duration_ms if each.median_ms is not None else None),
+        )
+        for each in report.commands
+    ]
+
+
+def _files(report: Insights) -> list[tuple[str, ...]]:
+    return [(each.path, formatting.count(each.edits), formatting.count(each.sessions)) for each in report.files]
+
+
+def _models(report: Insights) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.model or "unknown",
+            formatting.count(each.calls),
+            formatting.money(each.cost, each.unpriced_calls),
+            formatting.money(each.cost_per_prompt),
+            _number(each.steps_per_prompt),
+            _share(each.cache_share),
+            _number(each.output_per_call),
+            formatting.count(each.failed_tool_calls),
+        )
+        for each in report.models
+    ]
+
+
+def _subagents(report: Insights) -> list[tuple[str, ...]]:
+    each = report.subagents
+    if not each.calls:
+        return []
+    return [("subagents", formatting.count(each.sessions), formatting.money(each.cost), _share(each.share))]
+
+
+def _compactions(report: Insights) -> list[tuple[str, ...]]:
+    return [
+        (
+            f"{each.agent} {each.trigger or ''}".rstrip(),
+            formatting.count(each.compactions),
+            formatting.count(each.sessions),
+            _number(each.median_tokens_before),
+        )
+        for each in report.compactions
+    ]
+
+
+def _errors(report: Insights) -> list[tuple[str, ...]]:
+    return [
+        (
+            " ".join(filter(None, (each.agent, each.kind, str(each.status or ""), "(limit)" if each.is_limit else ""))),
+            formatting.count(each.errors),
+            formatting.count(each.sessions),
+        )
+        for each in report.errors
+    ]
+
+
+def _share(value: float | None) -> str:
+    return formatting.UNKNOWN if value is None else f"{value:.0%}"
+
+
+def _number(value: float | None) -> str:
+    return formatting.UNKNOWN if value is None else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def _seconds(milliseconds: float | None) -> str:
+    return formatting.UNKNOWN if milliseconds is None else f"{milliseconds / 1000:,.1f} s"
+
+
+_TABLES = (
+    _Table("Activity", ("Day", "Prompts", "Calls", "Busiest hour"), _activity),
+    _Table("Projects", ("Project", "Calls", "Cost"), _projects),
+    _Table("Tools", ("Tool", "Calls", "Failed", "Share", "Denied", "Time"), _tools),
+    _Table("Commands", ("Command", "Calls", "Failed", "Median", "Longest", "Time"), _commands),
+    _Table("Most edited files", ("File", "Edits", "Sessions"), _files),
+    _Table(
+        "Models",
+        ("Model", "Calls", "Cost", "Per prompt", "Steps/prompt", "Cached", "Output/call", "Failed tools"),
+        _models,
+    ),
+    _Table("Subagents", ("", "Sessions", "Cost", "Share"), _subagents),
+    _Table("Compactions", ("Agent", "Compactions", "Sessions", "Tokens before"), _compactions),
+    _Table("Limits and errors", ("Error", "Errors", "Sessions"), _errors),
+)

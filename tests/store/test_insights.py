@@ -1,0 +1,211 @@
+"""Insights: activity, projects, tools, commands, files, models, subagents, compactions and errors."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+
+from support.plain_agent import Log
+from support.plain_store import at, read_home
+from turnlog.agents.changes import Link
+from turnlog.model import (
+    CompactionEvent,
+    ErrorEvent,
+    Message,
+    Origin,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolState,
+    Usage,
+)
+from turnlog.store import open_store
+from turnlog.store.base import InsightFilter, Store
+from turnlog.store.commands import command_head
+from turnlog.store.insights import SECTIONS, Insights, to_csv
+
+DAY = 24 * 60
+SECOND = 1 / 60
+
+
+def call(id: str, name: str, minute: float, state: ToolState, input: dict[str, Any], kind: ToolKind) -> ToolCallPart:
+    return ToolCallPart(
+        tool_call_id=id,
+        tool_name=name,
+        kind=kind,
+        state=state,
+        input=msgspec.Raw(msgspec.json.encode(input)),
+        started_at=at(minute),
+    )
+
+
+def prompt(id: str, minute: float) -> Message:
+    return Message(id=id, role="user", origin=Origin.PROMPT, created_at=at(minute), parts=(TextPart(text="Go on"),))
+
+
+def answer(id: str, minute: float, usage: Usage | None, *parts: ToolCallPart, model: str = "large") -> Message:
+    return Message(id=id, role="assistant", model=model, created_at=at(minute), usage=usage, parts=parts)
+
+
+OK, FAILED, DENIED = ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """The prompts are at 9:00 UTC on Monday, and the subagent works on Tuesday."""
+    home = tmp_path / "home"
+    home.mkdir()
+    shop = Log(home, "shop")
+    shop.session(project_path="/w/shop", cwd="/w/shop")
+    shop.message(prompt("p1", 0), turn=1)
+    runs = [
+        call("c1", "Bash", 1, OK, {"command": "cd shop && CI=1 npm test -- --watch"}, ToolKind.EXECUTE),
+        call("c2", "Bash", 2, FAILED, {"command": ["bash", "-lc", "npm test"]}, ToolKind.EXECUTE),
+        call("c3", "Bash", 3, DENIED, {"command": "rm -rf /"}, ToolKind.EXECUTE),
+    ]
+    shop.message(answer("a1", 1, Usage(input=1000, cache_read=3000, output=500), *runs), turn=1, step=1)
+    edits = [
+        call("e1", "Edit", 4, OK, {"file_path": "/w/shop/till.py"}, ToolKind.EDIT),
+        call("e2", "Edit", 4, OK, {"file_path": "till.py"}, ToolKind.EDIT),
+        call("e3", "Edit", 4, FAILED, {"file_path": "till.py"}, ToolKind.EDIT),
+        call("e4", "Read", 4, OK, {"file_path": "/w/shop/read.py"}, ToolKind.READ),
+    ]
+    shop.message(answer("a2", 4, Usage(input=500, output=100), *edits), turn=1, step=2)
+    shop.event(CompactionEvent(id="k1", created_at=at(5), trigger="auto", tokens_before=1000))
+    shop.event(CompactionEvent(id="k2", created_at=at(6), trigger="auto", tokens_before=3000))
+    shop.event(ErrorEvent(id="f1", created_at=at(7), error_text="Too many requests", kind="api", status=429))
+    shop.event(ErrorEvent(id="f2", created_at=at(8), error_text="hook failed", kind="hook"))
+    child = Log(home, "shop.scout")
+    child.link(Link(kind="subagent", parent_session_id="plain:shop", child_session_id="plain:shop.scout"))
+    child.message(answer("s1", DAY, Usage(input=800, output=100), model="small"))
+    site = Log(home, "site")
+    site.session(project_path="/w/site")
+    site.message(answer("t1", 30 * DAY, None, model="secret"))
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def report(store: Store) -> Insights:
+    return store.insights()
+
+
+def test_activity_has_prompts_and_calls_by_hour_of_the_week(store: Store) -> None:
+    def hours(zone: str) -> list[tuple[int, ...]]:
+        found = store.insights(InsightFilter(project="shop"), zone=ZoneInfo(zone)).activity
+        return [(each.weekday, each.hour, each.prompts, each.calls) for each in found]
+
+    assert hours("UTC") == [(1, 9, 1, 2), (2, 9, 0, 1)]
+    assert hours("Asia/Tokyo") == [(1, 18, 1, 2), (2, 18, 0, 1)]
+
+
+def test_projects_have_sessions_and_cost_by_day(report: Insights) -> None:
+    assert report.granularity == "day"
+    found = [(each.period, each.label, each.sessions, each.calls, each.cost) for each in report.projects]
+    assert [(*each[:4], None if each[4] is None else float(each[4])) for each in found] == [
+        ("2026-11-02", "shop", 1, 2, 5.1),
+        ("2026-11-03", "shop", 0, 1, 0.9),
+        ("2026-12-02", "site", 1, 1, None),
+    ]
+
+
+def test_commands_of_one_program_count_together(report: Insights) -> None:
+    found = {each.command: (each.calls, each.failed) for each in report.commands}
+    assert found == {"npm test": (2, 1), "rm": (1, 0)}
+    npm = next(each for each in report.commands if each.command == "npm test")
+    assert (npm.median_ms, npm.longest_ms, npm.unknown_durations) == (None, None, 2)
+    assert (npm.longest_session_id, npm.longest_message_id) == ("plain:shop", "a1")
+
+
+def test_tools_tell_failures_from_refusals(report: Insights) -> None:
+    found = {each.tool_name: (each.calls, each.failed, each.denied) for each in report.tools}
+    assert found == {"Bash": (3, 1, 1), "Edit": (3, 1, 0), "Read": (1, 0, 0)}
+
+
+@pytest.mark.parametrize("filter", [InsightFilter(), InsightFilter(project="shop"), InsightFilter(since=at(0))])
+def test_a_file_is_one_however_it_is_written_and_failed_edits_do_not_count(store: Store, filter: InsightFilter) -> None:
+    found = store.insights(filter).files
+    assert [(each.path, each.edits, each.sessions) for each in found] == [("/w/shop/till.py", 2, 1)]
+
+
+def test_models_are_compared(report: Insights) -> None:
+    large = next(each for each in report.models if each.model == "large")
+    assert (large.calls, large.failed_tool_calls, large.compared_sessions) == (2, 2, 1)
+    assert large.cache_share == pytest.approx(3000 / 4500)
+    assert large.output_per_call == 300
+    assert large.steps_per_prompt == 2
+    assert large.cost_per_prompt is not None
+    assert float(large.cost_per_prompt) == pytest.approx(5.1)
+    secret = next(each for each in report.models if each.model == "secret")
+    assert (secret.cost, secret.cache_share, secret.output_per_call, secret.cost_per_prompt) == (None,) * 4
+
+
+def test_subagents_have_a_share_of_the_cost(report: Insights) -> None:
+    found = report.subagents
+    assert (found.sessions, found.calls, found.total_calls) == (1, 1, 4)
+    assert found.share == pytest.approx(0.9 / 6)
+
+
+def test_compactions_and_limits_are_counted(report: Insights) -> None:
+    (found,) = report.compactions
+    assert (found.agent, found.trigger, found.compactions, found.sessions) == ("plain", "auto", 2, 1)
+    assert found.median_tokens_before == 2000
+    errors = {each.kind: (each.errors, each.is_limit, each.last_session_id) for each in report.errors}
+    assert errors == {"api": (1, True, "plain:shop"), "hook": (1, False, "plain:shop")}
+
+
+def test_a_filter_selects_by_time_project_and_agent(store: Store) -> None:
+    late = store.insights(InsightFilter(since=at(DAY) - timedelta(hours=1)))
+    assert (late.commands, late.files, late.compactions, late.errors) == ([], [], [], [])
+    assert {each.model for each in late.models} == {"small", "secret"}
+    assert store.insights(InsightFilter(until=at(0))).activity == []
+    assert store.insights(InsightFilter(agent="nobody")).tools == []
+    assert {each.model for each in store.insights(InsightFilter(project="/w/site")).models} == {"secret"}
+
+
+def test_a_long_time_is_divided_by_week(store: Store, tmp_path: Path) -> None:
+    home = tmp_path / "later"
+    home.mkdir()
+    Log(home, "late").message(answer("l1", 200 * DAY, None))
+    read_home(tmp_path / "turnlog.db", home)
+    found = store.insights()
+    assert found.granularity == "week"
+    assert [each.period for each in found.projects] == ["2026-11-02", "2026-11-30", "2027-05-17"]
+
+
+def test_each_section_is_csv_with_a_column_a_field(report: Insights) -> None:
+    for section in SECTIONS:
+        header, *rows = csv.reader(io.StringIO(to_csv(report, section)))
+        assert rows
+        assert all(len(row) == len(header) for row in rows)
+    (row, *_) = [row for row in csv.DictReader(io.StringIO(to_csv(report, "models"))) if row["model"] == "secret"]
+    assert (row["cost"], row["cache_share"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "head"),
+    [
+        ("git push origin main", "git push"),
+        ("git -C /x status", "git"),
+        ("cd a && make -j4 test", "make"),
+        ("sudo -E apt-get install jq", "apt-get install"),
+        ("timeout 60s ./run.sh --token=secret", "run.sh"),
+        ("TOKEN=secret /usr/bin/python3 -m pytest -q", "python3 -m pytest"),
+        ("cat a | grep b", "cat"),
+        ("cd /tmp", "cd"),
+        ("sk-123/?=secret", None),
+        ("", None),
+        ("env", "env"),
+    ],
+)
+def test_the_head_of_a_command_is_its_program_without_arguments(command: str, head: str | None) -> None:
+    assert command_head(command) == head
