@@ -18,7 +18,7 @@ from turnlog.chat.runtimes.open_harness import HarnessRuntime
 from turnlog.errors import TurnlogError
 from turnlog.model import Fate, Message, Ownership, TextPart, ToolCallPart
 from turnlog.providers import provider
-from turnlog.store.base import FileFilter, RunFilter
+from turnlog.store.base import FileFilter, InsightFilter, RunFilter
 from turnlog.store.values import Run
 from turnlog.sync.syncer import sync
 
@@ -362,6 +362,7 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         "turnlog.Store.reasoning": Case(store.reasoning, {"session_id": session}),
         "turnlog.Store.file_history": Case(store.file_history, {"path": "/a", "changed": True, **paged}),
         "turnlog.Store.touched_files": Case(store.touched_files, {"filter": FileFilter(), "limit": 5}),
+        "turnlog.Store.insights": Case(store.insights, {"filter": InsightFilter(), "zone": None}),
         "turnlog.Store.usage": Case(
             store.usage, {"by": "day", "filter": turnlog.UsageFilter(), "then_by": "model", "zone": None}
         ),

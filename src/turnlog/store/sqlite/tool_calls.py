@@ -116,7 +116,7 @@ class ToolCallQueries(Connections):
                 "SELECT p.tool_name, p.tool_kind, count(*), sum(p.tool_state = ?), sum(p.tool_state = ?),"
                 f" sum(p.tool_state = ?), sum(p.tool_state IN ({','.join('?' * len(OPEN_STATES))})),"
                 f" coalesce(sum(p.duration_ms), 0), sum(p.duration_ms IS NULL){tables}"
-                f" WHERE {condition} AND p.type = 'tool-call' AND {conditions}"
+                f" WHERE {condition} AND p.tool_name IS NOT NULL AND {conditions}"  # as in its index
                 " GROUP BY p.tool_name, p.tool_kind ORDER BY count(*) DESC, p.tool_name, p.tool_kind",
                 (_FAILED, ToolState.OUTPUT_DENIED, ToolState.ABORTED, *OPEN_STATES, *parameters, *values),
             )
