@@ -4,7 +4,7 @@ import type { SearchGroup, SearchHit, SessionState, UsageRow } from "@/api/types
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/message/message-text";
-import { foldForks, groupByDay, groupByProject } from "@/sessions/session-groups";
+import { foldChains, foldForks, groupByDay, groupByProject, isEmpty } from "@/sessions/session-groups";
 import { titleOf } from "@/sessions/session-title";
 import { evidenceOf, isActive, stateAt, stateLabel } from "@/sessions/state-badge";
 import { withChanges } from "@/shell/use-live";
@@ -104,6 +104,44 @@ it("folds forks under the session they came out of, where the first of them stoo
   ]);
   expect(heads(fork("b", "elsewhere"), session({ id: "a" }))).toEqual(["b", "a"]);
   expect(heads(fork("a", "b"), fork("b", "a"))).toEqual(["a", "b"]);
+});
+
+it("lets the last continuation stand for its chain, with the earlier sessions under it", () => {
+  const next = (id: string, parent: string) =>
+    session({ id, relationships: [{ kind: "continuation", parent_session_id: parent }] });
+  const fold = (...sessions: ReturnType<typeof session>[]) => {
+    const { sessions: heads, earlier } = foldChains(sessions);
+    return heads.map(({ id }) => [id, (earlier.get(id) ?? []).map((each) => each.id)]);
+  };
+  expect(fold(next("c", "b"), session({ id: "x" }), next("b", "a"), session({ id: "a" }))).toEqual([
+    ["c", ["b", "a"]],
+    ["x", []],
+  ]);
+  expect(fold(next("c", "a"), next("b", "a"), session({ id: "a" }))).toEqual([
+    ["c", ["a"]],
+    ["b", []],
+  ]);
+  expect(fold(next("b", "elsewhere"))).toEqual([["b", []]]);
+  expect(fold(next("a", "b"), next("b", "a"))).toEqual([["a", ["b"]]]);
+});
+
+describe("an empty session", () => {
+  it.each([
+    ["holds nothing", session({ counts: {} })],
+    ["holds only records and commands", session({ counts: { messages: 3, prompts: 1, events: 5 } })],
+    ["holds only /clear", session({ counts: { messages: 3, prompts: 1 }, first_prompt: "/clear" })],
+  ])("%s", (_, found) => expect(isEmpty(found)).toBe(true));
+
+  const annotations = { title: null, starred: true, archived: false, tags: [], note: null, changed_at: "" };
+  it.each([
+    ["a prompt without an answer", session({ counts: { prompts: 1 }, first_prompt: "Fix it" })],
+    ["an answer", session({ counts: { steps: 1 }, first_prompt: "/clear" })],
+    ["a model call", session({ counts: {}, usage: { calls: 1 } })],
+    ["a tool call", session({ counts: { tool_calls: 1 } })],
+    ["an image", session({ counts: { prompts: 1, files: 1 } })],
+    ["a subagent", session({ counts: {}, children: 1 })],
+    ["a star", session({ counts: {}, annotations })],
+  ])("has not %s", (_, found) => expect(isEmpty(found)).toBe(false));
 });
 
 it("joins hits of one session that two pages share", () => {

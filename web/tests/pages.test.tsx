@@ -33,6 +33,48 @@ function listOf(...items: SessionItem[]) {
   return { items, next_cursor: null, total: items.length, change_sequence: 1 };
 }
 
+it("folds empty sessions into one row that opens", async () => {
+  const asked = session({
+    id: "a:1",
+    title: "Mind the bank",
+    counts: { prompts: 1 },
+    first_prompt: "Mind it",
+  });
+  const cleared = {
+    title: "/clear",
+    title_source: "prompt" as const,
+    counts: { messages: 2, prompts: 1 },
+    first_prompt: "/clear",
+  };
+  const items = [asked, session({ id: "a:2", ...cleared }), session({ id: "a:3", ...cleared })];
+  answerWith({ "GET /api/sessions": { json: listOf(...items) } });
+  renderAt("/", <SessionsPage />);
+  expect(await screen.findByText("Mind the bank")).toBeTruthy();
+  expect(screen.queryByText("/clear")).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "2 empty sessions" }));
+  expect(screen.getAllByText("/clear")).toHaveLength(2);
+});
+
+it("shows the last continuation with the time of day, and the session before it when opened", async () => {
+  const asked = { counts: { prompts: 1 }, first_prompt: "Go" };
+  const last = session({
+    id: "a:2",
+    title: "Second half",
+    updated_at: "2026-11-20T10:05:00Z",
+    relationships: [{ kind: "continuation", parent_session_id: "a:1" }],
+    ...asked,
+  });
+  const first = session({ id: "a:1", title: "First half", updated_at: "2026-11-20T09:00:00Z", ...asked });
+  answerWith({ "GET /api/sessions": { json: listOf(last, first) } });
+  renderAt("/", <SessionsPage />);
+  const link = (await screen.findByText("Second half")).closest("a");
+  expect(link?.textContent).toContain("continues 1 earlier session");
+  expect(link?.textContent).toMatch(/\d\d:05$/);
+  expect(screen.queryByText("First half")).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "1 earlier session of Second half" }));
+  expect(screen.getByText("First half")).toBeTruthy();
+});
+
 it("groups sessions by project when asked, and keeps that in the address", async () => {
   const shop = session({
     id: "a:1",

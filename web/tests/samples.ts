@@ -26,5 +26,7 @@ export function toolCall(fields: Partial<ToolCallPart> = {}): ToolCallPart {
 }
 
 export function session(fields: Partial<SessionItem> = {}): SessionItem {
-  return { id: "claude-code:one", agent: "claude-code", external_id: "one", ...fields };
+  // One model call: a session without any is folded away in lists.
+  const counts = { messages: 1, steps: 1 };
+  return { id: "claude-code:one", agent: "claude-code", external_id: "one", counts, ...fields };
 }

@@ -8,6 +8,8 @@ export interface SessionGroup {
   key: string;
   title: string;
   sessions: SessionItem[];
+  /** The moment that put a session here, where the title is its day: a row then shows the time of that day. */
+  momentOf?: (session: SessionItem) => string | undefined;
 }
 
 export const GROUPINGS = [
@@ -38,6 +40,7 @@ export function groupByDay(
         key: `${day}/${session.id}`,
         title: moment ? formatDay(moment, now) : "Time unknown",
         sessions: [session],
+        momentOf,
       });
   }
   return groups;
@@ -79,6 +82,57 @@ function rootOf(session: SessionItem, byId: Map<string, SessionItem>): SessionIt
   }
   // Sessions that name each other as parent: none is the root, each has a row of its own.
   return session;
+}
+
+/** The last session of each chain of continuations, with the earlier ones of that chain: the newest first. */
+export interface Chains {
+  sessions: SessionItem[];
+  earlier: ReadonlyMap<string, SessionItem[]>;
+}
+
+/**
+ * Folds each session that another one continues under that one. Where several continue the same session, the first of
+ * them in this order takes it.
+ */
+export function foldChains(sessions: SessionItem[]): Chains {
+  const byId = new Map(sessions.map((session) => [session.id, session]));
+  const continued = new Set<string>();
+  const parents = new Map<string, SessionItem>();
+  for (const session of sessions) {
+    const parent = continuedBy(session, byId);
+    if (!parent || continued.has(parent.id) || leadsTo(parents, parent, session)) continue;
+    continued.add(parent.id);
+    parents.set(session.id, parent);
+  }
+  const heads = sessions.filter(({ id }) => !continued.has(id));
+  const chained = heads.filter(({ id }) => parents.has(id));
+  return { sessions: heads, earlier: new Map(chained.map(({ id }) => [id, chainOf(id, parents)])) };
+}
+
+function continuedBy(session: SessionItem, byId: Map<string, SessionItem>): SessionItem | undefined {
+  const relationship = session.relationships?.[0];
+  return relationship?.kind === "continuation" ? byId.get(relationship.parent_session_id) : undefined;
+}
+
+/** Whether a session is among the earlier ones of another: logs may name each other. */
+function leadsTo(parents: Map<string, SessionItem>, from: SessionItem, to: SessionItem): boolean {
+  return from === to || chainOf(from.id, parents).includes(to);
+}
+
+function chainOf(id: string, parents: Map<string, SessionItem>): SessionItem[] {
+  const chain: SessionItem[] = [];
+  for (let parent = parents.get(id); parent; parent = parents.get(parent.id)) chain.push(parent);
+  return chain;
+}
+
+/** Commands that begin or end a session, where its agent records them as prompts. */
+const LEAVE_NOTHING: ReadonlySet<string> = new Set(["/clear", "/new", "/exit", "/quit"]);
+
+/** Whether nothing was asked and nothing answered in a session, and the user has said nothing about it. */
+export function isEmpty({ counts = {}, usage, children, annotations, first_prompt }: SessionItem): boolean {
+  if (annotations || children || usage?.calls) return false;
+  if (counts.steps || counts.tool_calls || counts.files) return false;
+  return !first_prompt || LEAVE_NOTHING.has(first_prompt.trim());
 }
 
 /** The orders of the list, besides the default (last active first). */

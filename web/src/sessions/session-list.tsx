@@ -1,13 +1,22 @@
-/** Sessions in their order, grouped by day or project, with forks folded where the order is one of time; or why there are none. */
+/**
+ * Sessions in their order, grouped by day or project, with forks and earlier sessions folded where the order is one of
+ * time, and the empty ones in one row; or why there are none.
+ */
 
+import { useState } from "react";
 import type { SessionItem } from "@/api/types";
+import { Icon } from "@/design/icon";
+import { plural } from "@/format/numbers";
 import { useStatus } from "@/shell/status-line";
 import {
+  type Chains,
+  foldChains,
   foldForks,
   type Grouping,
   groupByDay,
   groupByProject,
   isByTime,
+  isEmpty,
   type SessionGroup,
 } from "./session-groups";
 import { SessionListHead, SessionRow } from "./session-row";
@@ -23,29 +32,84 @@ interface SessionListProps {
 export function SessionList({ sessions, sort, grouping }: SessionListProps) {
   useClock();
   const now = new Date();
-  return groupsOf(sessions, sort, grouping, now).map((group, index) => (
-    <section key={group.key} className="session-group" aria-label={group.title || "Sessions"}>
-      <SessionListHead title={group.title} labelled={index === 0} />
-      <ul>
-        {group.sessions.map((session) => (
-          <SessionRow key={session.id} session={session} now={now} />
-        ))}
-      </ul>
-    </section>
-  ));
+  const empty = sessions.filter((session) => isEmpty(session) && !isActive(session.state, now));
+  const { groups, earlier } = groupsOf(
+    sessions.filter((session) => !empty.includes(session)),
+    sort,
+    grouping,
+    now,
+  );
+  return (
+    <>
+      {groups.map((group, index) => (
+        <section key={group.key} className="session-group" aria-label={group.title || "Sessions"}>
+          <SessionListHead title={group.title} labelled={index === 0} />
+          <ul>
+            {group.sessions.map((session) => (
+              <SessionRow
+                key={session.id}
+                session={session}
+                now={now}
+                earlier={earlier.get(session.id)}
+                clock={group.momentOf?.(session)}
+              />
+            ))}
+          </ul>
+        </section>
+      ))}
+      <EmptySessions sessions={empty} now={now} />
+    </>
+  );
 }
 
-function groupsOf(sessions: SessionItem[], sort: string, grouping: Grouping, now: Date): SessionGroup[] {
-  if (sessions.length === 0) return [];
+/** Sessions in which nothing was asked: one row for all, which opens. */
+function EmptySessions({ sessions, now }: { sessions: SessionItem[]; now: Date }) {
+  const [open, setOpen] = useState(false);
+  if (sessions.length === 0) return null;
+  return (
+    <section className="session-group" aria-label="Empty sessions">
+      <button
+        type="button"
+        className="empty-sessions"
+        data-item
+        aria-expanded={open}
+        title="Nothing was asked in them"
+        onClick={() => setOpen(!open)}
+      >
+        <Icon name={open ? "down" : "arrow"} size={13} />
+        {plural(sessions.length, "empty session")}
+      </button>
+      {open && (
+        <ul>
+          {sessions.map((session) => (
+            <SessionRow key={session.id} session={session} now={now} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+interface Groups {
+  groups: SessionGroup[];
+  earlier: Chains["earlier"];
+}
+
+const NOTHING_EARLIER: Chains["earlier"] = new Map();
+
+function groupsOf(listed: SessionItem[], sort: string, grouping: Grouping, now: Date): Groups {
+  if (listed.length === 0) return { groups: [], earlier: NOTHING_EARLIER };
   if (!isByTime(sort)) {
-    return grouping === "project" ? groupByProject(sessions) : [{ key: "all", title: "", sessions }];
+    const all = [{ key: "all", title: "", sessions: listed }];
+    return { groups: grouping === "project" ? groupByProject(listed) : all, earlier: NOTHING_EARLIER };
   }
+  const { sessions, earlier } = foldChains(listed);
   const momentOf = (session: SessionItem) => (sort === "created" ? session.created_at : session.updated_at);
   const active = sessions.filter(({ state }) => isActive(state, now));
   const others = sessions.filter((session) => !active.includes(session));
   const groups = grouping === "project" ? groupByProject(others) : groupByDay(others, momentOf, now);
   if (active.length > 0) groups.unshift({ key: "now", title: "Now", sessions: active });
-  return groups.map((group) => ({ ...group, sessions: foldForks(group.sessions) }));
+  return { groups: groups.map((group) => ({ ...group, sessions: foldForks(group.sessions) })), earlier };
 }
 
 /** What to do when there is nothing to see. */

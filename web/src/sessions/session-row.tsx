@@ -9,18 +9,30 @@ import { SESSIONS, sessionPage } from "@/api/paths";
 import type { SessionItem, SessionPage } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
-import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
+import { formatClock, formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
 import { AgentLabel } from "./agent-label";
 import { Cost, Tokens } from "./session-figures";
 import { titleOf } from "./session-title";
 import { StateBadge } from "./state-badge";
 
-export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; now: Date; depth?: number }) {
+interface SessionRowProps {
+  session: SessionItem;
+  now: Date;
+  depth?: number;
+  /** Sessions that this one continues, the newest first: folded under it. */
+  earlier?: SessionItem[] | undefined;
+  /** The moment whose time of day is shown, under a heading that says the day. */
+  clock?: string | undefined;
+}
+
+const NONE: SessionItem[] = [];
+
+export function SessionRow({ session, now, depth = 0, earlier = NONE, clock }: SessionRowProps) {
   const [open, setOpen] = useState(false);
   return (
     <li className="session-item" data-depth={depth || undefined}>
       <div className="session-row">
-        <ChildrenToggle session={session} open={open} onToggle={() => setOpen(!open)} />
+        <FoldToggle session={session} earlier={earlier.length} open={open} onToggle={() => setOpen(!open)} />
         <Link href={sessionPage(session.id)} className="session-link" data-item>
           <span className="session-title">
             <span className="session-name" dir="auto">
@@ -31,15 +43,22 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
             </span>
             <FirstPrompt session={session} />
           </span>
-          <Places session={session} now={now} />
-          <Figures session={session} now={now} />
+          <Places session={session} now={now} earlier={earlier.length} />
+          <Figures session={session} now={now} clock={clock} />
         </Link>
         <span className="row-actions">
           <StarButton session={session} hasKey />
           <AnnotateButton session={session} hasKey />
         </span>
       </div>
-      {open && <Children parent={session.id} now={now} depth={depth + 1} />}
+      {open && earlier.length > 0 && (
+        <ul className="session-children" aria-label="Earlier sessions">
+          {earlier.map((each) => (
+            <SessionRow key={each.id} session={each} now={now} depth={depth + 1} />
+          ))}
+        </ul>
+      )}
+      {open && (session.children ?? 0) > 0 && <Children parent={session.id} now={now} depth={depth + 1} />}
     </li>
   );
 }
@@ -61,18 +80,23 @@ export function SessionListHead({ title, labelled }: { title: string; labelled: 
   );
 }
 
-function ChildrenToggle({
-  session,
-  open,
-  onToggle,
-}: {
+interface FoldToggleProps {
   session: SessionItem;
+  /** How many earlier sessions are folded under it. */
+  earlier: number;
   open: boolean;
   onToggle: () => void;
-}) {
-  const count = session.children ?? 0;
+}
+
+function FoldToggle({ session, earlier, open, onToggle }: FoldToggleProps) {
+  const children = session.children ?? 0;
+  const count = earlier + children;
   if (count === 0) return <span className="session-toggle" />;
-  const label = `${plural(count, "subagent or fork", "subagents and forks")} of ${titleOf(session)}`;
+  const folded = [
+    earlier > 0 && plural(earlier, "earlier session"),
+    children > 0 && plural(children, "subagent or fork", "subagents and forks"),
+  ];
+  const label = `${folded.filter(Boolean).join(", ")} of ${titleOf(session)}`;
   return (
     <button
       type="button"
@@ -95,8 +119,9 @@ function FirstPrompt({ session }: { session: SessionItem }) {
   return <span className="session-prompt">{prompt}</span>;
 }
 
-function Places({ session, now }: { session: SessionItem; now: Date }) {
-  const relationship = session.relationships?.[0]?.kind;
+function Places({ session, now, earlier }: { session: SessionItem; now: Date; earlier: number }) {
+  const kind = session.relationships?.[0]?.kind;
+  const relationship = earlier > 0 ? `continues ${plural(earlier, "earlier session")}` : kind;
   return (
     <span className="session-places">
       <StateBadge session={session} now={now} />
@@ -115,9 +140,15 @@ function Places({ session, now }: { session: SessionItem; now: Date }) {
   );
 }
 
-function Figures({ session, now }: { session: SessionItem; now: Date }) {
+interface FiguresProps {
+  session: SessionItem;
+  now: Date;
+  clock: string | undefined;
+}
+
+function Figures({ session, now, clock }: FiguresProps) {
   const duration = spanOf(session.created_at, session.updated_at);
-  const moment = session.updated_at ?? session.created_at;
+  const moment = clock ?? session.updated_at ?? session.created_at;
   const messages = session.counts?.messages ?? 0;
   return (
     <>
@@ -136,10 +167,15 @@ function Figures({ session, now }: { session: SessionItem; now: Date }) {
         </span>
       </span>
       <span className="session-figure session-when" title={moment && formatExact(moment)}>
-        {moment ? formatRelative(moment, now) : "time unknown"}
+        {whenOf(moment, clock, now)}
       </span>
     </>
   );
+}
+
+function whenOf(moment: string | undefined, clock: string | undefined, now: Date): string {
+  if (clock) return formatClock(clock);
+  return moment ? formatRelative(moment, now) : "time unknown";
 }
 
 function Children({ parent, now, depth }: { parent: string; now: Date; depth: number }) {
