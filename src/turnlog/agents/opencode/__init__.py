@@ -202,7 +202,7 @@ class Kilo(OpenCode):
     name = "kilo"
     display_name = "Kilo CLI"
     colour = Colour(light="#7d7400", dark="#e3d94a")
-    parser_version = OpenCode.parser_version
+    parser_version = OpenCode.parser_version + 1
     homes = Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME")
     command = msgspec.structs.replace(_COMMAND, program="kilo", packages=("@kilocode/cli",))
     hooks = None

@@ -351,6 +351,11 @@ class _Step(NamedTuple):
     def _is_ended(self) -> bool:
         return "completed" in object_of(self.info.get("time")) or self.info.get("error") is not None
 
+    def _cost(self) -> object:
+        """The cost of the step. Kilo adds those of subagents that it started to the message, so the step's own wins."""
+        own = _step_cost(self.own)
+        return self.info.get("cost") if own is None and self.steps == 1 else own
+
     def message(self, message_id: str, parts: tuple[Part, ...], updated_at: datetime | None) -> Message:
         info, time = self.info, object_of(self.info.get("time"))
         is_answer, is_last = info.get("role") == "assistant", self.number == self.steps - 1
@@ -372,7 +377,7 @@ class _Step(NamedTuple):
             stop_reason=_stop_reason(finish, error),
             raw_stop_reason=finish,
             usage=self._usage(info.get("tokens") if is_only else tokens, tokens, provider) if is_answer else None,
-            cost=cost_of(info.get("cost") if is_only else _step_cost(self.own)) if is_answer else None,
+            cost=cost_of(self._cost()) if is_answer else None,
             error=error,
             provider=ProviderData(name=provider, model=self.model) if provider else None,
             metadata={NAME: facts} if (facts := self._facts()) else {},
