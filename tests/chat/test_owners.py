@@ -111,6 +111,55 @@ def test_somebody_elses_chat_is_as_one_that_does_not_exist(serve: Serve, keeper:
         assert chat["title"] == "hi"
 
 
+def unowned(chat: Chat, kind: Serve) -> ASGIApp:
+    """The same chats on a server that asks nobody who they are."""
+    if kind is plain:
+        return ChatApp(chat)
+    app = FastAPI()
+    app.include_router(chat_endpoint(chat))
+    return app
+
+
+def test_a_server_without_owners_has_only_chats_that_nobody_owns(serve: Serve, keeper: NativeKeeper) -> None:
+    """R-C15: beside an app with owners in the same store, and page by page."""
+    chat = Chat(Script(ANSWER), keeper)
+    with TestClient(serve(chat)) as client:
+        assert begin(client, "ann's", "ann") == 200
+    with TestClient(unowned(chat, serve)) as client:
+        for number in range(3):
+            assert begin(client, f"free {number}", "") == 200
+        first = client.get("/api/chat?limit=2").json()
+        rest = client.get("/api/chat", params={"limit": 2, "cursor": first["nextCursor"]}).json()
+        assert [chat["id"] for chat in first["chats"] + rest["chats"]] == ["free 2", "free 1", "free 0"]
+
+        assert client.get("/api/chat/ann's").status_code == 404
+        assert client.get("/api/chat/ann's/stream").status_code == 204
+        assert client.post("/api/chat/ann's/stop").status_code == 404
+        assert client.patch("/api/chat/ann's", json={"title": "x"}).status_code == 404
+        assert client.delete("/api/chat/ann's").status_code == 404
+        assert begin(client, "ann's", "") == 404
+        assert client.patch("/api/chat/free 1", json={"title": "x"}).status_code == 200
+        assert client.delete("/api/chat/free 1").status_code == 204
+    with TestClient(serve(chat)) as client:
+        [found] = client.get("/api/chat", headers={"user": "ann"}).json()["chats"]
+        assert (found["id"], found["title"]) == ("ann's", "hi")
+
+
+def test_all_chats_can_be_asked_for(keeper: NativeKeeper) -> None:
+    chat = Chat(Script(ANSWER), keeper)
+
+    async def run() -> None:
+        await drain(await chat.post(post("hers", message=user("u1", "hi")), owner=Ownership(user="ann")))
+        await drain(await chat.post(post("free", message=user("u2", "hi"))))
+        assert [each.id for each in (await chat.chats()).chats] == ["free"]
+        assert {each.id for each in (await chat.chats(owner=Ownership())).chats} == {"hers", "free"}
+        assert len(await chat.messages("hers", owner=Ownership())) == 2
+        with pytest.raises(NotFoundError):
+            await chat.messages("hers")
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [

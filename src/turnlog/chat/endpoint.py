@@ -33,7 +33,7 @@ from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
 from turnlog.arguments import checked
 from turnlog.chat.conversion import for_pages, without_own_metadata
-from turnlog.chat.keepers import ANYBODY, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
+from turnlog.chat.keepers import ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime, resolved
 from turnlog.chat.streams import Streams
@@ -113,8 +113,9 @@ class Chat:
         self._has_warned = False
         """Whether it was said that AI SDK 5 has no approvals."""
 
-    # `owner` is whoever asks: a chat that is somebody else's is a NotFoundError, as if it did not exist. None is
-    # anybody. It needs a keeper that knows owners (`ChatDirectory`).
+    # `owner` is whoever asks: a chat that is somebody else's is a NotFoundError, as if it did not exist. It needs a
+    # keeper that knows owners (`ChatDirectory`). None is an app of one user: it has the chats that nobody owns, so that
+    # a store that serves both shows no user's chats to everybody. `Ownership()` has all of them.
 
     @checked
     async def post(
@@ -183,20 +184,23 @@ class Chat:
 
     @checked
     async def chats(self, *, owner: Ownership | None = None, limit: int = 50, cursor: str | None = None) -> ChatPage:
-        """The owner's chats, the last changed first. Raises ValueError for a cursor that is none."""
-        return await self.directory.chats(owner or ANYBODY, limit=limit, cursor=cursor)
+        """The owner's chats, the last changed first; by default those that nobody owns.
+
+        Raises ValueError for a cursor that is none.
+        """
+        return await self.directory.chats(owner, limit=limit, cursor=cursor)
 
     @checked
     async def rename(self, chat_id: str, title: str | None, *, owner: Ownership | None = None) -> StoredChat:
         """Give a chat a title; None takes it away again. Raises NotFoundError."""
-        return await self.directory.rename(chat_id, title, owner or ANYBODY)
+        return await self.directory.rename(chat_id, title, owner)
 
     @checked
     async def delete(self, chat_id: str, *, owner: Ownership | None = None) -> None:
         """End the running answer, and remove the chat for good: its id cannot be used again. Raises NotFoundError."""
         await self._check(chat_id, owner)
         await self._streams.stop(chat_id)
-        await self.directory.delete(chat_id, owner or ANYBODY)
+        await self.directory.delete(chat_id, owner)
         await self._streams.delete(chat_id)
 
     @checked
@@ -234,7 +238,7 @@ class Chat:
             logger.warning(_NO_APPROVALS)
 
     async def _check(self, chat_id: str, owner: Ownership | None) -> None:
-        if owner is not None:
+        if owner is not None or isinstance(self._keeper, ChatDirectory):
             await self.directory.check(chat_id, owner)
 
     async def _save_plan(self, chat_id: str, plan: AnswerPlan) -> None:

@@ -79,27 +79,27 @@ class ChatDirectory(ChatKeeper, Protocol):
     """A keeper that knows whose chats are, and lists them.
 
     An `Ownership` names users, teams and tasks. A chat is somebody's if it has every name that this one has: a team's
-    are those of all its users. Every method but `chats` raises NotFoundError for a chat that is not the owner's,
-    exactly as for one that does not exist.
+    are those of all its users, and `Ownership()` has all. None means the chats that nobody owns. Every method but
+    `chats` raises NotFoundError for a chat that is not the owner's, exactly as for one that does not exist.
     """
 
     async def claim(self, chat_id: str, owner: Ownership) -> None:
-        """Make the chat the owner's if there is none of its id yet."""
+        """Make the chat the owner's if there is none of its id yet. Nobody claims a chat for None."""
         ...
 
-    async def check(self, chat_id: str, owner: Ownership) -> None:
+    async def check(self, chat_id: str, owner: Ownership | None) -> None:
         """Do nothing for a chat that is the owner's, and for one that does not exist yet."""
         ...
 
-    async def chats(self, owner: Ownership, *, limit: int = 50, cursor: str | None = None) -> ChatPage:
+    async def chats(self, owner: Ownership | None, *, limit: int = 50, cursor: str | None = None) -> ChatPage:
         """The owner's chats, the last changed first. Raises ValueError for a cursor that is none."""
         ...
 
-    async def rename(self, chat_id: str, title: str | None, owner: Ownership) -> StoredChat:
+    async def rename(self, chat_id: str, title: str | None, owner: Ownership | None) -> StoredChat:
         """Give a chat a title; None takes it away again."""
         ...
 
-    async def delete(self, chat_id: str, owner: Ownership) -> None:
+    async def delete(self, chat_id: str, owner: Ownership | None) -> None:
         """Remove a chat for good; its id cannot be used again."""
         ...
 
@@ -181,24 +181,32 @@ class NativeKeeper:
         await self._run(lambda: self._chats.claim(chat_id, owner))
 
     @checked
-    async def check(self, chat_id: str, owner: Ownership) -> None:
-        """Raise NotFoundError for a chat that is somebody else's."""
+    async def check(self, chat_id: str, owner: Ownership | None) -> None:
+        """Raise NotFoundError for a chat that is somebody else's; for None, one that anybody owns."""
         await self._run(lambda: self._chats.check(chat_id, owner))
 
     @checked
     async def chats(
-        self, owner: Ownership = ANYBODY, *, limit: int = 50, cursor: str | None = None, title: str | None = None
+        self,
+        owner: Ownership | None = ANYBODY,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        title: str | None = None,
     ) -> ChatPage:
-        """The owner's chats, the last changed first; with `title`, those whose title contains it in any case."""
+        """The owner's chats, the last changed first; for None, those that nobody owns.
+
+        With `title`, those whose title contains it in any case.
+        """
         return await self._run(lambda: self._chats.list(owner, limit, cursor, title))
 
     @checked
-    async def rename(self, chat_id: str, title: str | None, owner: Ownership = ANYBODY) -> StoredChat:
+    async def rename(self, chat_id: str, title: str | None, owner: Ownership | None = ANYBODY) -> StoredChat:
         """Give a chat a title; None takes it away again. Raises NotFoundError."""
         return await self._run(lambda: self._chats.rename(chat_id, title, owner))
 
     @checked
-    async def delete(self, chat_id: str, owner: Ownership = ANYBODY) -> None:
+    async def delete(self, chat_id: str, owner: Ownership | None = ANYBODY) -> None:
         """Remove a chat for good, with its subagents' sessions and the logs of agents that answered it.
 
         Its id cannot be used again. Raises NotFoundError.
@@ -234,8 +242,11 @@ def _name_of(chat_id: str) -> str:
 _OWNER_NAMES: Final = ("user", "team", "task", "machine")
 
 
-def is_of(session: Session, owner: Ownership) -> bool:
-    """Whether the session has every name that the owner has."""
+def is_of(session: Session, owner: Ownership | None) -> bool:
+    """Whether the session has every name that the owner has; for None, whether nobody owns it."""
+    if owner is None:
+        known = session.ownership
+        return known.user is None and known.team is None and known.task is None
     names = ((getattr(owner, name), getattr(session.ownership, name)) for name in _OWNER_NAMES)
     return all(name is None or name == known for name, known in names)
 
@@ -308,23 +319,26 @@ class _StoredChats:
         else:
             self.check(chat_id, owner)
 
-    def check(self, chat_id: str, owner: Ownership) -> None:
+    def check(self, chat_id: str, owner: Ownership | None) -> None:
         session = self._find(chat_id)
         if session is not None and not is_of(session, owner):
             raise NotFoundError(f"there is no chat {chat_id}")
 
-    def list(self, owner: Ownership, limit: int, cursor: str | None, title: str | None) -> ChatPage:
-        names = {name: getattr(owner, name) for name in _OWNER_NAMES}
-        wanted = SessionFilter(agent=AGENT, native=True, imported=False, title=title, **names)
+    def list(self, owner: Ownership | None, limit: int, cursor: str | None, title: str | None) -> ChatPage:
+        wanted = SessionFilter(agent=AGENT, native=True, imported=False, title=title)
+        if owner is None:
+            wanted = wanted._replace(owned=False)
+        else:
+            wanted = wanted._replace(**{name: getattr(owner, name) for name in _OWNER_NAMES})
         page = self._store.sessions(wanted, limit=limit, cursor=cursor)
         return ChatPage(chats=tuple(_chat_of(session) for session in page.items), next_cursor=page.next_cursor)
 
-    def rename(self, chat_id: str, title: str | None, owner: Ownership) -> StoredChat:
+    def rename(self, chat_id: str, title: str | None, owner: Ownership | None) -> StoredChat:
         session = self._owned(chat_id, owner)
         self._store.annotate(session.id, title=title)
         return _chat_of(self._store.session(session.id))
 
-    def delete(self, chat_id: str, owner: Ownership) -> None:
+    def delete(self, chat_id: str, owner: Ownership | None) -> None:
         self._store.forget(self._owned(chat_id, owner).id)
         # Else a message that is sent again would count as saved, and the chat as one that can go on.
         prefix = _prefix(chat_id)
@@ -333,7 +347,7 @@ class _StoredChats:
     def change_owner(self, chat_id: str, owner: Ownership) -> StoredChat:
         return _chat_of(self._store.change_owner(self._owned(chat_id, ANYBODY).id, owner))
 
-    def _owned(self, chat_id: str, owner: Ownership) -> Session:
+    def _owned(self, chat_id: str, owner: Ownership | None) -> Session:
         session = self._find(chat_id)
         if session is None or not is_of(session, owner):
             raise NotFoundError(f"there is no chat {chat_id}")

@@ -94,6 +94,8 @@ class SessionFilter(NamedTuple):
     team: str | None = None
     task: str | None = None
     machine: str | None = None
+    owned: bool | None = None
+    """True: only sessions of a user, a team or a task. False: only those that nobody owns."""
     native: bool | None = None
     """True: only native sessions, including chats whose answers are all in logs of agents."""
     imported: bool | None = None

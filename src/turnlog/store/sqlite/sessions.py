@@ -110,6 +110,8 @@ _CONDITIONS = {
     "team": "s.owner_key IN (SELECT key FROM owners WHERE team = ?)",
     "task": "s.owner_key IN (SELECT key FROM owners WHERE task = ?)",
     "machine": "s.owner_key IN (SELECT key FROM owners WHERE machine = ?)",
+    "owned": "EXISTS (SELECT 1 FROM owners w WHERE w.key = s.owner_key"
+    " AND (w.user <> '' OR w.team <> '' OR w.task <> '')) = ?",
     "native": "s.native = ?",
     "imported": "EXISTS (SELECT 1 FROM runs r"
     " WHERE r.session_id = s.agent || ':' || s.external_id AND r.origin = 'import') = ?",
