@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from itertools import permutations
@@ -35,6 +36,20 @@ def give(store: Path, path: Path) -> ImportSummary:
 def messages(store: Path) -> list[str]:
     with open_store(store) as opened:
         return [placed.message.id for placed in opened.messages(f"claude-code:{SESSION}")]
+
+
+class Unreadable(io.BytesIO):
+    """A file on a broken disk."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_an_error_names_the_file_that_cannot_be_read(store: Path) -> None:
+    with pytest.raises(OSError, match="Input/output error") as failed:
+        import_stream(store, Unreadable(), "log.jsonl")
+    assert failed.value.filename == "log.jsonl"
+    assert list(imports_folder(store).iterdir()) == []
 
 
 def test_a_stream_is_recognised_and_read(store: Path) -> None:

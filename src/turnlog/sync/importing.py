@@ -96,7 +96,7 @@ def import_stream(
     started = time.monotonic()
     refuse_device(stream)
     folder = imports_folder(store_path)
-    path, was_there = _keep(stream, folder, "".join(Path(name).suffixes[-_MOST_ENDINGS:]))
+    path, was_there = _keep(stream, name, folder)
     detection = detect(path)
     if not _sources_of(detection):
         if not was_there:
@@ -122,23 +122,32 @@ def _rows_of(detection: Detection) -> tuple[Source, ...]:
     return tuple(source for source in sources if reads_rows(registered_agent(source.agent), source))
 
 
-def _keep(stream: BinaryIO, folder: Path, ending: str) -> tuple[Path, bool]:
-    """Write the bytes under their hash; return whether they existed already."""
+def _keep(stream: BinaryIO, name: str, folder: Path) -> tuple[Path, bool]:
+    """Write the bytes under their hash, with the endings of the name; return whether they existed already."""
+    ending = "".join(Path(name).suffixes[-_MOST_ENDINGS:])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = hashlib.sha256()
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix="incoming-")
+    descriptor, incoming = tempfile.mkstemp(dir=folder, prefix="incoming-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            while piece := stream.read(_CHUNK_SIZE):
+            while piece := _read_piece(stream, name):
                 digest.update(piece)
                 file.write(piece)
         path = folder / f"{digest.hexdigest()}{ending}"
         was_there = path.exists()
         if not was_there:
-            Path(name).replace(path)
+            Path(incoming).replace(path)
     finally:
-        Path(name).unlink(missing_ok=True)
+        Path(incoming).unlink(missing_ok=True)
     return path, was_there
+
+
+def _read_piece(stream: BinaryIO, name: str) -> bytes:
+    """The next bytes. The system does not say which file cannot be read."""
+    try:
+        return stream.read(_CHUNK_SIZE)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name or "-") from error
 
 
 def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
