@@ -103,6 +103,12 @@ LOGS = {
         tuple(f"kilo/7.7.7/{name}" for name in ("tour", "errors", "compaction")),
         ("Resumed: nothing", 1700, 1500, 15, 0),
     ),
+    "openclaw": Log(
+        ".openclaw", ("openclaw/2026.9.6/basic",), ("Resumed: nothing", 1700, 1500, 15, 0), frozenset({"subagents"})
+    ),
+    "qclaw": Log(
+        ".qclaw", ("openclaw/handwritten-qclaw",), ("Resumed: nothing", 1700, 1500, 15, 0), frozenset({"subagents"})
+    ),
     "klaude": Log(".klaude", ("klaude/versions/2.43.0",), ("Fixed: it ", 200, 1800, 40, 0)),
 }
 

@@ -29,7 +29,9 @@ ENGINE = (
 """The SQLite engine: folders and modules that may import a database and execute SQL."""
 
 OTHER_DATABASES = (
-    "agents/opencode",  # the database of the agent
+    "agents/databases.py",  # the databases of agents
+    "agents/opencode",
+    "agents/openclaw",
     "chat/stream_stores.py",  # running streams of chats, in a file of their own
 )
 

@@ -35,9 +35,11 @@ BUILT_IN = {
     "klaude": "turnlog.agents.klaude:Klaude",
     "oh-my-pi": "turnlog.agents.pi:OhMyPi",
     "omo": "turnlog.agents.pi:Omo",
+    "openclaw": "turnlog.agents.openclaw:OpenClaw",
     "opencode": "turnlog.agents.opencode:OpenCode",
     "pi": "turnlog.agents.pi:Pi",
     "prime-agent": "turnlog.agents.pi:PrimeAgent",
+    "qclaw": "turnlog.agents.openclaw:QClaw",
     "qwen-code": "turnlog.agents.qwen_code:QwenCode",
     "stepcode": "turnlog.agents.pi:StepCode",
 }

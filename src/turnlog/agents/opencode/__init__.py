@@ -209,6 +209,6 @@ class Kilo(OpenCode):
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has a table of Kilo's, or its name. An export and a stream look like OpenCode's."""
-        from turnlog.agents.opencode.database import is_database
+        from turnlog.agents.databases import is_database
 
         return super().detect(path, head) if is_database(head) else Detection(reason="no database")

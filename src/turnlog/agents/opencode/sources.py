@@ -15,12 +15,12 @@ from pathlib import Path
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.changes import Changes, Spill
+from turnlog.agents.databases import is_database
 from turnlog.agents.files import entries, holds_file, holds_folder
 from turnlog.agents.opencode import NAME, PROGRAMS, Program
 from turnlog.agents.opencode.database import (
     TableRows,
     database_session_of,
-    is_database,
     list_sessions,
     open_database,
     select,

@@ -14,7 +14,7 @@ from turnlog.agents.jsonl import count_lines
 from turnlog.agents.pi.contents import parts_of, time_of
 from turnlog.agents.pi.fold_context import PiContext, PiState, decode_state, encode_state
 from turnlog.agents.pi.messages import add_call, add_injected, read_message
-from turnlog.agents.pi.records import LINES, RECORD_KINDS, PiMessage, PiRecordOutcome
+from turnlog.agents.pi.records import LINES, RECORD_KINDS, PiMessage, PiRecord, PiRecordOutcome
 from turnlog.agents.pi.sources import external_id, named_session, subagent_place
 from turnlog.model import CompactionEvent, Message, Origin, RelationshipKind, TextPart
 from turnlog.model.session import title_line
@@ -33,11 +33,7 @@ class PiFold:
         context = PiContext(state, self._source)
         for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
             context.position, context.length, context.line_number = position, length, number
-            context.begin(record, json)
-            context.report_replaced_bytes()
-            self._read(context)
-            # Version 1 names a record by its number, and the header is number 0.
-            state.records += 1
+            read_record(context, record, json, self._source)
         state.lines += count_lines(data)
         return context.finish()
 
@@ -45,16 +41,21 @@ class PiFold:
         """See `turnlog.agents.base.Fold.state`."""
         return encode_state(self._state)
 
-    def _read(self, context: PiContext) -> None:
-        outcome = RECORD_KINDS.get(context.record.type)
-        if outcome is None:
-            context.add_record(known=False)
-            return
-        if outcome is PiRecordOutcome.HEADER:
-            _read_header(context, self._source)
-            return
+
+def read_record(context: PiContext, record: PiRecord, json: bytes, source: Source) -> None:
+    """Read one record. The context has its place."""
+    context.begin(record, json)
+    context.report_replaced_bytes()
+    outcome = RECORD_KINDS.get(record.type)
+    if outcome is None:
+        context.add_record(known=False)
+    elif outcome is PiRecordOutcome.HEADER:
+        _read_header(context, source)
+    else:
         _link_parent(context)
         _BY_OUTCOME[outcome](context)
+    # Version 1 names a record by its number, and the header is number 0.
+    context.state.records += 1
 
 
 # -- the header
@@ -114,6 +115,10 @@ def _read_message(context: PiContext) -> None:
     add_injected(context, parts_of(record.content, context.identity), record.customType, record.display, PiMessage())
 
 
+_RESETS = frozenset({"reset", "reset_boundary"})
+"""Records after which the model no longer gets what was before, without any summary."""
+
+
 def _read_compaction(context: PiContext) -> None:
     """Read a compaction of the records before the first kept one. Its summary is a message after them."""
     record = context.record
@@ -123,6 +128,17 @@ def _read_compaction(context: PiContext) -> None:
         first = f"#{record.firstKeptEntryIndex}"
     # A compaction that names itself keeps nothing.
     kept = () if first is None or first == record.id else context.kept_messages(first)
+    if record.type in _RESETS:
+        context.add_only_event(
+            CompactionEvent(
+                id=context.identity,
+                created_at=context.at,
+                trigger=record.reason or record.type,
+                kept_message_ids=kept or (),
+            )
+        )
+        context.state.is_branched = True
+        return
     if kept is None:
         context.report("the first record that the compaction keeps is not there", "note")
     context.add_event(
@@ -207,6 +223,8 @@ def _read_run_metadata(context: PiContext) -> None:
 
 def _read_record(context: PiContext) -> None:
     context.add_record(known=True, name=context.record.customType)
+    if context.record.type == "leaf":
+        context.move_leaf(context.record.targetId)
 
 
 _BY_OUTCOME: dict[PiRecordOutcome, Callable[[PiContext], None]] = {

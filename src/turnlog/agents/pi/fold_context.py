@@ -373,6 +373,14 @@ class PiContext(LineContext):
         parent = self.add_node()
         self._add_event(event, self.record_id, parent)
 
+    def move_leaf(self, record_id: str | None) -> None:
+        """Make an earlier record the end of the active branch, as a record says."""
+        node = self.state.nodes.get(record_id or "")
+        message = None if node is None else node.message
+        if message != self.state.leaf:
+            self._add_rewind(message)
+        self.state.last, self.state.leaf = record_id, message
+
     def add_node(self) -> str | None:
         """Add the current record to the tree without a message of its own; return the message that it follows."""
         parent, _ = self._follow()

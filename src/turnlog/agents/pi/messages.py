@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw
 
-from turnlog.agents.decoding import clean_json, names_of, other_fields
+from turnlog.agents.decoding import clean_json, names_of, other_fields, value_of
 from turnlog.agents.pi.contents import Answerer, cost_of, parts_of, text_of, time_of, usage_of
 from turnlog.agents.pi.fold_context import PiContext
 from turnlog.agents.pi.records import MESSAGE, PiMessage, PiUsage, field_of, fields_of
@@ -64,6 +64,11 @@ def read_message(context: PiContext) -> None:
 def _facts(context: PiContext, message: PiMessage, **known: Any) -> dict[str, Any]:
     """Metadata under the agent's name, with fields of the record and its message that are not known."""
     found = {name: value for name, value in known.items() if value is not None}
+    if isinstance(message.openclaw, Raw):
+        found["openclaw"] = value_of(message.openclaw)
+        # Somebody else wrote it, in a channel that the agent reads.
+        if field_of(message.openclaw, "senderIsOwner") is False:
+            found["is_from_others"] = True
     others = other_fields(fields_of(context.record.message), _MESSAGE_FIELDS)
     if others:
         found["other_message_fields"] = others["other_fields"]

@@ -50,8 +50,11 @@ RECORD_KINDS: dict[str, PiRecordOutcome] = {
     "mode_change": PiRecordOutcome.RUN_METADATA,
     "service_tier_change": PiRecordOutcome.RUN_METADATA,
     "credential_pin": PiRecordOutcome.RECORD,
-    "reset_boundary": PiRecordOutcome.RECORD,
+    "reset_boundary": PiRecordOutcome.COMPACTION,
     "ttsr_injection": PiRecordOutcome.RECORD,
+    # OpenClaw's own.
+    "leaf": PiRecordOutcome.RECORD,
+    "reset": PiRecordOutcome.COMPACTION,
     # prime-agent's own.
     "session_state": PiRecordOutcome.RUN_METADATA,
     "agent_status": PiRecordOutcome.RUN_METADATA,
@@ -122,6 +125,8 @@ class PiMessage(msgspec.Struct, gc=False):
     summary: str | None = None
     fromId: str | None = None
     synthetic: bool | None = None
+    openclaw: Raw | UnsetType = msgspec.field(default=UNSET, name="__openclaw")
+    """Where OpenClaw got the message from."""
 
 
 class PiRecord(msgspec.Struct, gc=False):
@@ -158,6 +163,8 @@ class PiRecord(msgspec.Struct, gc=False):
     firstKeptEntryIndex: int | None = None
     tokensBefore: int | None = None
     tokensAfter: int | None = None
+    targetId: str | None = None
+    reason: str | None = None
     customType: str | None = None
     content: Raw | UnsetType = UNSET
     display: bool | None = None

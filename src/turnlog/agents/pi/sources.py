@@ -123,6 +123,9 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
     header = next((record for record in records[:2] if record.type == "session"), None)
     if header is None or (header.id is None and header.cwd is None):
         return Detection(reason="the first record is no header of a session")
+    # OpenClaw's logs have the same records, in a folder of its agents and later with a version of their own.
+    if header.version == 4 or "agents" in {folder.name for folder in list(path.absolute().parents)[:3]}:
+        return Detection(reason="it is a log of OpenClaw")
     owner = _owner(path, records, header)
     if owner != agent:
         return Detection(reason=f"it is a log of {owner}")

@@ -1,0 +1,188 @@
+"""Where OpenClaw's sessions are, and whether a file holds some.
+
+Each of its agents has a database below `agents/<agent>/agent`, and had a folder of logs, `agents/<agent>/sessions`. A
+session in a database is a source of its own, named `<database>#<session>`. Each database is also a source by itself. It
+holds nothing, but its version says when it cannot be read. So is what other tables say about a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.changes import Changes
+from turnlog.agents.databases import is_database
+from turnlog.agents.files import entries, folders, holds_file, is_file
+from turnlog.agents.jsonl import whole_lines
+from turnlog.agents.openclaw import NAME, QCLAW
+from turnlog.agents.openclaw.database import EVENTS, list_sessions, open_database, tables_of
+from turnlog.agents.openclaw.row_log import new_facts, new_lines
+from turnlog.agents.pi.records import LINES
+from turnlog.errors import SourceError
+
+DATABASE: Final = "openclaw-agent.sqlite"
+_LOG = re.compile(r"(?P<id>[^/]+?)\.jsonl(?:\.(?:deleted|reset)\..+|\.full\.bak)?")
+"""The name of an older log; one that was deleted or reset keeps its records under another name."""
+
+_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#]+)")
+_DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
+_FACTS: Final = "#about"
+"""After the path of a session: what other tables say about it."""
+
+_MAIN: Final = "main"
+_READABLE: Version = (0, 0, 0, 0)
+_UNREADABLE: Version = (0, 0, 0, 1)
+
+
+def owner_of(path: Path) -> str:
+    """Which of the two programs a folder or file belongs to, by its path: nothing in it says so."""
+    return QCLAW if {".qclaw", QCLAW} & set(path.parts) else NAME
+
+
+def session_id(agent: str, owner: str, session: str) -> str:
+    """The id of a session in the model. Ids are unique for one of its agents; that of `main` is left out."""
+    external = session if owner == _MAIN else f"{session}@{owner}"
+    return f"{agent}:{external.replace('/', '_')}"
+
+
+def find_sources(agent: str, root: Path) -> Iterator[Source]:
+    """Every session below a home."""
+    for owner in folders(os.fspath(root / "agents")):
+        database = Path(owner.path, "agent", DATABASE)
+        if holds_file(database.parent, DATABASE):
+            yield from _database_sources(agent, database, root)
+        for entry in filter(is_file, entries(os.fspath(Path(owner.path, "sessions")))):
+            if _LOG.fullmatch(entry.name):
+                yield _log_source(agent, Path(entry.path), root)
+
+
+def sources_at(agent: str, path: Path, root: Path) -> Iterator[Source]:
+    """See `RowAgent.sources_at`. A database may be named by its write-ahead log."""
+    database = path.with_name(_DATABASE_SUFFIX.sub("", path.name))
+    if database.name == DATABASE and holds_file(database.parent, DATABASE):
+        yield from _database_sources(agent, database, root)
+    elif _LOG.fullmatch(path.name) and path.parent.name == "sessions":
+        yield _log_source(agent, path, root)
+
+
+def _database_sources(agent: str, database: Path, root: Path) -> Iterator[Source]:
+    version = _READABLE
+    try:
+        yield from _sessions_in(agent, database, root)
+    except (OSError, SourceError):
+        version = _UNREADABLE
+    yield Source(
+        agent=agent, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
+    )
+
+
+def _sessions_in(agent: str, database: Path, root: Path) -> Iterator[Source]:
+    owner = _owner_in(database)
+    for found in list_sessions(database):
+        records = Source(
+            agent=agent,
+            path=f"{database}#{found.session}",
+            root=str(root),
+            session_id=session_id(agent, owner, found.session),
+            version=found.version,
+        )
+        yield records
+        # In the same log, its lines would move the records behind them.
+        yield msgspec.structs.replace(
+            records, path=f"{records.path}{_FACTS}", kind=SourceKind.SIDECAR, appendable=False
+        )
+
+
+def _owner_in(path: Path) -> str:
+    """The agent of OpenClaw whose folder contains a file; `main` if none does."""
+    parents = list(path.parents)
+    return next((one.name for one, above in pairwise(parents) if above.name == "agents"), _MAIN)
+
+
+def _log_source(agent: str, path: Path, root: Path) -> Source:
+    named = _LOG.fullmatch(path.name)
+    session = named["id"] if named else path.stem
+    return Source(agent=agent, path=str(path), root=str(root), session_id=session_id(agent, _owner_in(path), session))
+
+
+# -- the rows of a source
+
+
+def holds_rows(source: Source) -> bool:
+    """Whether a source is a session in a database, or the database itself."""
+    return source.kind is SourceKind.SIDECAR or _place_of(source.path) is not None
+
+
+def _place_of(path: str) -> tuple[Path, str] | None:
+    match = _SESSION.fullmatch(path.removesuffix(_FACTS))
+    return (Path(match["database"]), match["session"]) if match and not _LOG.fullmatch(Path(path).name) else None
+
+
+def row_version(source: Source) -> Version:
+    """See `RowAgent.row_version`."""
+    place = _place_of(source.path)
+    if place is None:
+        return _READABLE
+    found = list_sessions(*place)
+    if not found:
+        raise FileNotFoundError(source.path)
+    return found[0].version
+
+
+def read_rows(source: Source, log: Iterable[bytes]) -> RowUpdate:
+    """See `RowAgent.read_rows`."""
+    place = _place_of(source.path)
+    if place is not None:
+        with open_database(place[0]) as connection:
+            update = new_facts if source.path.endswith(_FACTS) else new_lines
+            return update(connection, place[1], log)
+    try:
+        list_sessions(Path(source.path))
+    except SourceError as error:
+        raise OSError(error.reason) from error
+    return RowUpdate()
+
+
+# -- what a file is
+
+
+def detect_file(agent: str, path: Path, head: bytes) -> Detection:
+    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
+    absolute = path.absolute()
+    if owner_of(absolute) != agent:
+        return Detection(reason="it is not in a home of this program")
+    if is_database(head):
+        return _detect_database(agent, absolute)
+    records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
+    header = records[0] if records and records[0].type == "session" else None
+    is_in_home = absolute.parent.name == "sessions" and absolute.parent.parent.parent.name == "agents"
+    # Only version 4 is OpenClaw's own; before, its logs are pi's.
+    if header is None or not (is_in_home or header.version == 4):
+        return Detection(reason="neither a database of sessions nor a log in a home")
+    found = _log_source(agent, absolute, absolute.parent)
+    return Detection(agent=agent, version=str(header.version or 1), source=found)
+
+
+def _detect_database(agent: str, path: Path) -> Detection:
+    try:
+        with open_database(path) as connection:
+            if EVENTS not in tables_of(connection):
+                return Detection(reason="a database without its tables")
+        found = _sessions_in(agent, path, path.parent)
+        sources = tuple(source for source in found if source.kind is SourceKind.SESSION)
+    except (OSError, SourceError) as error:
+        return Detection(reason=str(error))
+    return Detection(
+        agent=agent,
+        version="4",
+        source=sources[0] if len(sources) == 1 else None,
+        sources=sources,
+        reason=None if sources else "a database without sessions",
+    )
