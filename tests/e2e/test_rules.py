@@ -23,6 +23,7 @@ PAGES = [
     f"/sessions/{LONG_ID}",
     "/search?q=shelf",
     "/usage",
+    "/insights",
     "/files",
     "/projects",
     f"/files?path={VAULT}",

@@ -18,6 +18,7 @@ const SessionPage = lazy(() => import("@/session/page/session-page"));
 const SearchPage = lazy(() => import("@/search/search-page"));
 const FilesPage = lazy(() => import("@/files/files-page"));
 const ProjectsPage = lazy(() => import("@/projects/projects-page"));
+const InsightsPage = lazy(() => import("@/insights/insights-page"));
 const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
@@ -42,6 +43,7 @@ export function App() {
               <Route path="/files" component={FilesPage} />
               <Route path="/projects" component={ProjectsPage} />
               <Route path="/usage" component={UsagePage} />
+              <Route path="/insights" component={InsightsPage} />
               <Route>
                 <ProblemBox title="There is no such page" whole>
                   <AllSessions />

@@ -8,4 +8,5 @@ export const PAGES: { href: string; label: string; icon: IconName }[] = [
   { href: "/projects", label: "Projects", icon: "folder" },
   { href: "/files", label: "Files", icon: "document" },
   { href: "/usage", label: "Usage", icon: "chart" },
+  { href: "/insights", label: "Insights", icon: "clock" },
 ];

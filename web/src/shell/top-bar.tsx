@@ -1,7 +1,9 @@
-/** The bar on every page: the pages, the search, theme and help. */
+/** The bar on every page: the pages (on a phone in a menu), the search, theme and help. */
 
+import { useRef } from "react";
 import { Link, useLocation } from "wouter";
 import { Icon } from "@/design/icon";
+import { Menu } from "@/design/menu";
 import { openKeyHelp } from "./key-help";
 import { PAGES } from "./pages";
 import { SearchBox } from "./search-box";
@@ -27,6 +29,7 @@ export function TopBar() {
           </Link>
         ))}
       </nav>
+      <PageMenu location={location} />
       <SearchBox />
       <button
         type="button"
@@ -46,6 +49,33 @@ export function TopBar() {
         <Icon name="help" />
       </button>
     </header>
+  );
+}
+
+/** Every page, where the bar has no room for their names. */
+function PageMenu({ location }: { location: string }) {
+  const frame = useRef<HTMLElement>(null);
+  const close = () => frame.current?.querySelector<HTMLElement>("[popover]")?.hidePopover();
+  return (
+    <nav className="top-menu" aria-label="All pages" ref={frame}>
+      <Menu
+        label={PAGES.find(({ href }) => isCurrent(href, location))?.label ?? "Pages"}
+        icon="list"
+        title="All pages"
+      >
+        {PAGES.map(({ href, label, icon }) => (
+          <Link
+            key={href}
+            href={href}
+            className="menu-item"
+            aria-current={isCurrent(href, location) ? "page" : undefined}
+            onClick={close}
+          >
+            <Icon name={icon} size={14} /> {label}
+          </Link>
+        ))}
+      </Menu>
+    </nav>
   );
 }
 

@@ -1,0 +1,61 @@
+"""The insights page in a browser, and the menu of pages on a phone."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def test_a_chart_has_its_table(visit: Visit) -> None:
+    page = visit.open("/insights")
+    chart = page.get_by_role("img", name="Activity by day of the week and hour")
+    expect(chart).to_be_visible()
+    page.get_by_role("button", name="Activity by hour of the week as a table").click()
+    expect(chart).to_have_count(0)
+    expect(page.get_by_role("columnheader", name="Hour")).to_be_visible()
+
+
+def test_what_is_unknown_is_no_number(visit: Visit) -> None:
+    page = visit.open("/insights")
+    row = page.get_by_role("row", name="mystery-model-9")
+    expect(row.get_by_role("cell").nth(1)).to_have_text("unknown")
+
+
+def test_a_model_leads_to_its_sessions(visit: Visit) -> None:
+    page = visit.open("/insights")
+    page.get_by_role("link", name="mystery-model-9").click()
+    expect(page).to_have_url(re.compile("model=mystery-model-9"))
+    expect(page.locator(".session-row")).not_to_have_count(0)
+
+
+def test_a_section_downloads_as_csv(visit: Visit) -> None:
+    page = visit.open("/insights")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV of Tools").click()
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert download.value.suggested_filename == "tools.csv"
+    assert header[:3] == ["tool_name", "kind", "calls"]
+    assert rows
+
+
+def test_a_phone_reaches_every_page_and_the_search(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    page = visit.open("/usage")
+    expect(page.get_by_role("searchbox", name="Search everything")).to_be_visible()
+    menu = page.get_by_role("navigation", name="All pages")
+    menu.get_by_role("button", name="Usage").click()
+    expect(menu.get_by_role("link")).to_have_count(6)
+    menu.get_by_role("link", name="Insights").click()
+    expect(page.get_by_role("heading", name="Insights")).to_be_visible()
+    expect(menu.get_by_role("link", name="Files")).not_to_be_visible()
+    context.close()

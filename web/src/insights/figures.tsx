@@ -1,0 +1,209 @@
+/** The tables of tools, commands, files, models, subagents, compactions and errors. Each name leads to its sessions. */
+
+import { Link } from "wouter";
+import { filePage, sessionPage } from "@/api/paths";
+import type {
+  CommandFigures,
+  CompactionFigures,
+  EditedFile,
+  ErrorFigures,
+  ModelFigures,
+  SubagentShare,
+  ToolUsage,
+} from "@/api/types";
+import { formatCompact, formatCost, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
+import { formatDuration } from "@/format/time";
+import { useAgents } from "@/sessions/use-agents";
+import { FiguresTable } from "./figures-table";
+
+function share(value: number | null): string {
+  return value === null ? UNKNOWN : `${Math.round(100 * value)} %`;
+}
+
+function time(milliseconds: number | null): string {
+  return milliseconds === null ? UNKNOWN : formatDuration(milliseconds);
+}
+
+function rounded(value: number | null): string {
+  if (value === null) return UNKNOWN;
+  return value < 100 ? value.toFixed(1) : formatCompact(Math.round(value));
+}
+
+export function ToolTable({ tools }: { tools: ToolUsage[] }) {
+  return (
+    <FiguresTable
+      columns={["Tool", "Calls", "Failed", "Share failed", "Denied", "Time"]}
+      rows={tools.map((each) => ({
+        key: `${each.tool_name} ${each.kind}`,
+        cells: [
+          each.tool_name,
+          formatCount(each.calls),
+          formatCount(each.failed),
+          share(each.failed / each.calls),
+          formatCount(each.denied),
+          time(each.unknown_durations < each.calls ? each.duration_ms : null),
+        ],
+      }))}
+    />
+  );
+}
+
+export function CommandTable({ commands }: { commands: CommandFigures[] }) {
+  return (
+    <FiguresTable
+      columns={["Command", "Calls", "Failed", "Median", "Longest", "Time"]}
+      rows={commands.map((each) => ({
+        key: each.command ?? "",
+        cells: [
+          each.command ? (
+            <Link key="name" href={`/search?q=${encodeURIComponent(`"${each.command}"`)}`}>
+              {each.command}
+            </Link>
+          ) : (
+            <span key="name" className="unknown">
+              {UNKNOWN}
+            </span>
+          ),
+          formatCount(each.calls),
+          formatCount(each.failed),
+          time(each.median_ms),
+          <LongestCall key="longest" each={each} />,
+          time(each.median_ms === null ? null : each.duration_ms),
+        ],
+      }))}
+    />
+  );
+}
+
+function LongestCall({ each }: { each: CommandFigures }) {
+  if (each.longest_ms === null) return <span className="unknown">{UNKNOWN}</span>;
+  const text = time(each.longest_ms);
+  if (!each.longest_session_id) return text;
+  return (
+    <Link href={sessionPage(each.longest_session_id, each.longest_message_id ?? undefined)}>{text}</Link>
+  );
+}
+
+export function FileTable({ files }: { files: EditedFile[] }) {
+  return (
+    <FiguresTable
+      columns={["File", "Edits", "Sessions"]}
+      rows={files.map((each) => ({
+        key: each.path,
+        cells: [
+          <Link key="path" href={filePage(each.path)} title={each.path}>
+            {each.path}
+          </Link>,
+          formatCount(each.edits),
+          formatCount(each.sessions),
+        ],
+      }))}
+    />
+  );
+}
+
+export function ModelTable({ models }: { models: ModelFigures[] }) {
+  return (
+    <FiguresTable
+      columns={[
+        "Model",
+        "Calls",
+        "Cost",
+        "Cost per prompt",
+        "Steps per prompt",
+        "From cache",
+        "Output per call",
+        "Failed tool calls",
+      ]}
+      rows={models.map((each) => ({
+        key: each.model ?? "",
+        cells: [
+          each.model ? (
+            <Link key="name" href={`/?model=${encodeURIComponent(each.model)}`}>
+              {each.model}
+            </Link>
+          ) : (
+            <span key="name" className="unknown">
+              {UNKNOWN}
+            </span>
+          ),
+          formatCount(each.calls),
+          formatTotalCost(each.cost, each.unpriced_calls),
+          each.cost_per_prompt === null ? UNKNOWN : `≈ ${formatCost(each.cost_per_prompt)}`,
+          each.steps_per_prompt === null ? UNKNOWN : `≈ ${rounded(each.steps_per_prompt)}`,
+          share(each.cache_share),
+          each.is_lower_bound ? `≥ ${rounded(each.output_per_call)}` : rounded(each.output_per_call),
+          formatCount(each.failed_tool_calls),
+        ],
+      }))}
+    />
+  );
+}
+
+export function SubagentTable({ subagents }: { subagents: SubagentShare }) {
+  return (
+    <FiguresTable
+      columns={["Part", "Sessions", "Model calls", "Cost", "Share of the cost"]}
+      rows={[
+        {
+          key: "subagents",
+          cells: [
+            <Link key="name" href="/usage?by=subagent">
+              Subagents
+            </Link>,
+            formatCount(subagents.sessions),
+            formatCount(subagents.calls),
+            formatCost(subagents.cost),
+            share(subagents.share),
+          ],
+        },
+      ]}
+    />
+  );
+}
+
+export function CompactionTable({ compactions }: { compactions: CompactionFigures[] }) {
+  const look = useAgents();
+  return (
+    <FiguresTable
+      columns={["Agent", "Compactions", "Sessions", "Tokens before"]}
+      rows={compactions.map((each) => ({
+        key: `${each.agent} ${each.trigger}`,
+        cells: [
+          <Link key="name" href={`/?agent=${encodeURIComponent(each.agent)}`}>
+            {[look(each.agent).name, each.trigger].filter(Boolean).join(", ")}
+          </Link>,
+          formatCount(each.compactions),
+          formatCount(each.sessions),
+          rounded(each.median_tokens_before),
+        ],
+      }))}
+    />
+  );
+}
+
+export function ErrorTable({ errors }: { errors: ErrorFigures[] }) {
+  const look = useAgents();
+  return (
+    <FiguresTable
+      columns={["Error", "Times", "Sessions", "Last"]}
+      rows={errors.map((each) => ({
+        key: `${each.agent} ${each.kind} ${each.status} ${each.is_limit}`,
+        cells: [
+          [look(each.agent).name, each.kind, each.status, each.is_limit ? "limit" : null]
+            .filter(Boolean)
+            .join(", "),
+          formatCount(each.errors),
+          formatCount(each.sessions),
+          each.last_session_id ? (
+            <Link key="last" href={sessionPage(each.last_session_id)}>
+              {each.last_at?.slice(0, 10) ?? "Session"}
+            </Link>
+          ) : (
+            UNKNOWN
+          ),
+        ],
+      }))}
+    />
+  );
+}
