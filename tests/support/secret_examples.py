@@ -285,7 +285,7 @@ _GIVEN = {
     "saml-assertion": ("SAMLResponse=«»", some(120), "SAMLResponse=missing"),
     "unseal-key": ("Unseal Key 1: «»", some(44), "Unseal Key 1: unavailable"),
     "piped-secret": (
-        "echo '«»' | vercel env add STRIPE production",
+        "echo '«»' | vercel env add STRIPE_SECRET production",
         some(32),
         "echo 'staging' | vercel env add NAME",
     ),

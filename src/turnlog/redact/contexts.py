@@ -279,7 +279,7 @@ PLACES = (
     ),
     after(
         "basic-credentials",
-        "auth=(|auth = (|auth(|.login(",
+        "auth=(|auth = (|auth(|login(",
         rf"(?:auth(?:=|\s=\s)?|\.login)\(\s?{_QUOTE}[^\s\"'\\]{{1,100}}{_QUOTE},\s?{_QUOTE}(?P<secret>[^\s\"'\\]{{4,256}}){_QUOTE}",
         is_given,
     ),
@@ -297,7 +297,7 @@ PLACES = (
     ),
     after(
         "wordpress-key",
-        "define(",
+        "_key'|_salt'",
         r"define\(\s{0,4}'\w{3,20}_(?:key|salt)',\s{0,20}'(?P<secret>[^'\n\\]{40,80})'",
         is_random,
     ),
@@ -307,7 +307,7 @@ PLACES = (
         rf"pass(?:word|wd)?{_IS}(?P<secret>[a-z]{{4}}(?:[ -][a-z]{{4}}){{3}})(?=\\{{0,3}}[\"'`\n]|\\n|\Z)",
         is_app_password,
     ),
-    after("url-key", "?key=|&key=", r"[?&]key=(?P<secret>[\w-]{24,256})", is_key),
+    after("url-key", "key=", r"[?&]key=(?P<secret>[\w-]{24,256})", is_key),
     after(
         "one-time-link",
         "reset|verify-email|magic-link|invite/|activate/",
@@ -315,14 +315,14 @@ PLACES = (
         is_key,
     ),
     after("saml-assertion", "samlresponse", rf"samlresponse{_IS}(?P<secret>[a-z0-9+/%=]{{64,20000}})", is_random),
-    after("unseal-key", "unseal key", r"unseal key \d{1,2}: (?P<secret>[a-z0-9+/]{40,90}={0,2})", is_random),
+    after("unseal-key", "seal key", r"unseal key \d{1,2}: (?P<secret>[a-z0-9+/]{40,90}={0,2})", is_random),
     # wandb login KEY, ngrok config add-authtoken KEY, git config github.token KEY, and prose
     after("named-secret", "token |login ", r"(?:token|[a-z] login)[ \t]{1,4}(?P<secret>[\w.~+/-]{20,512})", is_key),
     after(
         "piped-secret",
-        "echo ",
+        "secret|credential|kinit",
         rf"echo\s{{1,4}}(?:-n\s{{1,4}})?{_WORD}(?:{_QUOTE})?\s{{0,4}}\|\s{{0,4}}(?:[^\n|]{{0,100}}\s)?"
-        r"(?:kinit|secrets?|env add|login|auth\w{0,10}|credentials?)(?![\w.])",
+        r"(?:kinit|\w{0,40}secrets?|credentials?)(?![\w.])",
         is_password,
     ),
     after(
@@ -367,6 +367,7 @@ OPTIONS = (
         "-a",
         "https?",
         rf"""(?:uth)?{_SPACE}["']?[^\s:"'\\]{{1,128}}:["']?(?P<secret>[^\s"'\\\x1b]{{3,256}})""",
+        word="http",
     ),
     option("database-password", "-p", r"(?:mysql|mariadb)\w{0,10}", _WORD),
     option(
@@ -392,8 +393,8 @@ OPTIONS = (
         rf"{_SPACE}{_WORD}",
     ),
     option("openssl-password", "-k", r"openssl enc", rf"{_SPACE}{_WORD}"),
-    option("cookie", "-b", "curl", r"""\s{1,4}["']?[\w.-]{1,60}=(?P<secret>[^\s"'\\]{8,1024})"""),
-    option("login-password", "-a", r"(?:redis|valkey|keydb)-cli", rf"(?:{_SPACE})?{_WORD}"),
+    option("cookie", "-b", "curl", r"""\s{1,4}["']?[\w.-]{1,60}=(?P<secret>[^\s"'\\]{8,1024})""", word="curl"),
+    option("login-password", "-a", r"(?:redis|valkey|keydb)-cli", rf"(?:{_SPACE})?{_WORD}", word="-cli"),
     option("login-password", "-w", r"ldap\w{3,10}", rf"(?:{_SPACE})?{_WORD}"),
     option("archive-password", "-P", r"zip|unzip|sqlcmd|bcp|ipmitool|mosquitto_\w{2,4}", rf"(?:{_SPACE})?{_WORD}"),
     option("archive-password", "-p", r"7za?|rar|unrar", _WORD),

@@ -144,6 +144,8 @@ def _filled(text: str, spans: Iterable[SecretSpan]) -> str:
 
 
 def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    if rule.near_word not in text:
+        return
     has_group = "secret" in rule.pattern.groupindex
     for match in rule.pattern.finditer(lowered if rule.any_case else text):
         start, end = match.span("secret" if has_group and match["secret"] is not None else 0)

@@ -24,6 +24,8 @@ class Rule(NamedTuple):
     """A match begins with one of the literals, at the beginning of a word."""
     near: re.Pattern[str] | None = None
     """What must be before the match, on the same line."""
+    near_word: str = ""
+    """What every match of `near` contains: most texts lack it, and need no look at an option as short as `-a`."""
 
 
 _BEFORE = (
@@ -54,10 +56,15 @@ def after(
     return Rule(name, tuple(literals.split("|")), re.compile(shape), check, any_case=True, near=command)
 
 
-def option(name: str, option: str, commands: str, shape: str) -> Rule:
-    """A secret in an option of some commands."""
+def option(name: str, option: str, commands: str, shape: str, word: str = "") -> Rule:
+    """A secret in an option of some commands; all of them contain the word."""
     return Rule(
-        name, (option,), re.compile(rf"""{option}(?<=[\s"'`]{option}){shape}"""), is_given, near=_command(commands)
+        name,
+        (option,),
+        re.compile(rf"""{option}(?<=[\s"'`]{option}){shape}"""),
+        is_given,
+        near=_command(commands),
+        near_word=word,
     )
 
 
