@@ -44,7 +44,7 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     page.keyboard.press("k")
     expect(page.locator(".session-link:focus")).to_have_attribute("href", f"/sessions/{LONG_ID}")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     expect(page.get_by_label("Search everything")).to_be_focused()

@@ -43,6 +43,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}/events",
     "/api/sessions/{session_id}/events/{position}",
     "/api/sessions/{session_id}/export",
+    "/api/sessions/{session_id}/forget",
     "/api/sessions/{session_id}/files",
     "/api/sessions/{session_id}/messages",
     "/api/sessions/{session_id}/outline",

@@ -41,6 +41,7 @@ BODIES: tuple[type[Any], ...] = (
     ErrorResponse,
     responses.EventRecords,
     responses.FileHistoryResponse,
+    responses.ForgetResponse,
     responses.HookResponse,
     Insights,
     responses.MembershipsResponse,

@@ -127,6 +127,22 @@ class SessionItem(Session, frozen=True, kw_only=True):
         )
 
 
+class ForgetResponse(ResponseBody, frozen=True, kw_only=True):
+    """What was removed, or what would be."""
+
+    forgotten: bool
+    """False for a dry run."""
+    session_ids: tuple[str, ...]
+    """The session, its subagents, and the chats that it answered."""
+    messages: int
+    """Messages that no other session has."""
+    files: tuple[str, ...]
+    """Paths of archived files that go from the store; the agent's own files stay."""
+    archived_bytes: int
+    shared: dict[str, int]
+    """Other session -> number of messages shared with it; they stay there."""
+
+
 class MembershipsResponse(ResponseBody, frozen=True, kw_only=True):
     """Where messages stand in their session."""
 

@@ -312,6 +312,21 @@ export interface FileUseItem {
   last_at: string | null;
 }
 
+/** Whether to remove, or only to say what would be removed. */
+export interface ForgetBody {
+  dry_run: boolean;
+}
+
+/** What was removed, or what would be. */
+export interface ForgetResponse {
+  forgotten: boolean;
+  session_ids: string[];
+  messages: number;
+  files: string[];
+  archived_bytes: number;
+  shared: Record<string, number>;
+}
+
 /** Something that a session is called by, in which words of the query are. */
 export interface FoundName {
   field: string;

@@ -1,4 +1,4 @@
-/** A small form in a dialog, with Save and Cancel. Escape closes it, Ctrl+Enter saves. */
+/** A small form in a dialog, with Save (or another action) and Cancel. Escape closes it, Ctrl+Enter saves. */
 
 import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
 import "./form-dialog.css";
@@ -9,12 +9,17 @@ interface FormDialogProps {
   onSave: (text: (name: string) => string | null, form: FormData) => void;
   onClose: () => void;
   isSaving: boolean;
+  /** What the button says, and how a failure begins. */
+  action?: { label: string; failed: string };
   /** Why the last attempt failed. */
   error: Error | null;
   children: ReactNode;
 }
 
-export function FormDialog({ label, onSave, onClose, isSaving, error, children }: FormDialogProps) {
+const SAVE = { label: "Save", failed: "Not saved" };
+
+export function FormDialog(props: FormDialogProps) {
+  const { label, onSave, onClose, isSaving, action = SAVE, error, children } = props;
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
 
@@ -32,7 +37,7 @@ export function FormDialog({ label, onSave, onClose, isSaving, error, children }
         {children}
         {error && (
           <p className="form-problem" role="alert">
-            Not saved: {error.message}
+            {action.failed}: {error.message}
           </p>
         )}
         <p className="form-buttons">
@@ -40,7 +45,7 @@ export function FormDialog({ label, onSave, onClose, isSaving, error, children }
             Cancel
           </button>
           <button type="submit" className="button primary" disabled={isSaving}>
-            Save
+            {action.label}
           </button>
         </p>
       </form>

@@ -11,6 +11,7 @@ import { Icon } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
 import { formatClock, formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
 import { AgentLabel } from "./agent-label";
+import { useSelection } from "./selection";
 import { Cost, Tokens } from "./session-figures";
 import { titleOf } from "./session-title";
 import { StateBadge } from "./state-badge";
@@ -32,6 +33,7 @@ export function SessionRow({ session, now, depth = 0, earlier = NONE, clock }: S
   return (
     <li className="session-item" data-depth={depth || undefined}>
       <div className="session-row">
+        <SelectBox session={session} />
         <FoldToggle session={session} earlier={earlier.length} open={open} onToggle={() => setOpen(!open)} />
         <Link href={sessionPage(session.id)} className="session-link" data-item>
           <span className="session-title">
@@ -77,6 +79,23 @@ export function SessionListHead({ title, labelled }: { title: string; labelled: 
           </span>
         ))}
     </div>
+  );
+}
+
+/** Only while sessions are being selected. */
+function SelectBox({ session }: { session: SessionItem }) {
+  const selection = useSelection();
+  if (!selection) return null;
+  return (
+    <input
+      type="checkbox"
+      className="session-select"
+      aria-label={`Select ${titleOf(session)}`}
+      title="Select (x)"
+      data-key="x"
+      checked={selection.ids.has(session.id)}
+      onChange={() => selection.toggle(session.id)}
+    />
   );
 }
 

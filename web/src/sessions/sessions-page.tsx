@@ -1,6 +1,7 @@
 /** All sessions, newest first; the filters are in the address. */
 
 import { useRef } from "react";
+import { Icon } from "@/design/icon";
 import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
@@ -8,6 +9,8 @@ import { useUrlFilters } from "@/filters/url-filters";
 import { plural } from "@/format/numbers";
 import { useItemKeys, useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
+import { SelectionContext, selectedOf, useSelecting } from "./selection";
+import { SelectionBar } from "./selection-bar";
 import { SessionFiltersBar } from "./session-filters";
 import { GROUPINGS, groupingOf } from "./session-groups";
 import { NoMatches, NoSessions, SessionList } from "./session-list";
@@ -18,6 +21,7 @@ export function SessionsPage() {
   const [filters, change] = useUrlFilters(SESSION_FILTERS);
   const sessions = useSessions(filters);
   const list = useRef<HTMLDivElement>(null);
+  const { selection, begin, end } = useSelecting();
   useTitle(null);
   useListKeys(list);
   useItemKeys(list);
@@ -31,6 +35,16 @@ export function SessionsPage() {
       <div className="page-head">
         <h1>Sessions</h1>
         {sessions.data && <p className="page-count">{plural(total, "session")}</p>}
+        {!selection && (
+          <button
+            type="button"
+            className="button"
+            onClick={begin}
+            title="Archive, tag, export or forget several"
+          >
+            <Icon name="checked" size={14} /> Select
+          </button>
+        )}
         <Segments
           label="Group"
           choices={GROUPINGS}
@@ -38,12 +52,15 @@ export function SessionsPage() {
           onChange={(group) => change({ group: group === "day" ? "" : group })}
         />
       </div>
+      {selection && <SelectionBar sessions={selectedOf(items, selection)} onEnd={end} />}
       <SessionFiltersBar filters={filters} onChange={change} />
       {sessions.isError && <Problem error={sessions.error} what="The list of sessions" />}
       {empty && <NoMatches onClear={() => change(CLEARED)} />}
-      <div ref={list} aria-busy={sessions.isFetching}>
-        <SessionList sessions={items} sort={filters.sort} grouping={groupingOf(filters.group)} />
-      </div>
+      <SelectionContext value={selection}>
+        <div ref={list} aria-busy={sessions.isFetching}>
+          <SessionList sessions={items} sort={filters.sort} grouping={groupingOf(filters.group)} />
+        </div>
+      </SelectionContext>
       {sessions.hasNextPage && (
         <MoreButton onMore={() => sessions.fetchNextPage()} busy={sessions.isFetchingNextPage} />
       )}

@@ -21,6 +21,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
       ["Enter", "open"],
       ["s", "star the session"],
       ["e", "its name, tags and note"],
+      ["x", "while selecting: select the session"],
     ],
   },
   {
@@ -54,7 +55,7 @@ export function KeyHelp() {
   return (
     <dialog id={ID} className="key-help" aria-labelledby={`${ID}-title`}>
       <form method="dialog">
-        <h2 id={`${ID}-title`}>Keys</h2>
+        <h2 id={`${ID}-title`}>Keyboard shortcuts</h2>
         {KEYS.map(({ where, keys }) => (
           <section key={where}>
             <h3>{where}</h3>

@@ -2,6 +2,7 @@
 
 from turnlog.server.routes import (
     blobs,
+    forgetting,
     live,
     messages,
     native,
@@ -19,6 +20,7 @@ ROUTERS = (
     projects.router,
     live.router,
     sessions.router,
+    forgetting.router,
     native.router,
     messages.router,
     tool_calls.router,
