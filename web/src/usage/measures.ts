@@ -12,6 +12,11 @@ export interface Measure {
   formatTick: (value: number) => string;
 }
 
+/** All that the model wrote: what logs count as thinking apart from the rest is in it. */
+export function outputOf(totals: UsageTotals): number {
+  return totals.output + totals.reasoning;
+}
+
 export const COST: Measure = {
   value: "cost",
   label: "Cost",
@@ -32,7 +37,7 @@ export const MEASURES: Measure[] = [
   {
     value: "output",
     label: "Output tokens",
-    of: (totals) => totals.output,
+    of: outputOf,
     format: formatCompact,
     formatTick: formatRoundCount,
   },

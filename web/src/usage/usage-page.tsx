@@ -11,14 +11,14 @@ import { Segments } from "@/design/segments";
 import { AgentFilter, FilterBar, FilterDates, ModelFilter, ProjectFilter } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { formatCompact, formatTotalCost } from "@/format/numbers";
-import { dayAfter } from "@/format/time";
+import { dayAfter, startOf } from "@/format/time";
 import { useTitle } from "@/shell/title";
 import { DayChart } from "./day-chart";
-import { COST, MEASURES } from "./measures";
+import { COST, MEASURES, outputOf } from "./measures";
 import { UsageTable } from "./usage-table";
 import "./usage.css";
 
-const FILTERS = ["by", "measure", "agent", "project", "model", "since", "until"] as const;
+const FILTERS = ["by", "measure", "zone", "agent", "project", "model", "since", "until"] as const;
 
 const BY: { value: UsageBy; label: string }[] = [
   { value: "day", label: "Day" },
@@ -29,6 +29,18 @@ const BY: { value: UsageBy; label: string }[] = [
   { value: "subagent", label: "Subagent" },
 ];
 
+const ZONES = [
+  { value: "", label: "My time" },
+  { value: "UTC", label: "UTC" },
+];
+
+/** The zone of hours and days, and the times between which a report is: days begin at midnight of this zone. */
+function timesOf(isUtc: boolean, since: string, until: string) {
+  if (isUtc) return { zone: "UTC", since, until: until && dayAfter(until) };
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  return { zone, since: since && startOf(since), until: until && startOf(dayAfter(until)) };
+}
+
 /** A page of rows that can still be read; the totals are of all. */
 const ROWS = 200;
 
@@ -37,8 +49,8 @@ export default function UsagePage() {
   // What the page has no button for is the server's to answer, or to refuse with the words that there are.
   const by = (filters.by || "day") as UsageBy;
   const measure = MEASURES.find(({ value }) => value === filters.measure) ?? COST;
-  const { measure: _, until, ...others } = filters;
-  const parameters = { ...others, by, until: until && dayAfter(until) };
+  const { measure: _, zone, since, until, ...others } = filters;
+  const parameters = { ...others, by, ...timesOf(zone === "UTC", since, until) };
   const usage = useQuery({
     queryKey: ["usage", parameters],
     queryFn: ({ signal }) => getJson<UsageReport>(USAGE, parameters, signal),
@@ -66,13 +78,19 @@ export default function UsagePage() {
             onChange={(value) => change({ by: value === "day" ? "" : value })}
           />
         }
-        active={countSet(filters, ["measure", "agent", "project", "model", "since"])}
+        active={countSet(filters, ["measure", "zone", "agent", "project", "model", "since"])}
       >
         <Segments
           label="Measure"
           choices={MEASURES}
           value={measure.value}
           onChange={(value) => change({ measure: value === "cost" ? "" : value })}
+        />
+        <Segments
+          label="Days of"
+          choices={ZONES}
+          value={zone}
+          onChange={(value) => change({ zone: value })}
         />
         <AgentFilter value={filters.agent} onChange={(agent) => change({ agent })} />
         <ProjectFilter value={filters.project} onChange={(project) => change({ project })} />
@@ -128,7 +146,7 @@ export function UsageSummary({ totals }: { totals: UsageTotals }) {
         note="at list prices"
       />
       <Figure label="All tokens" value={formatCompact(totals.tokens)} note={cached(totals)} />
-      <Figure label="Output tokens" value={formatCompact(totals.output)} note={thinking(totals)} />
+      <Figure label="Output tokens" value={formatCompact(outputOf(totals))} note={thinking(totals)} />
       <Figure label="Model calls" value={formatCompact(totals.calls)} note="" />
     </dl>
   );
@@ -141,7 +159,9 @@ function cached(totals: UsageTotals): string {
 }
 
 function thinking(totals: UsageTotals): string {
-  return totals.reasoning > 0 ? `and ${formatCompact(totals.reasoning)} of thinking` : "thinking included";
+  return totals.reasoning > 0
+    ? `${formatCompact(totals.reasoning)} of it thinking, as far as logs tell`
+    : "thinking included";
 }
 
 function Figure({ label, value, note }: { label: string; value: string; note: string }) {

@@ -6,7 +6,7 @@ import type { UsageBy, UsageRow, UsageTotals } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { formatCompact, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
 import { useAgents } from "@/sessions/use-agents";
-import type { Measure } from "./measures";
+import { type Measure, outputOf } from "./measures";
 
 interface UsageTableProps {
   by: UsageBy;
@@ -20,6 +20,8 @@ interface Column {
   of: (totals: UsageTotals) => number;
 }
 
+const THINKING = "of it thinking";
+
 const COLUMNS: Column[] = [
   { label: "Calls", of: (totals) => totals.calls },
   { label: "Input", of: (totals) => totals.input + totals.tool_prompt },
@@ -28,22 +30,22 @@ const COLUMNS: Column[] = [
     label: "Cache written",
     of: (totals) => totals.cache_write_5m + totals.cache_write_1h + totals.cache_write,
   },
-  { label: "Output", of: (totals) => totals.output },
-  { label: "Thinking", of: (totals) => totals.reasoning },
+  { label: "Output", of: outputOf },
+  { label: THINKING, of: (totals) => totals.reasoning },
   { label: "All tokens", of: (totals) => totals.tokens },
 ];
 
 /** Where no log tells thinking from output, a column of zeros would be wrong. */
 function columnsOf(totals: UsageTotals): Column[] {
-  return COLUMNS.filter(({ label }) => label !== "Thinking" || totals.reasoning > 0);
+  return COLUMNS.filter(({ label }) => label !== THINKING || totals.reasoning > 0);
 }
 
 const TITLES: Record<UsageBy, string> = {
-  hour: "Hour (UTC)",
-  day: "Day (UTC)",
-  week: "Week of (UTC)",
-  month: "Month (UTC)",
-  block: "Block (UTC)",
+  hour: "Hour",
+  day: "Day",
+  week: "Week of",
+  month: "Month",
+  block: "Block",
   model: "Model",
   project: "Project",
   session: "Session",
@@ -119,7 +121,9 @@ function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }
 function Figure({ totals, column }: { totals: UsageTotals; column: Column }) {
   const count = column.of(totals);
   if (column.label === "Calls") return <td>{formatCount(count)}</td>;
-  if (totals.unknown_calls === totals.calls) return <td className="unknown">{UNKNOWN}</td>;
+  // Many logs count thinking as output: no thinking beside output is not known to be none.
+  const isUntold = column.label === THINKING && count === 0 && totals.output > 0;
+  if (isUntold || totals.unknown_calls === totals.calls) return <td className="unknown">{UNKNOWN}</td>;
   return <td title={formatCount(count)}>{formatCompact(count)}</td>;
 }
 
