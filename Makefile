@@ -77,7 +77,7 @@ bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 
 # The newest of each, whatever it is: the rig is there to find out what has changed.
-AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai
+AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai @earendil-works/pi-coding-agent
 # A network of its own that leads nowhere; a user who is not root is root in there alone.
 OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --fork --kill-child \
 	sh -c 'ip link set lo up && exec "$$@"' offline

@@ -70,6 +70,17 @@ _OPENCODE = {
     },
 }
 
+_PI = {
+    "providers": {
+        "rig": {
+            "baseUrl": "{URL}/v1",
+            "api": "openai-completions",
+            "apiKey": "none",
+            "models": [{"id": "rig", "reasoning": True, "contextWindow": 200000, "maxTokens": 9000}],
+        }
+    }
+}
+
 CLIS = [
     Cli(
         name="claude-code",
@@ -147,5 +158,16 @@ CLIS = [
         # It puts an argument with spaces between quotes.
         prompt=f'"{PROMPT}"',
         failed=ToolState.OUTPUT_AVAILABLE,
+    ),
+    Cli(
+        name="pi",
+        package="@earendil-works/pi-coding-agent",
+        program="pi",
+        arguments=["--provider", "rig", "--model", "rig", "--thinking", "medium", "-p", PROMPT],
+        home=".pi/agent",
+        tool="bash",
+        argument="command",
+        environment={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"},
+        files={".pi/agent/models.json": json.dumps(_PI)},
     ),
 ]
