@@ -118,7 +118,7 @@ def test_the_palette_leads_to_sessions_words_and_pages(visit: Visit) -> None:
     page.keyboard.type("shelf 17")
     found = palette.get_by_role("option").filter(has=page.locator("mark")).first
     found.click()
-    expect(page).to_have_url(re.compile(rf"/sessions/{LONG_ID}#"))
+    expect(page).to_have_url(re.compile(rf"/sessions/{LONG_ID}\?find=shelf%2017#"))
     page.keyboard.press("Control+k")
     page.keyboard.press("Escape")
     expect(palette).to_have_count(0)
