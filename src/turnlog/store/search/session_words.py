@@ -7,9 +7,10 @@ that was made without it, and nothing else in that index is touched.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
@@ -34,17 +35,29 @@ _TABLES = (
     " sequence INTEGER NOT NULL) STRICT",
 )
 
+_DELETE = "DELETE FROM session_words WHERE rowid = ?"
+
+_OF_KEYS = "IN (SELECT value FROM json_each(?))"
+"""For the keys of many sessions at once: a first sync has thousands of small ones."""
+
 _FACTS = (
-    "SELECT s.agent, a.title, s.title, s.titles, p.name, p.path, s.git_branch, f.worktree, a.tags"
+    "SELECT s.key, s.agent, a.title, s.title, s.titles, p.name, p.path, s.git_branch, f.worktree, a.tags"
     " FROM sessions s LEFT JOIN projects p ON p.key = s.project_key LEFT JOIN projects f ON f.key = s.folder_key"
-    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE s.key = ?"
+    f" LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE s.key {_OF_KEYS}"
 )
-_MODELS = "SELECT DISTINCT d.name FROM usage u JOIN models d ON d.key = u.model_key WHERE u.session_key = ?"
-_FILES = (
-    "SELECT p.path FROM memberships x JOIN parts p ON p.message_key = x.message_key"
-    " WHERE x.session_key = ?1 AND p.path IS NOT NULL"
-    " UNION SELECT p.path FROM memberships x JOIN more_paths p ON p.message_key = x.message_key"
-    " WHERE x.session_key = ?1"
+_MODELS = (
+    "SELECT DISTINCT u.session_key, d.name FROM usage u JOIN models d ON d.key = u.model_key"
+    f" WHERE u.session_key {_OF_KEYS}"
+)
+_KNOWN = f"SELECT rowid, {', '.join(COLUMNS)} FROM session_words WHERE rowid {_OF_KEYS}"
+_INSERT = f"INSERT INTO session_words (rowid, {', '.join(COLUMNS)}) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+
+_FILES = " UNION ".join(
+    [
+        f"SELECT x.session_key, p.path FROM memberships x CROSS JOIN {table} p ON p.message_key = x.message_key"
+        f" WHERE x.session_key {_OF_KEYS} AND p.path IS NOT NULL"
+        for table in ("parts", "more_paths")
+    ]
 )
 # CROSS JOIN: SQLite would begin with the index of paths, which has those of all messages.
 _NEW_FILES = " UNION ".join(
@@ -115,53 +128,53 @@ class SessionWords:
         if len(changed) > _MOST_SESSIONS:
             reached = changed[_MOST_SESSIONS - 1][1]
             changed = [(key, last) for key, last in changed if last <= reached]
-        files = _NewFiles(self._store, sequence, reached)
-        for key, _ in changed:
-            self._write(key, files, is_gone=key in forgotten)
+        self._write([key for key, _ in changed], forgotten, (sequence, reached))
         self._search.execute("UPDATE session_progress SET sequence = ?", (max(reached, sequence),))
         return reached < newest
 
     def drop(self, session_key: int) -> None:
         """Delete the row of a session."""
-        self._search.execute("DELETE FROM session_words WHERE rowid = ?", (session_key,))
+        self._search.execute(_DELETE, (session_key,))
 
-    def _write(self, key: int, new_files: _NewFiles, *, is_gone: bool) -> None:
-        facts = None if is_gone else self._store.execute(_FACTS, (key,)).fetchone()
-        if facts is None:
-            self.drop(key)
-            return
-        known = self._search.execute(f"SELECT {', '.join(COLUMNS)} FROM session_words WHERE rowid = ?", (key,))
-        before: tuple[str, ...] | None = known.fetchone()
-        if before is None:
-            files = {path for (path,) in self._store.execute(_FILES, (key,))}
-        else:
-            files = new_files.of_session(key).union(split(before[-1]))
-        models = [name for (name,) in self._store.execute(_MODELS, (key,))]
-        after = tuple(_joined(names) for names in (*_names(*facts[1:]), models, [facts[0]]))
-        after += (_joined(sorted(files)),)
-        if after != before:
-            self.drop(key)
-            marks = ", ".join("?" * (len(COLUMNS) + 1))
-            self._search.execute(
-                f"INSERT INTO session_words (rowid, {', '.join(COLUMNS)}) VALUES ({marks})", (key, *after)
+    def _write(self, keys: list[int], forgotten: Container[int], period: tuple[int, int]) -> None:
+        asked = (json.dumps(keys),)
+        facts = {key: row for key, *row in self._store.execute(_FACTS, asked) if key not in forgotten}
+        before = {key: tuple(row) for key, *row in self._search.execute(_KNOWN, asked)}
+        files = self._files([key for key in facts if key not in before], period if before else None)
+        models = _by_session(self._store.execute(_MODELS, asked))
+        after = {
+            key: tuple(
+                map(
+                    _joined,
+                    (*_names(*row), sorted(models[key]), [agent], sorted(files[key].union(_names_in(before.get(key))))),
+                )
             )
+            for key, (agent, *row) in facts.items()
+        }
+        changed = [key for key, row in after.items() if row != before.get(key)]
+        gone = [key for key in before if key not in after]
+        self._search.executemany(_DELETE, [(key,) for key in (*changed, *gone) if key in before])
+        self._search.executemany(_INSERT, [(key, *after[key]) for key in changed])
+
+    def _files(self, new: list[int], period: tuple[int, int] | None) -> defaultdict[int, set[str]]:
+        """All files of new sessions, and those of the messages that changed in this part of the change sequence."""
+        asked = json.dumps(new)
+        found = _by_session(self._store.execute(_FILES, (asked, asked)) if new else ())
+        for key, paths in _by_session(self._store.execute(_NEW_FILES, period) if period else ()).items():
+            found[key] |= paths
+        return found
 
 
-class _NewFiles:
-    """The files of the messages that changed between two numbers of the change sequence. Read when first asked for."""
+def _by_session(rows: Iterable[tuple[int, str]]) -> defaultdict[int, set[str]]:
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for key, name in rows:
+        found[key].add(name)
+    return found
 
-    def __init__(self, store: sqlite3.Connection, sequence: int, reached: int) -> None:
-        self._store = store
-        self._range = (sequence, reached)
-        self._files: dict[int, set[str]] | None = None
 
-    def of_session(self, key: int) -> set[str]:
-        """Those of one session."""
-        if self._files is None:
-            self._files = defaultdict(set)
-            for session_key, path in self._store.execute(_NEW_FILES, self._range):
-                self._files[session_key].add(path)
-        return self._files[key]
+def _names_in(row: tuple[str, ...] | None) -> list[str]:
+    """The files in a row as it was."""
+    return [] if row is None else split(row[-1])
 
 
 def _names(
@@ -187,6 +200,8 @@ _GAP = f" {_SEPARATOR} "
 
 
 def _plain(text: str) -> str:
+    if text.isascii() and text.isprintable():  # nothing in it is changed
+        return text
     return to_index_text(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
