@@ -69,7 +69,7 @@ def test_what_was_written_since_is_read_before_the_answer(run: Command, log: Pat
     with log.open("a") as file:
         file.write(line(1, "and the receipts"))
     assert "and the receipts" in run("show", SESSION).stdout
-    assert len(json.loads(run("search", "receipts", "--json").stdout)["hits"]) == 1
+    assert len(json.loads(run("search", "receipts", "--flat", "--json").stdout)["hits"]) == 1
 
 
 def test_without_sync_the_answer_is_what_was_read_before(run: Command, log: Path) -> None:

@@ -125,7 +125,7 @@ def test_the_users_own_logs_are_found_read_searched_and_priced(claude_log: Path)
     assert paths.database_path().exists()
     usage = json.loads(in_pipe("usage", "--json").stdout)
     assert usage["totals"]["cost"] == 10 * 5e-6 + 300 * 25e-6
-    found = json.loads(in_pipe("search", "hippopotamus", "--json").stdout)
+    found = json.loads(in_pipe("search", "hippopotamus", "--flat", "--json").stdout)
     assert [hit["message_id"] for hit in found["hits"]] == ["msg_1"]
     assert claude_log.stem in in_pipe("sessions").stdout
 

@@ -127,7 +127,7 @@ TITLED = (
 )
 
 
-@pytest.mark.parametrize(("width", "titles"), [(80, 5), (60, 4), (50, 3), (30, 3)])
+@pytest.mark.parametrize(("width", "titles"), [(80, 5), (70, 4), (60, 3), (30, 3)])
 def test_a_narrow_screen_shows_the_title_and_not_the_counts(
     width: int, titles: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

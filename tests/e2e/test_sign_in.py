@@ -111,7 +111,9 @@ def test_a_page_that_is_open_goes_on_where_it_was_when_the_key_has_changed(brows
         page.get_by_role("button", name="Find").click()
         page.get_by_role("textbox", name="Find in this session").fill("floor")
     port = int(address.rpartition(":")[2])
-    with serving(home, tmp_path / "data", port=port, environment={"TURNLOG_TOKEN": "another-token-of-the-server"}) as again:
+    with serving(
+        home, tmp_path / "data", port=port, environment={"TURNLOG_TOKEN": "another-token-of-the-server"}
+    ) as again:
         assert again == address
         dialog = page.get_by_role("dialog", name="Sign in to turnlog")
         expect(dialog).to_be_visible()

@@ -105,9 +105,26 @@ def homes_of(agent: Agent) -> Sequence[Path]:
 def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -> Iterator[tuple[Agent, Source]]:
     """Yield all sources of these agents below the roots, or below their own homes.
 
+    Programs that began as copies of another keep its folders and file names (Qwen Code those of Gemini CLI). Below a
+    root that several agents would read, a file belongs to the one that its content names.
+
     If the module of one agent fails, the others continue, and the homes of that agent count as unreadable
     (`files.collect_unreadable_folders`). So does a file whose name is not UTF-8.
     """
+    found = _found_by_each(agents, roots)
+    yield from found if roots is None else _one_each(found)
+
+
+def _one_each(found: Iterable[tuple[Agent, Source]]) -> Iterator[tuple[Agent, Source]]:
+    claims: dict[str, list[tuple[Agent, Source]]] = {}
+    for agent, source in found:
+        claims.setdefault(source.path, []).append((agent, source))
+    for path, claimed in claims.items():
+        owner = detect(Path(path)).agent if len(claimed) > 1 else None
+        yield next((claim for claim in claimed if claim[0].name == owner), claimed[0])
+
+
+def _found_by_each(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
     for agent in agents:
         try:
             for source in agent.discover(roots):

@@ -46,7 +46,7 @@ _KEPT_OF_UNAVAILABLE_5 = {
 """The fields that 5 keeps of a call whose tool no longer exists; later versions keep all."""
 
 
-@checked
+@checked(messages=None)
 def validate_ui_messages(
     messages: Sequence[UIMessage | dict[str, Any]] | bytes | str,
     *,

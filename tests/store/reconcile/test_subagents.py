@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.store_dump import differences, dump
-from turnlog.agents import agents
+from turnlog.agents import agents, find_sources
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Part, Relationship, ToolCallPart
 from turnlog.pricing import price_nanos, price_version
@@ -157,7 +157,7 @@ def test_a_subagents_subagent_has_one_parent(tmp_path: Path) -> None:
 def test_a_store_finds_the_call_in_any_order_of_the_files(case: str, tmp_path: Path) -> None:
     """R-C13"""
     home, calls = RECORDED[case]
-    sources = [(agent, source) for agent in agents() for source in agent.discover([home])]
+    sources = list(find_sources(agents(), [home]))
     orders = list(permutations(sources)) if len(sources) < 4 else [tuple(sources), tuple(reversed(sources))]
     known = None
     for number, order in enumerate(orders):

@@ -91,7 +91,7 @@ class OpenCode(RowAgent):
     parser_version = 16
     homes = _HOMES
     command = _COMMAND
-    turn_markers = _TURN_MARKERS
+    turn_markers: Mapping[str, TurnMarker] = _TURN_MARKERS
     hooks = _HOOKS
 
     def roots(self) -> Sequence[Path]:
@@ -205,6 +205,7 @@ class Kilo(OpenCode):
     parser_version = OpenCode.parser_version + 1
     homes = Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME")
     command = msgspec.structs.replace(_COMMAND, program="kilo", packages=("@kilocode/cli",))
+    turn_markers: Mapping[str, TurnMarker] = {}  # They come from OpenCode's plugin, which Kilo does not have
     hooks = None
 
     def detect(self, path: Path, head: bytes) -> Detection:
