@@ -17,7 +17,7 @@ from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.json_text import parse_json, same_json
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Version, sdk_version
-from turnlog.arguments import checked
+from turnlog.arguments import checked, refusal
 from turnlog.errors import ShapeError
 
 Schema: TypeAlias = Callable[[Any], Any]
@@ -188,5 +188,8 @@ def _plain_messages(messages: Sequence[UIMessage | dict[str, Any]] | bytes | str
         except ValueError as error:
             raise ShapeError(f"not JSON: {error}") from error
     if not isinstance(values, list | tuple):
-        raise ShapeError("expected a list of messages")
+        # JSON of another shape is invalid, as in AI SDK; what is no JSON at all is a mistake of the caller's.
+        if values is None or isinstance(values, bool | int | float | str | dict):
+            raise ShapeError("expected a list of messages")
+        raise refusal("messages", values, "a list of messages, or their JSON as text")
     return [to_plain(value) for value in cast("list[Any]", values)]
