@@ -459,7 +459,8 @@ def _notes(rows: Iterable[_Row]) -> list[str]:
         "Cost is computed from tokens and the prices of the day.",
         "Commands are grouped by program and subcommand; of several in one call, the first one counts.",
         "Figures per prompt are approximate: they come from whole sessions of one model, without subagents.",
-        "Times of calls include what they waited for permission, where a log does not tell them apart.",
+        "Limits are recognised by status and by words of the error, so they are approximate. A model call that failed"
+        " without an event of its own is not among the errors.",
     ]
     unpriced = _unpriced(rows)
     if unpriced:
