@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_cases import CASES
 from turnlog.agents import GROUP, agent, agents, detect
 from turnlog.agents.base import Agent
 from turnlog.errors import TurnlogError
@@ -90,18 +91,13 @@ def test_describing_the_agents_imports_nothing_that_reads_logs() -> None:
 
 
 LONG = b"x" * 200_000
-PROMPTS = {
-    "claude-code": b'{"message":{"role":"user","content":"%s"},"type":"user","uuid":"u","sessionId":"s"}',
-    "codex": b'{"type":"session_meta","payload":{"id":"t","base_instructions":{"text":"%s"}}}',
-    "klaude": b'{"type":"UserMessage","data":{"parts":[{"type":"text","text":"%s"}]}}',
-    "qwen-code": b'{"uuid":"u","sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"%s"}]}}',
-}
+FIRST_LINES = {case.name: case.first_line for case in CASES.values() if case.first_line is not None}
 
 
-@pytest.mark.parametrize("name", PROMPTS)
+@pytest.mark.parametrize("name", FIRST_LINES)
 @pytest.mark.parametrize("before", [b"", (b"no JSON" * 20 + b"\n") * 340], ids=["at once", "behind damage"])
 def test_the_first_line_may_be_longer_than_what_is_looked_at_first(name: str, before: bytes, tmp_path: Path) -> None:
     """R-S21: an image or a long prompt may begin a log."""
     log = tmp_path / "log.jsonl"
-    log.write_bytes(before + PROMPTS[name] % LONG + b"\n{}\n")
+    log.write_bytes(before + FIRST_LINES[name] % LONG + b"\n{}\n")
     assert detect(log).agent == name

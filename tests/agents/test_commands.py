@@ -6,36 +6,18 @@ import shlex
 
 import pytest
 
+from support.agent_cases import CASES, CommandLine
 from turnlog.agents import agent, started_agent
 from turnlog.agents.commands import CommandForm, prompted_command, resume_command
 
-CASES = [
-    ("claude -p 'fix it'", "claude-code", "fix it", None, None, None),
-    ("claude 'fix it' -p --model opus --verbose", "claude-code", "fix it", "opus", None, None),
-    ("claude --model=opus --allowedTools Bash Edit --verbose -p 'fix'", "claude-code", "fix", "opus", None, None),
-    ("claude -p --allowedTools Bash Edit -- 'fix'", "claude-code", "fix", None, None, None),
-    ("claude --append-system-prompt short --resume 11 -p go", "claude-code", "go", None, "short", "11"),
-    ("/usr/bin/claude.cmd -p x", "claude-code", "x", None, None, None),
-    ("npx --yes @anthropic-ai/claude-code@2.1.0 -p x", "claude-code", "x", None, None, None),
-    ("env A=b timeout 60 claude -p x", "claude-code", "x", None, None, None),
-    ("codex exec --json 'fix it'", "codex", "fix it", None, None, None),
-    ("codex -m gpt-5.5 exec -C /work -", "codex", None, "gpt-5.5", None, None),
-    ("codex exec resume 0199 'go on'", "codex", "go on", None, None, "0199"),
-    ("codex exec resume --last 'go on'", "codex", "go on", None, None, None),
-    ("codex resume 0199", "codex", None, None, None, "0199"),
-    ("gemini -p 'fix it' -o stream-json -m gemini-3", "gemini-cli", "fix it", "gemini-3", None, None),
-    ("gemini fix it", "gemini-cli", "fix it", None, None, None),
-    ("opencode run --format json -s ses_1 fix it", "opencode", "fix it", None, None, "ses_1"),
-]
+LINES = [(case.name, line) for case in CASES.values() for line in case.commands]
 
 
-@pytest.mark.parametrize(("line", "agent", "prompt", "model", "system_prompt", "session"), CASES, ids=lambda each: each)
-def test_a_command_line_is_read(
-    line: str, agent: str, prompt: str | None, model: str | None, system_prompt: str | None, session: str | None
-) -> None:
-    found = started_agent(shlex.split(line))
+@pytest.mark.parametrize(("agent", "line"), LINES, ids=lambda each: each if isinstance(each, str) else each.line)
+def test_a_command_line_is_read(agent: str, line: CommandLine) -> None:
+    found = started_agent(shlex.split(line.line))
     assert found is not None
-    assert (found[0].name, *found[1]) == (agent, prompt, model, system_prompt, session)
+    assert (found[0].name, *found[1]) == (agent, *line[1:])
 
 
 @pytest.mark.parametrize("line", ["", "make test", "bash -c 'claude -p x'", "grep claude notes.txt", "claude-squad"])
@@ -43,7 +25,7 @@ def test_other_commands_are_nobodys(line: str) -> None:
     assert started_agent(shlex.split(line)) is None
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "opencode"])
+@pytest.mark.parametrize("name", sorted({name for name, _ in LINES}))
 def test_the_command_that_goes_on_with_a_session_is_read_as_just_that(name: str) -> None:
     form = agent(name).command
     assert form is not None

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from support.claude_files import gather
+from support.environment import names_place
 from turnlog.agents import BUILT_IN, agent, agents, detect, load_target
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
 from turnlog.agents.changes import Changes, LineCounts
 from turnlog.model import ToolCallPart, ToolKind
+from turnlog.paths import Folders
 from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,6 +32,11 @@ def sources(name: str) -> list[Source]:
 
 def logs(name: str) -> list[Source]:
     return [source for source in sources(name) if source.appendable]
+
+
+def conversations(name: str) -> list[Source]:
+    """Logs, and files with a whole session that are rewritten."""
+    return [source for source in sources(name) if source.kind in (SourceKind.SESSION, SourceKind.SUBAGENT)]
 
 
 def log_of(found: Agent, source: Source) -> bytes:
@@ -75,7 +82,7 @@ def test_it_is_there_also_when_nothing_is_installed(name: str, monkeypatch: pyte
 
 
 def test_its_format_has_a_page(name: str) -> None:
-    assert (ROOT / f"docs/formats/{name}.md").is_file()
+    assert "\n## Turns\n" in (ROOT / f"docs/formats/{name}.md").read_text()
 
 
 @pytest.mark.parametrize("folder", ["tests/agents", "tests/data"])
@@ -138,6 +145,13 @@ def test_a_home_that_is_not_there_has_no_logs(name: str, tmp_path: Path) -> None
     assert list(agent(name).discover([tmp_path])) == []
 
 
+def test_variables_that_name_its_folders_are_hidden_from_tests(name: str) -> None:
+    found = agent(name)
+    named = [value for each in dir(found) if isinstance(value := getattr(found, each), Folders)]
+    variables = {each for folders in named for each in (folders.variable, folders.home_variable) if each is not None}
+    assert [variable for variable in variables if not names_place(variable)] == []
+
+
 def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:
     assert list(agent(name).roots()) == []
     assert list(agent(name).discover()) == []
@@ -145,7 +159,7 @@ def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:
 
 def test_its_logs_are_known_by_what_stands_in_them(name: str) -> None:
     """R-S21"""
-    for source in logs(name):
+    for source in conversations(name):
         detection = detect(file_of(source))
         assert detection.agent == name
         assert detection.version
@@ -165,7 +179,7 @@ def test_every_line_is_accounted_for(name: str) -> None:
 
 
 def test_ids_name_the_agent_and_fit_into_an_address(name: str) -> None:
-    for source in logs(name):
+    for source in conversations(name):
         [changes], _ = feeds(agent(name), source, [log_of(agent(name), source)])
         assert changes.messages
         sessions = set(changes.sessions) | {change.placement.session_id for change in changes.messages}
@@ -185,7 +199,7 @@ def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
 def test_its_tools_have_kinds(name: str) -> None:
     """R-C8: what edits a file and what runs a command is known, or `turnlog files` stays empty."""
     calls: list[ToolCallPart] = []
-    for source in logs(name):
+    for source in conversations(name):
         [changes], _ = feeds(agent(name), source, [log_of(agent(name), source)])
         for change in changes.messages:
             calls += [part for part in change.message.parts if isinstance(part, ToolCallPart)]
@@ -194,10 +208,18 @@ def test_its_tools_have_kinds(name: str) -> None:
 
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_a_line_that_cannot_be_understood_costs_only_itself(name: str, garbage: bytes) -> None:
-    source = logs(name)[0]
-    data = log_of(agent(name), source)
-    [whole], _ = feeds(agent(name), source, [data])
-    [damaged], _ = feeds(agent(name), source, [data + garbage + b"\n"])
-    assert len(damaged.messages) == len(whole.messages)
-    told = len(damaged.diagnostics) + len(damaged.events) + damaged.counts.unreadable
-    assert told > len(whole.events)
+    for source in logs(name)[:1]:
+        data = log_of(agent(name), source)
+        [whole], _ = feeds(agent(name), source, [data])
+        [damaged], _ = feeds(agent(name), source, [data + garbage + b"\n"])
+        assert len(damaged.messages) == len(whole.messages)
+        told = len(damaged.diagnostics) + len(damaged.events) + damaged.counts.unreadable
+        assert told > len(whole.events)
+
+
+def test_what_is_no_session_at_all_raises_nothing(name: str) -> None:
+    """Also where a session is one file that is rewritten whole, and not lines."""
+    source = conversations(name)[0]
+    for garbage in GARBAGE:
+        [changes], _ = feeds(agent(name), source, [garbage + b"\n"])
+        assert changes.messages == []

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from support import claude_files, codex_files, gemini_files, klaude_files, qwen_files
-from support.claude_files import Gathered
+from support import codex_files
+from support.agent_cases import CASES
 from turnlog.model.session import title_from
 
 PROMPT = "  Fix\tthis\n\n\x1b[31mfile\x1b[0m:\u202e\n" + "some words\n" * 2000
 
-FOLDS: dict[str, Callable[[str], Gathered]] = {
-    "claude-code": lambda text: claude_files.fold(claude_files.Log().user(text)),
-    "codex": lambda text: codex_files.fold(codex_files.meta(), codex_files.prompt(text)),
-    "gemini-cli": lambda text: gemini_files.fold(gemini_files.header(), gemini_files.user("u", text)),
-    "klaude": lambda text: klaude_files.fold(klaude_files.user("u", text)),
-    "qwen-code": lambda text: qwen_files.fold(qwen_files.user("u", None, text)),
-}
+FOLDS = {case.name: case.prompt for case in CASES.values() if case.prompt is not None}
 
 
 @pytest.mark.parametrize("agent", FOLDS)
@@ -63,6 +55,10 @@ def test_a_plan_titles_its_session_with_its_heading(agent: str) -> None:
         ("a:" * 5_000 + "<task", "a:" * 100),
         ("<div>Hello</div> is too wide", "<div>Hello</div> is too wide"),
         ("#12 is back", "#12 is back"),
+        ('"Count the lines"', "Count the lines"),
+        ("\u201cCount the lines\u201d\n", "Count the lines"),
+        ('"a" is not "b"', '"a" is not "b"'),
+        ('"', '"'),
         ("Fix a < b", "Fix a < b"),
         ("# " * 20_000, ""),
         ("<a-b>" * 20_000, ""),

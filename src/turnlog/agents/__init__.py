@@ -28,11 +28,18 @@ GROUP = "turnlog.agents"
 
 BUILT_IN = {
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
+    "cline": "turnlog.agents.cline:Cline",
     "codex": "turnlog.agents.codex:Codex",
     "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
+    "droid": "turnlog.agents.droid:Droid",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
+    "hermes": "turnlog.agents.hermes:Hermes",
+    "icodemate": "turnlog.agents.opencode:ICodeMate",
+    "kimi-cli": "turnlog.agents.kimi:KimiCli",
+    "kimi-code": "turnlog.agents.kimi:KimiCode",
     "kilo": "turnlog.agents.opencode:Kilo",
     "klaude": "turnlog.agents.klaude:Klaude",
+    "mimo-code": "turnlog.agents.opencode:MiMoCode",
     "oh-my-pi": "turnlog.agents.pi:OhMyPi",
     "omo": "turnlog.agents.pi:Omo",
     "openclaw": "turnlog.agents.openclaw:OpenClaw",
@@ -153,14 +160,30 @@ def detect(path: Path) -> Detection:
 def _whose(path: Path, head: bytes) -> Detection:
     if not head:
         return Detection(reason="empty")
-    # The first match in order of names wins. The order never matters for recorded files: each matches one agent.
     reasons: list[str] = []
+    return most_certain(_matches(path, head, reasons)) or Detection(reason="; ".join(reasons))
+
+
+def _matches(path: Path, head: bytes, reasons: list[str]) -> Iterator[Detection]:
     for candidate in agents():
         detection = candidate.detect(path, head)
         if detection.agent is not None:
+            yield detection
+        else:
+            reasons.append(f"{candidate.display_name}: {detection.reason}")
+
+
+def most_certain(found: Iterable[Detection]) -> Detection | None:
+    """The first detection that is certain, otherwise the first; None if there is none.
+
+    The order of the agents never matters for recorded files: of each, one agent is certain, or only one matches.
+    """
+    first: Detection | None = None
+    for detection in found:
+        if detection.is_certain:
             return detection
-        reasons.append(f"{candidate.display_name}: {detection.reason}")
-    return Detection(reason="; ".join(reasons))
+        first = first or detection
+    return first
 
 
 @cache

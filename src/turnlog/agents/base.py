@@ -86,6 +86,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: str | None = None
     """None if this agent did not write it, or no agent did."""
+    is_certain: bool = True
+    """False: nothing in the file is this agent's alone, so another agent that is certain wrote it."""
     version: str | None = None
     """The version in the first record that names one."""
     source: Source | None = None

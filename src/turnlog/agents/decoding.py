@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, UnsetType
 
-from turnlog.agents.changes import Changes, Diagnostic
+from turnlog.agents.changes import Changes, Diagnostic, SessionChange
 from turnlog.model import ToolResult
 from turnlog.model.merge import arrival_order
 
@@ -71,6 +71,12 @@ class LineContext:
             )
         )
 
+    def report_problems(self, problems: Iterable[DecodingProblem], below: str) -> None:
+        """Report what was wrong within the field `below` (`$.data`), which is decoded apart from its line."""
+        for problem in problems:
+            path = problem.json_path.replace("$", below, 1) if problem.json_path else below
+            self.report(problem.reason, problem.severity, path)
+
     def report_replaced_bytes(self) -> None:
         """Add a note if the line is not UTF-8: the typed decoder does not check that in fields that it skips."""
         if self.json.isascii():
@@ -79,6 +85,42 @@ class LineContext:
             self.json.decode()
         except UnicodeDecodeError:
             self.report(REPLACED, "note")
+
+
+class LogContext(LineContext):
+    """The context of a feed of a log that is one session."""
+
+    def __init__(self, session_id: str) -> None:
+        """Begin before the first line."""
+        super().__init__(Changes())
+        self.session_id = session_id
+
+    @property
+    def session(self) -> SessionChange:
+        """What this feed has found out about the session."""
+        change = self.changes.sessions.get(self.session_id)
+        if change is None:
+            change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
+        # Of two changes the one with the later position wins, in whatever order they are merged.
+        change.position = self.position
+        return change
+
+    def extend_times(self, at: datetime | None) -> None:
+        """Extend the session's first and last time by that of a record, if it has one."""
+        change = self.session
+        if at is not None:
+            change.first_at = at if change.first_at is None else min(change.first_at, at)
+            change.last_at = at if change.last_at is None else max(change.last_at, at)
+
+    def finish_branched(self, leaf: str | None, *, is_branched: bool) -> Changes:
+        """Everything that this feed has found; `leaf` is the newest message of the active branch."""
+        change = self.changes.sessions.get(self.session_id)
+        # Without a branch the newest message is the leaf; naming it each time would make the store compute fates for
+        # nothing.
+        if change is not None and is_branched:
+            change.has_branches = True
+            change.active_leaf = leaf or ""
+        return self.changes
 
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -119,9 +161,9 @@ def _small(value: Any) -> Any:
 
 
 def value_of(json: bytes | Raw) -> Any:
-    """Decode valid JSON; `{"bytes": size}` for a number that Python cannot hold or for deep nesting."""
+    """Decode JSON; `{"bytes": size}` for a number that Python cannot hold or for deep nesting."""
     try:
-        value = msgspec.json.decode(json)
+        value = msgspec.json.decode(clean_json(bytes(json)))
     except (msgspec.DecodeError, RecursionError):
         return {"bytes": len(bytes(json))}
     return value if _levels(value) <= _MOST_LEVELS else {"bytes": len(bytes(json))}
@@ -141,6 +183,21 @@ def _items(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value).values()
     return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """A value of JSON that should be an object; an empty one for anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """A value of JSON that should be an array; an empty one for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def text_of(value: object) -> str | None:
+    """A value of JSON that should be a text and not empty; None for anything else."""
+    return value if isinstance(value, str) and value else None
 
 
 def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:
@@ -187,11 +244,18 @@ class LosslessDecoder(Generic[RecordT]):
 
     def with_others(self, record: RecordT, text: bytes | msgspec.Raw) -> RecordT:
         """The record with the JSON of its undeclared fields in `others`."""
-        fields = _decode_fields(clean_json(bytes(text)))
-        return msgspec.structs.replace(record, others=other_fields(fields, self._names) or None)
+        return msgspec.structs.replace(record, others=other_fields(fields_of(text), self._names) or None)
 
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def fields_of(json: bytes | Raw | UnsetType) -> dict[str, Raw]:
+    """The fields of an object as exact JSON, valid UTF-8; none when it is no object."""
+    try:
+        return {} if isinstance(json, UnsetType) else _decode_fields(clean_json(bytes(json)))
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
 
 
 def clean_json(text: bytes) -> bytes:

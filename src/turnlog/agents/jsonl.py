@@ -18,7 +18,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from turnlog.agents.changes import Changes, Diagnostic
-from turnlog.agents.decoding import REPLACED, DecodingProblem, LosslessDecoder, salvage
+from turnlog.agents.decoding import REPLACED, DecodingProblem, LineContext, LosslessDecoder, salvage
 from turnlog.model.codec import to_json
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
@@ -102,6 +102,13 @@ class JsonLines(Generic[RecordT]):
             del text
             start = stop + 1
             number += 1
+
+    def read_into(self, context: LineContext, data: bytes, offset: int, number: int) -> Iterator[RecordT]:
+        """Yield the records that `read` yields, each after the context has its place and its JSON."""
+        for record, text, position, length, line_number in self.read(data, offset, number, context.changes):
+            context.json, context.position, context.length, context.line_number = text, position, length, line_number
+            context.report_replaced_bytes()
+            yield record
 
     def starts(self, line: bytes, position: int) -> Iterator[int]:
         """Positions in `line`, from `position` on, where a record may begin."""

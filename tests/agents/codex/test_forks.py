@@ -380,3 +380,66 @@ def test_a_branch_has_the_name_of_its_thread(late: bool, tmp_path: Path) -> None
 def names(path: Path) -> dict[str | None, str | None]:
     with open_store(path) as store:
         return {session.id: session.title for session in store.sessions(SessionFilter()).items}
+
+
+def copied_log(thread: str, origin: str | None, *copies: bytes, own: tuple[bytes, ...], at: str) -> bytes:
+    """The log of a fork by copy: its own first line, the copied records with its time, its own records."""
+    copy = [{**json.loads(text), "timestamp": at} for text in copies]
+    first = meta(id=thread, forked_from_id=origin, cli_version="0.110.0", timestamp=at)
+    return first + b"".join(json.dumps(record).encode() + b"\n" for record in copy) + b"".join(own)
+
+
+def legacy_turn(turn_id: str, text: str, total: int, at: str) -> tuple[bytes, ...]:
+    """A turn of one call, without ids of messages."""
+    usage = {"total_token_usage": counts(100 * total, 0, 10 * total, 0), "last_token_usage": counts(100, 0, 10, 0)}
+    return (
+        event("task_started", at, turn_id=turn_id),
+        line("turn_context", {"turn_id": turn_id, "model": "gpt-5-codex"}, at),
+        prompt(text, at),
+        answer(f"to {text}", at),
+        event("token_count", at, info=usage),
+    )
+
+
+GENERATIONS = tuple(f"01a1fba{digit}-0000-7000-8000-00000000000{digit}" for digit in "abc")
+TIMED_TURNS = tuple(f"01a1fba{digit}-8000-7000-8000-00000000000a" for digit in "abc")
+RANDOM_TURNS = tuple(f"{digit * 8}-1111-4111-8111-111111111111" for digit in "abc")
+TIMES = tuple(f"2026-11-21T1{hour}:00:00.000Z" for hour in range(3))
+LATER = tuple(f"2026-11-21T1{hour}:00:30.000Z" for hour in range(3))
+
+
+def generations(turns: tuple[str, ...], *, with_metas: bool) -> list[bytes]:
+    """A thread, a fork of it, and a fork of the fork. Each has a turn of its own."""
+    found: list[bytes] = []
+    for number, (thread, turn_id) in enumerate(zip(GENERATIONS, turns, strict=True)):
+        own = legacy_turn(turn_id, f"prompt {number}", number + 1, LATER[number])
+        copy = found[-1].splitlines(keepends=True)[0 if with_metas else 1 :] if found else []
+        origin = GENERATIONS[number - 1] if number else None
+        found.append(copied_log(thread, origin, *copy, own=own, at=TIMES[number]))
+    return found
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=["forwards", "backwards", "mixed"])
+@pytest.mark.parametrize(
+    ("turns", "with_metas"), [(TIMED_TURNS, True), (RANDOM_TURNS, False)], ids=["timed-turns", "random-turns"]
+)
+def test_a_fork_of_a_fork_by_copy_counts_each_call_once(
+    turns: tuple[str, ...], with_metas: bool, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    """R-C19: what two threads before it wrote has the ids that it has there."""
+    logs_of = generations(turns, with_metas=with_metas)
+    path = tmp_path / "store.db"
+    for number in order:
+        write(tmp_path / "home", GENERATIONS[number], logs_of[number])
+        pass_over(path, tmp_path / "home")
+    said = [text for number in range(3) for text in (f"prompt {number}", f"to prompt {number}")]
+    for _ in range(2):
+        with open_store(path) as store:
+            for number, thread in enumerate(GENERATIONS):
+                assert texts(store, thread) == said[: 2 * number + 2]
+                session = store.session(f"codex:{thread}")
+                assert session is not None
+                assert session.usage.calls == 1
+            written = [{item.message.id for item in store.messages(f"codex:{thread}")} for thread in GENERATIONS]
+            assert written[0] < written[1] < written[2]
+        rebuild(path)

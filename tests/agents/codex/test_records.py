@@ -262,6 +262,27 @@ def test_words_of_codex_in_json_without_facts_say_how_the_call_ended() -> None:
 
 
 @pytest.mark.parametrize(
+    ("metadata", "state", "code"),
+    [
+        ('{"exit_code": 3, "duration_seconds": 1e400}', ToolState.OUTPUT_ERROR, 3),
+        ('{"exit_code": 0, "duration_seconds": 0.5, "load": [-1e999]}', ToolState.OUTPUT_AVAILABLE, 0),
+        ('{"exit_code": 1e400}', ToolState.OUTPUT_AVAILABLE, None),
+        ("1e400", ToolState.OUTPUT_AVAILABLE, None),
+    ],
+)
+def test_a_number_that_no_float_holds_does_not_hide_the_output(
+    metadata: str, state: ToolState, code: int | None
+) -> None:
+    """R-S22: the number becomes null, and a diagnostic says so."""
+    gathered = fold(meta(), call("c1", "shell"), output("c1", f'{{"output": "one\\nWord\\n", "metadata": {metadata}}}'))
+    found = the_call(gathered)
+    assert (found.output_text, found.state, found.results[0].exit_code) == ("one\nWord\n", state, code)
+    [diagnostic] = gathered.diagnostics
+    assert (diagnostic.json_path, diagnostic.severity) == ("$.payload.output", "error")
+    msgspec.json.encode(found)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"output": "x", "error": null}',

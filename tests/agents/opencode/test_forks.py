@@ -18,6 +18,7 @@ from support.opencode_files import (
     write_export,
     write_storage,
 )
+from support.profiles import some_of
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file
@@ -59,7 +60,7 @@ def test_the_exports_of_forks_change_nothing_beside_their_database(rows: Rows, t
     database = from_database(rows, tmp_path / "home")
     wanted = store_contents(in_store(tmp_path / "only", database))
     exports = [from_export(rows, session, tmp_path / f"{session}.json") for session in (FORK, FORK_OF_FORK)]
-    for number, order in enumerate(permutations([database, *exports])):
+    for number, order in enumerate(some_of([*permutations([database, *exports])])):
         store = in_store(tmp_path / f"{number}", *order)
         assert store_contents(store) == wanted
         rebuild(store, agents=[AGENT])
@@ -99,7 +100,7 @@ def test_a_fork_holds_its_copies_also_where_only_its_export_is(rows: Rows, tmp_p
 
 def test_the_subagent_of_a_copied_call_is_that_of_the_original(rows: Rows, tmp_path: Path) -> None:
     exports = [from_export(rows, session, tmp_path / f"{session}.json") for session in (FORK, SUBAGENT, ORIGINAL)]
-    for number, order in enumerate(permutations(exports)):
+    for number, order in enumerate(some_of([*permutations(exports)])):
         with open_store(in_store(tmp_path / f"{number}", *order)) as opened:
             (relationship,) = opened.session(f"opencode:{SUBAGENT}").relationships
             assert relationship.parent_session_id == f"opencode:{ORIGINAL}"

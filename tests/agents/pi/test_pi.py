@@ -28,8 +28,9 @@ from support.pi_files import (
     script,
     user,
 )
-from turnlog.agents import agent, detect
+from turnlog.agents import agent, agents, detect, find_sources
 from turnlog.agents.changes import LineCounts
+from turnlog.agents.pi import Pi
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -466,6 +467,32 @@ def test_one_program_of_the_family_reads_each_home(home: Path, tmp_path: Path, m
     assert list(agent("omo").discover([tmp_path / "moved"])) == []
     monkeypatch.setenv("OMO_CODING_AGENT_DIR", str(tmp_path / "moved"))
     assert [source.root for source in agent("omo").discover()] == [str(tmp_path / "moved")] * 2
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        {"type": "user", "sessionId": SESSION, "uuid": "u", "message": {"role": "user", "content": "one"}},
+        {"type": "session_meta", "payload": {"id": SESSION}},
+        {"sessionId": SESSION, "projectHash": "x", "kind": "main"},
+    ],
+    ids=["claude-code", "codex", "gemini-cli"],
+)
+def test_a_bare_folder_of_another_agent_has_no_logs_of_the_family(log: dict[str, Any], tmp_path: Path) -> None:
+    """R-S21: only the content tells logs apart that are named by nothing but an id."""
+    nested = tmp_path / "project" / SESSION / "subagents"
+    nested.mkdir(parents=True)
+    for path in (tmp_path / f"{SESSION}.jsonl", tmp_path / "project" / f"{SESSION}.jsonl", nested / "agent-a1.jsonl"):
+        path.write_text(json.dumps(log) + "\n")
+    found = find_sources(agents(), [tmp_path, tmp_path / "project"])
+    assert [source.path for program, source in found if isinstance(program, Pi)] == []
+
+
+def test_a_bare_folder_may_hold_logs_named_by_an_id(tmp_path: Path) -> None:
+    """R-C2: prime-agent's names have no time."""
+    (tmp_path / f"{SESSION}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (header(), user("one", 1))))
+    (tmp_path / f"{SESSION[:-1]}9.jsonl").write_text("{}\n")
+    assert [source.session_id for source in PI.discover([tmp_path])] == [f"pi:{SESSION}"]
 
 
 def test_a_child_of_prime_agent_is_a_subagent() -> None:

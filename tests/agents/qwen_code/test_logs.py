@@ -212,6 +212,17 @@ def test_a_file_of_json_that_was_cut_off_has_its_complete_messages(end: str | No
         assert (made.results[0].exit_code, made.state) == (1, "output-available")
 
 
+def test_answers_after_damage_in_a_file_of_json_are_found() -> None:
+    """R-S34"""
+    source = Source(
+        agent="qwen-code", path="/home/dev/.qwen/tmp/0/chats/s.json", root="/home/dev/.qwen", appendable=False
+    )
+    data = """{"sessionId": "s", "messages": [
+        {"id": "u", "timestamp": "2026-11-23T20:45:58.071Z", "type": us, "content": "Go"},
+        {"id": "a", "timestamp": "2026-11-23T20:45:59.071Z", "type": "qwen", "content": "Yes"}]}"""
+    assert list(gather(agent("qwen-code").fold(source).feed(data.encode(), 0)).messages) == ["a"]
+
+
 def test_a_subagent_is_resumed_as_the_session_that_started_it() -> None:
     form = AGENT.command
     assert form is not None

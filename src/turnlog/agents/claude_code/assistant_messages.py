@@ -38,6 +38,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     # No interrupt record came, so the calls were denied: after Escape it is the very next record.
     if context.state.deferred_rejections:
         settle_rejections(context)
+    context.note_text(record)
     session = context.session_of(record)
     message_id = message.id or record.uuid or context.position_id()
     draft = context.drafts.get(message_id)

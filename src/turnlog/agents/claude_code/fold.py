@@ -23,11 +23,11 @@ from turnlog.agents.claude_code import NAME
 from turnlog.agents.claude_code.assistant_messages import read_assistant
 from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext, add_record_event
 from turnlog.agents.claude_code.record_kinds import TYPES
-from turnlog.agents.claude_code.records import ApiFailure, ClaudeRecord, decode_record, fields_of, read_lines
+from turnlog.agents.claude_code.records import ApiFailure, ClaudeRecord, decode_record, read_lines
 from turnlog.agents.claude_code.sources import agent_id_in, source_of
 from turnlog.agents.claude_code.state import ClaudeState, PendingCompaction, decode_state, encode_state, message_of_node
 from turnlog.agents.claude_code.user_messages import add_message, read_attachment, read_user
-from turnlog.agents.decoding import aware, value_of
+from turnlog.agents.decoding import aware, fields_of, value_of
 from turnlog.agents.jsonl import count_lines, whole_lines
 from turnlog.model import CompactionEvent, ErrorEvent
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, SessionChange
 from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, RECORD_KINDS, ClaudeRecordOutcome
-from turnlog.agents.claude_code.records import ClaudeRecord, fields_of
+from turnlog.agents.claude_code.records import ClaudeRecord
 from turnlog.agents.claude_code.sources import session_id
 from turnlog.agents.claude_code.state import (
     RECENT_RECORDS,
@@ -27,7 +27,7 @@ from turnlog.agents.claude_code.state import (
     message_of_node,
     unresolved_node,
 )
-from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, branch_of, clean_json
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, branch_of, clean_json, fields_of
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin, RecordEvent, RunMetadataEvent
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -177,6 +177,20 @@ class ClaudeContext(LineContext):
         if record.uuid is None or record.uuid not in self.state.nodes:
             return False
         self.changes.counts.duplicates += 1
+        return True
+
+    def note_text(self, record: ClaudeRecord) -> bool:
+        """Report a record that says something else than an earlier one of its id; whether it does.
+
+        Claude Code itself keeps records by their id (2.1.20), so the later one is what it reads.
+        """
+        content = record.message.content if record.message is not None else None
+        if record.uuid is None or content is None:
+            return False
+        text = content if isinstance(content, str) else "".join(block.text or block.thinking or "" for block in content)
+        if not text or self.state.remember_text(record.uuid, text):
+            return False
+        self.report(f"another record is called {record.uuid!r} too and says something else: both are kept")
         return True
 
     def parent_node(self, record: ClaudeRecord, session: SessionContext) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.record_kinds import STREAM_TYPES, TYPES
-from turnlog.agents.decoding import Count, Money, clean_json
+from turnlog.agents.decoding import Count, Money
 from turnlog.agents.jsonl import JsonLines
 
 # -- a line of a log
@@ -476,10 +476,3 @@ read_stream_lines = JsonLines(StreamRecord, first_keys=_STREAM_FIRST_KEYS, plaus
 """The same of a stream."""
 
 decode_record = msgspec.json.Decoder(ClaudeRecord).decode
-
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def fields_of(json: bytes) -> dict[str, msgspec.Raw]:
-    """The fields of a record as exact JSON."""
-    return _decode_fields(clean_json(json))

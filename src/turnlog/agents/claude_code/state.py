@@ -197,6 +197,8 @@ class ClaudeState(msgspec.Struct):
     """Sessions inside the file besides its own, by session id."""
     nodes: dict[str, str] = {}
     """Record id -> the message it belongs to or hangs under."""
+    texts: dict[str, int] = {}
+    """Record id -> checksum of what the record says: another one with its id may say something else."""
     sidechains: dict[str, str] = {}
     """Record id -> the session id of the inline sidechain it belongs to."""
     messages: dict[str, ClaudePendingMessage] = {}
@@ -222,6 +224,13 @@ class ClaudeState(msgspec.Struct):
         nodes[record_id] = node
         if len(nodes) > RECENT_RECORDS:
             del nodes[next(iter(nodes))]
+
+    def remember_text(self, record_id: str, text: str) -> bool:
+        """Keep what a record says; return False if another record of this id, which is remembered, says otherwise."""
+        key = crc32(text.encode(errors="replace"))
+        known = self.texts.get(record_id)
+        keep_newest(self.texts, record_id, key, RECENT_RECORDS)
+        return known is None or known == key
 
     def remember_sidechain(self, record_id: str, session_id: str) -> None:
         """Keep which sidechain a record belongs to."""

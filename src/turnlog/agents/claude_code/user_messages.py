@@ -47,6 +47,9 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     if message is None:
         add_malformed_record(context, record)
         return
+    if context.note_text(record):
+        _read_other_record(context, record)
+        return
     if context.is_known(record):
         return
     session = context.session_of(record)
@@ -64,6 +67,18 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
         context.changes.counts.messages += 1
     else:
         context.changes.counts.events += 1
+
+
+def _read_other_record(context: ClaudeContext, record: ClaudeRecord) -> None:
+    """Read a record that has the id of another one: its message is named by its place too, so that they do not mix.
+
+    What follows that id follows this record, as Claude Code reads the log.
+    """
+    shared, record.uuid = record.uuid, f"{record.uuid}~{context.position}"
+    read_user(context, record)
+    node = context.state.nodes.get(record.uuid)
+    if shared is not None and node is not None:
+        context.state.remember_record(shared, node)
 
 
 def _read_results(

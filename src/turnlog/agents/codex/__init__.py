@@ -94,7 +94,7 @@ class Codex(Agent):
     name = NAME
     display_name = "Codex"
     colour = Colour(light="#0f7b6c", dark="#4fc3b0")
-    parser_version = 20
+    parser_version = 22
     homes = _HOMES
     log_folders = FOLDERS
     command = _COMMAND

@@ -200,9 +200,9 @@ def draft_for(context: CodexContext, item_id: str | None, text: str) -> CodexMes
     if draft is not None and not _is_complete(context, draft.pending):
         return draft
     if item_id is not None:
-        return context.begin_message(id_in_thread(context.thread, item_id))
+        return context.begin_message(id_in_thread(context.id_prefix, item_id))
     state = context.state
-    return context.begin_message(derived_id(context.thread, state.turn_key, "assistant", text, state.text_counts))
+    return context.begin_message(derived_id(context.id_prefix, state.turn_key, "assistant", text, state.text_counts))
 
 
 def add_call(

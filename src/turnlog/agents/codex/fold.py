@@ -198,7 +198,7 @@ def _read_line(context: CodexContext, line: CodexLine) -> None:
     context.set_time(line.timestamp)
     context.ordinal = line.ordinal
     context.payload = payload
-    # Where turns have no ids, only a pause between two records shows where the copy of a legacy fork ends.
+    # Where turns have no ids with a time, only a pause between two records shows where the copy of a legacy fork ends.
     if context.state.origin is not None:
         session.check_pause(context)
     kind = line.type

@@ -6,6 +6,7 @@ functions that read records take it and keep nothing of their own. What must out
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
@@ -26,10 +27,9 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.codex import NAME
 from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS, CodexRecordOutcome
-from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import session_id, thread_of
 from turnlog.agents.codex.state import CodexPendingMessage, CodexState, next_turn_key
-from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json, in_order_of_arrival
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json, fields_of, in_order_of_arrival
 from turnlog.model import (
     Fate,
     HistoryEvent,
@@ -48,6 +48,8 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.parts import STATE_OF_STATUS, state_after
+
+_RANDOM_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
@@ -108,6 +110,16 @@ class CodexContext(LineContext):
     def thread(self) -> str:
         """The thread that wrote the current record first: in a copy, the thread that was copied."""
         return self.state.origin or self.external_id
+
+    @property
+    def id_prefix(self) -> str:
+        """What ids of messages begin with: the thread, or a turn whose id is unique and says nothing of the thread.
+
+        No record of a copied turn says which of several threads wrote it. An id with a time in it does
+        (`session.read_turn_id`).
+        """
+        turn_id = self.state.turn_id
+        return turn_id if turn_id is not None and _RANDOM_UUID.fullmatch(turn_id) else self.thread
 
     def is_about_this_thread(self, thread: str | None) -> bool:
         """Whether an event happened in this thread. Events of a review's thread are repeated here."""

@@ -339,22 +339,12 @@ read_turn_context = Payload(TurnContext).read
 read_compacted = Payload(Compacted).read
 read_communication = Payload(Communication).read
 
-_decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
-
 
 def clean(raw: Raw) -> Raw:
     """JSON that was not decoded with its record, made fit to be kept: bytes that are not UTF-8 are replaced."""
     data = bytes(raw)
     cleaned = clean_json(data)
     return raw if cleaned is data else Raw(cleaned)
-
-
-def fields_of(json: bytes | Raw) -> dict[str, Raw]:
-    """The fields of an object as exact JSON; empty when it is no object."""
-    try:
-        return _decode_fields(clean_json(bytes(json)))
-    except msgspec.MsgspecError:
-        return {}
 
 
 def thread_named_in(data: bytes) -> str | None:

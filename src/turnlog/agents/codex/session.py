@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, cast
 
 from msgspec import Raw, UnsetType
@@ -22,7 +23,6 @@ from turnlog.agents.codex.records import (
     Compacted,
     Item,
     Meta,
-    fields_of,
     read_communication,
     read_compacted,
     read_item,
@@ -35,6 +35,7 @@ from turnlog.agents.codex.sources import session_id, thread_of
 from turnlog.agents.codex.state import (
     CodexPendingCall,
     CodexState,
+    CopiedThread,
     derived_id,
     id_in_thread,
     length_of_key,
@@ -45,7 +46,7 @@ from turnlog.agents.codex.state import (
 from turnlog.agents.codex.tool_results import end_calls
 from turnlog.agents.codex.tools import metadata_of
 from turnlog.agents.codex.user_messages import origin_of_text, prompt_text
-from turnlog.agents.decoding import branch_of, raw_at
+from turnlog.agents.decoding import branch_of, fields_of, raw_at
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart, Usage
 
 # -- the thread, and the model and settings of its turns
@@ -84,6 +85,7 @@ def read_session_meta(context: CodexContext) -> None:
         # A legacy fork, or a subagent with its parent's history: the copy follows the thread's own first line.
         state.origin = meta.id
         state.last_written_at = None
+        state.copied_threads.append(CopiedThread(meta.id, _created_at(meta.id, meta.timestamp), meta.cli_version))
         _set_layout(state, meta.cli_version)
     else:
         _update_session(context, meta)
@@ -107,11 +109,7 @@ def _read_own_meta(context: CodexContext, meta: Meta) -> None:
     state.usage_recorded = is_paginated and _version(meta.cli_version) >= _USAGE_RECORDS_SINCE
     state.version = meta.cli_version
     _set_layout(state, meta.cli_version)
-    moment = meta.timestamp or context.written_at
-    state.created_at = _time_in(context.external_id)
-    # Only threads with an id of UUID version 7 have their time in it.
-    if state.created_at is None and moment is not None:
-        state.created_at = moment.timestamp() - _CLOCK_TOLERANCE
+    state.created_at = _created_at(context.external_id, meta.timestamp or context.written_at)
     spawn = _spawn_of(meta.source)
     parent = meta.parent_thread_id or spawn.get("parent_thread_id")
     state.is_subagent = meta.thread_source == "subagent" or _is_subagent(meta.source)
@@ -228,21 +226,43 @@ def read_turn_id(context: CodexContext, turn_id: str | None) -> None:
         began = _time_in(turn_id)
         if began is not None and began >= state.created_at:
             end_copy(context)
+        elif began is not None:
+            _set_origin(context, began)
     context.set_turn(turn_id, None)
 
 
-# -- the end of a copy
+# -- a copy: whose records it has, and where it ends
+
+
+def _created_at(thread: str, logged_at: datetime | None) -> float | None:
+    """When a thread began: the time in its id, which only UUID version 7 has; else a little before its first record."""
+    created_at = _time_in(thread)
+    return logged_at.timestamp() - _CLOCK_TOLERANCE if created_at is None and logged_at is not None else created_at
+
+
+def _set_origin(context: CodexContext, began: float) -> None:
+    """Set the thread that wrote a copied turn: the youngest that existed when the turn began.
+
+    A thread's turns after the fork are not in the copy.
+    """
+    state = context.state
+    older = [thread for thread in state.copied_threads if thread.created_at is not None and thread.created_at <= began]
+    owner = max(older, key=lambda thread: thread.created_at or 0, default=None)
+    if owner is not None and owner.id != state.origin:
+        state.origin = owner.id
+        _set_layout(state, owner.version)
+        context.close_message()
 
 
 def check_pause(context: CodexContext) -> None:
-    """End a copy at a pause between two records, where no turn has an id."""
+    """End a copy at a pause between two records, where no id of a turn has a time in it."""
     state = context.state
     now = context.written_at.timestamp() if context.written_at is not None else None
     if (
         now is not None
         and state.last_written_at is not None
         and now - state.last_written_at > _COPY_PAUSE
-        and state.turn_id is None
+        and (state.turn_id is None or _time_in(state.turn_id) is None)
     ):
         end_copy(context)
     state.last_written_at = now if now is not None else state.last_written_at
@@ -251,6 +271,7 @@ def check_pause(context: CodexContext) -> None:
 def end_copy(context: CodexContext) -> None:
     """End the copy: the records that follow are the thread's own."""
     context.state.origin = None
+    context.state.copied_threads = []
     _set_layout(context.state, context.state.version)
     context.close_message()
 
@@ -501,7 +522,7 @@ def _summary_of(context: CodexContext, record: Compacted) -> str | None:
         counted.pending.parts = 1
         counted.records.append((context.position, context.length, None))
         return counted.id
-    message_id = derived_id(context.thread, state.turn_key, "compaction", text, state.text_counts)
+    message_id = derived_id(context.id_prefix, state.turn_key, "compaction", text, state.text_counts)
     context.add_message(
         Message(
             id=message_id,
@@ -543,7 +564,7 @@ def _kept(context: CodexContext, record: Compacted) -> list[str]:
     # Backwards: of several prompts with the same text the model keeps the newest.
     for raw in reversed(record.replacement_history or ()):
         item = read_item(raw, context.report)
-        name = id_in_thread(context.thread, item.id) if item.id is not None else None
+        name = id_in_thread(context.id_prefix, item.id) if item.id is not None else None
         if item.role == "user" and name not in known:
             same = prompts.get(text_key(prompt_text(item.content)))
             name = same.pop() if same else name

@@ -49,6 +49,16 @@ _STORED_NAMES = {
 """Fields that have another name in stored states. A state is stored with the source's cursor and must stay readable."""
 
 
+class CopiedThread(msgspec.Struct, array_like=True):
+    """A thread whose history is being copied."""
+
+    id: str
+    created_at: float | None
+    """When it began, in Unix seconds."""
+    version: str | None
+    """Version of the Codex that began it."""
+
+
 class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     """What is kept between two reads."""
 
@@ -60,6 +70,8 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     """The file's own `session_meta` was read."""
     origin: str | None = None
     """Thread whose history is being copied; None in this thread's own records."""
+    copied_threads: list[CopiedThread] = []
+    """Threads whose own first lines are in the copy. A fork of a fork copies several."""
     base_threads: tuple[str, ...] = ()
     """Threads whose history this one continues without a copy of it."""
     created_at: float | None = None
@@ -220,8 +232,9 @@ encode_state, decode_state = state_codec(CodexState)
 # -- ids of messages
 #
 # The id of a message is the log's own where it has one, else made of its text and turn. It begins with the thread that
-# wrote the message first. So the copy in a fork has the id of its original, although its lines have new times, and two
-# messages that a local provider calls `msg_1` in two threads stay two.
+# wrote the message first, or with the turn if its id is a random UUID. So the copy in a fork has the id of its
+# original, although its lines have new times, and two messages that a local provider calls `msg_1` in two threads stay
+# two.
 
 
 _SHORT_TEXT = 48
@@ -231,19 +244,19 @@ _COMPARED_CHARACTERS = 32
 """Characters at either end of a longer text in its key, which so is longer than any short text."""
 
 
-def id_in_thread(thread: str, item_id: str) -> str:
+def id_in_thread(prefix: str, item_id: str) -> str:
     """The id of a message whose first item has an id, or is a call."""
-    return f"{thread}:{item_id}"
+    return f"{prefix}:{item_id}"
 
 
-def derived_id(thread: str, turn_key: str, role: str, text: str, text_counts: dict[str, int]) -> str:
+def derived_id(prefix: str, turn_key: str, role: str, text: str, text_counts: dict[str, int]) -> str:
     """The id of a message that has none in the log: made of its text and turn, and of how often the turn has the text.
 
     `text_counts` counts the texts of the turn, and is updated.
     """
     digest = blake2b(f"{turn_key}\0{role}\0{text}".encode(errors="replace"), digest_size=9).hexdigest()
     times = text_counts[digest] = text_counts.get(digest, 0) + 1
-    return f"{thread}:{digest}" if times == 1 else f"{thread}:{digest}-{times}"
+    return f"{prefix}:{digest}" if times == 1 else f"{prefix}:{digest}-{times}"
 
 
 def next_turn_key(turn_key: str, prompt: str) -> str:

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import Link
 from turnlog.agents.codex import NAME
 from turnlog.agents.codex.record_kinds import RECORD_KINDS
-from turnlog.agents.codex.records import Payload, fields_of
+from turnlog.agents.codex.records import Payload
 from turnlog.agents.codex.sources import session_id
 from turnlog.agents.codex.stream_records import (
     CALL_ITEMS,
@@ -40,6 +40,7 @@ from turnlog.agents.codex.stream_records import (
     tool_name_of,
 )
 from turnlog.agents.codex.tools import SPAWN_TOOLS, milliseconds_of, status_of
+from turnlog.agents.decoding import fields_of
 from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, kept_fields
 from turnlog.model import (
     InterruptEvent,

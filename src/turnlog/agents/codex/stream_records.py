@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex.record_kinds import CodexRecordOutcome
-from turnlog.agents.codex.records import Duration, Payload, fields_of
+from turnlog.agents.codex.records import Duration, Payload
 from turnlog.agents.codex.responses_api import from_base64
 from turnlog.agents.codex.tools import status_of
-from turnlog.agents.decoding import clean_json, keep_newest
+from turnlog.agents.decoding import clean_json, fields_of, keep_newest
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed_stream import PrintedContext, PrintedMessage, PrintedRunState, kept_fields
 from turnlog.model import DataPart, FilePart, Part, TextPart, ToolKind, ToolResult, UnknownPart

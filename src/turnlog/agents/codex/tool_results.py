@@ -54,6 +54,8 @@ def read_output(context: CodexContext, item: Item) -> None:
         status = "error"
     wrapped = verdict.wrapped
     shown = text if wrapped is None else wrapped.text
+    if wrapped is not None and wrapped.is_repaired:
+        context.report("a number beyond the range of a float became null", json_path="$.payload.output")
     call = context.state.calls.get(call_id)
     record = (context.position, context.length)
     if call is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 
@@ -148,6 +150,8 @@ class WrappedOutput(NamedTuple):
     text: str
     others: dict[str, Any]
     """The other fields of the JSON."""
+    is_repaired: bool = False
+    """A number in them is beyond what can be stored, and became null."""
 
 
 _SUCCESS = Verdict()
@@ -223,24 +227,46 @@ def _verdict_of_words(text: str) -> Verdict:
 
 
 class _CommandFacts(msgspec.Struct):
-    exit_code: int
+    exit_code: int | None
+    """None: it was a number that no int holds."""
     duration_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
 
 
 def _verdict_of_json(text: str) -> Verdict | None:
     """How a call ended, by JSON of Codex. None for any other JSON, which a tool wrote itself."""
     try:
-        fields = msgspec.json.decode(text, type=dict[str, Any])
+        fields, is_repaired = _fields_of(text)
         printed = fields.pop("output", None)
-        if isinstance(printed, str) and fields in ({}, {"metadata": None}):
-            return _verdict_of_words(printed)._replace(wrapped=WrappedOutput(printed, fields))
+        wrapped = WrappedOutput(printed, fields, is_repaired) if isinstance(printed, str) else None
+        if wrapped is not None and fields in ({}, {"metadata": None}):
+            return _verdict_of_words(wrapped.text)._replace(wrapped=wrapped)
         facts = msgspec.convert(fields.get("metadata"), _CommandFacts)
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     seconds = facts.duration_seconds
     return Verdict(
-        _status_of_code(facts.exit_code),
+        "success" if facts.exit_code is None else _status_of_code(facts.exit_code),
         facts.exit_code,
         None if seconds is None else round(seconds * 1000),
-        wrapped=WrappedOutput(printed, fields) if isinstance(printed, str) else None,
+        wrapped=wrapped,
     )
+
+
+def _fields_of(text: str) -> tuple[dict[str, Any], bool]:
+    """The fields of a JSON object, and whether a number in it became null because no float holds it.
+
+    Raises ValueError for anything else.
+    """
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]), False
+    except msgspec.ValidationError:
+        # The object is sound, but msgspec reads no number like 1e400.
+        found = json.loads(text, parse_float=_number_or_none, parse_constant=_number_or_none)
+        if not isinstance(found, dict):
+            raise
+        return cast("dict[str, Any]", found), True
+
+
+def _number_or_none(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None

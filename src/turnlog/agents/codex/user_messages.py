@@ -116,7 +116,7 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
     if _drop_newest_item(state.unmatched_prompts):
         return "duplicates"
     _begin_turn(context, text)
-    message_id = derived_id(context.thread, state.turn_key, "user", text, state.text_counts)
+    message_id = derived_id(context.id_prefix, state.turn_key, "user", text, state.text_counts)
     state.remember_unmatched_prompt(f"{_EVENT}:{key}", message_id)
     parts: list[Part] = [TextPart(id=f"{message_id}.0", text=text)]
     for number, url in enumerate(images, 1):
@@ -256,8 +256,8 @@ def _is_attached_image(context: CodexContext, item: Item) -> bool:
 
 def _id_of(context: CodexContext, item: Item, role: str, text: str) -> str:
     if item.id is not None:
-        return id_in_thread(context.thread, item.id)
-    return derived_id(context.thread, context.state.turn_key, role, text, context.state.text_counts)
+        return id_in_thread(context.id_prefix, item.id)
+    return derived_id(context.id_prefix, context.state.turn_key, role, text, context.state.text_counts)
 
 
 def prompt_text(content: list[CodexContent] | str | None) -> str:

@@ -60,9 +60,7 @@ class CopilotFold:
         state = self._state
         external = (self._source.session_id or "").partition(":")[2]
         context = CopilotContext(state, external)
-        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
-            context.json, context.position, context.length, context.line_number = json, position, length, number
-            context.report_replaced_bytes()
+        for record in LINES.read_into(context, data, offset, state.lines + 1):
             _read(context, record)
         state.lines += count_lines(data)
         return context.finish()
@@ -85,11 +83,9 @@ def _read(context: CopilotContext, record: CopilotRecord) -> None:
         context.report(f"data: {found}", json_path="$.data")
         context.add_record(known=True)
         return
-    for problem in found.problems:
-        path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
-        context.report(problem.reason, problem.severity, path)
+    context.report_problems(found.problems, "$.data")
     if record.agent_id is None and found.record.parent_tool_call_id is not None:
-        # Before there was an `agentId`, only the call that started a subagent told its records from the session's.
+        # Before there was an `agentId`, only the call that started a subagent marked its records.
         context.agent = found.record.parent_tool_call_id
     if record.type == "session.start":
         context.state.started_at = context.created_at

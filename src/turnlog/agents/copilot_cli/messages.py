@@ -11,10 +11,10 @@ from turnlog.agents.changes import RecordRef
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import STOP_REASONS, file_parts, reasoning_parts, usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
-from turnlog.agents.copilot_cli.records import UNUSED, CopilotUsage, Data, ToolRequest, fields_of
+from turnlog.agents.copilot_cli.records import UNUSED, CopilotUsage, Data, ToolRequest
 from turnlog.agents.copilot_cli.state import MAIN, MOST_CALLS, CopilotPendingCall, CopilotPendingUsage
 from turnlog.agents.copilot_cli.tools import TOOL_KINDS
-from turnlog.agents.decoding import clean_json, keep_newest, names_of, other_fields
+from turnlog.agents.decoding import clean_json, fields_of, keep_newest, names_of, other_fields
 from turnlog.model import Message, Origin, Part, Role, TextPart, ToolCallPart, ToolKind, Usage
 
 ORIGINS: dict[str, Origin] = {

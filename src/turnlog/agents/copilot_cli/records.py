@@ -199,11 +199,3 @@ DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)
 
 FILE = JsonLines(CopilotFile, first_keys=(), plausible=lambda file: True)
 """Decodes a file in the data of a record."""
-
-
-def fields_of(json: bytes | Raw) -> dict[str, Raw]:
-    """The fields of an object as exact JSON; none when it is no object."""
-    try:
-        return msgspec.json.decode(json, type=dict[str, Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}

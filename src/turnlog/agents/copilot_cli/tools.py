@@ -11,8 +11,9 @@ from msgspec import UNSET, Raw
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import file_parts
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
-from turnlog.agents.copilot_cli.records import Data, ToolError, fields_of
+from turnlog.agents.copilot_cli.records import Data, ToolError
 from turnlog.agents.copilot_cli.state import CopilotPendingCall
+from turnlog.agents.decoding import fields_of
 from turnlog.model import (
     Approval,
     Message,

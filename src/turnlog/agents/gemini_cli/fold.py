@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.decoding import aware, clean_json
+from turnlog.agents.decoding import aware, clean_json, fields_of
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
 from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiState, aware_or_none, decode_state, encode_state
@@ -31,12 +31,10 @@ from turnlog.agents.gemini_cli.records import (
     GeminiRecord,
     GeminiRecordOutcome,
     Update,
-    fields_of,
+    is_message,
     joined_text,
     kind_of_patch,
-    locate_items,
     parse_parts,
-    recover_messages,
 )
 from turnlog.agents.gemini_cli.sidecars import (
     previous_file,
@@ -46,6 +44,7 @@ from turnlog.agents.gemini_cli.sidecars import (
 )
 from turnlog.agents.gemini_cli.sources import base_position, parent_of
 from turnlog.agents.gemini_cli.tools import call_index
+from turnlog.agents.json_file import locate_items, read_object
 from turnlog.agents.jsonl import count_lines
 
 
@@ -102,36 +101,18 @@ def _read_lines(context: GeminiContext, data: bytes, offset: int) -> None:
 def _read_whole(context: GeminiContext, data: bytes, source: Source) -> None:
     """Read a file of JSON. Its messages count as records."""
     context.is_whole = True
-    text = data.strip(_EDGES).removeprefix(b"\xef\xbb\xbf").lstrip(_EDGES)
-    context.json, context.position, context.length, context.line_number = text, max(data.find(text), 0), len(text), 1
-    if not text:
-        context.changes.counts.blank += 1
+    record = read_object(context, data, LINES, is_message)
+    if record is None or (context.changes.counts.unreadable and record.session_id is None):
         return
-    found = LINES.decode(text)
-    if isinstance(found, str):
-        # Damaged: read the messages that are complete.
-        context.report(found)
-        context.changes.counts.unreadable += 1
-        context.json = text = recover_messages(text)
-        found = LINES.decode(text)
-        if isinstance(found, str) or found.record.session_id is None:
-            return
-    for problem in found.problems:
-        context.report(problem.reason, problem.severity, problem.json_path)
-    context.json = found.json
-    context.report_replaced_bytes()
     # A later version of the file may have dropped messages, of which this one says nothing: the leaf must be stored.
     context.state.branched = True
     # 0.30, which merged steps, names no kind in the header; 0.34 does.
-    context.merges_steps = found.record.kind is None
-    if found.record.kind is None and not _is_of_subagent(found.record):
-        _continue_previous_file(context, found.record, source)
-    _read_record(context, found.record)
+    context.merges_steps = record.kind is None
+    if record.kind is None and not _is_of_subagent(record):
+        _continue_previous_file(context, record, source)
+    _read_record(context, record)
     counts = context.changes.counts
-    counts.unreadable += len(found.record.messages or ()) - counts.messages - counts.results - counts.events + 1
-
-
-_EDGES = b" \t\r\n\x00"
+    counts.unreadable += len(record.messages or ()) - counts.messages - counts.results - counts.events + 1
 
 
 def _continue_previous_file(context: GeminiContext, record: GeminiRecord, source: Source) -> None:
@@ -210,7 +191,7 @@ def _is_of_subagent(record: GeminiRecord) -> bool:
 
 def _read_patch(context: GeminiContext, raw: Raw) -> None:
     found = UPDATES.decode(bytes(raw))
-    fields = fields_of(clean_json(bytes(raw)))
+    fields = fields_of(raw)
     kind = kind_of_patch(fields)
     if isinstance(found, str):
         context.report(found, json_path="$.$set")
@@ -264,7 +245,7 @@ def _messages_in(context: GeminiContext, messages: Sequence[Raw], *, is_copy: bo
 
 
 def _without_messages(json: bytes) -> Raw:
-    fields = fields_of(clean_json(json))
+    fields = fields_of(json)
     return Raw(msgspec.json.encode({name: value for name, value in fields.items() if name != "messages"}))
 
 

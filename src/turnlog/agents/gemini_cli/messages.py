@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.changes import Link, RecordRef
-from turnlog.agents.decoding import clean_json, names_of, other_fields
+from turnlog.agents.decoding import fields_of, names_of, other_fields
 from turnlog.agents.gemini_cli import NAME
 from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiEntry, aware_or_none
 from turnlog.agents.gemini_cli.records import (
@@ -27,7 +27,6 @@ from turnlog.agents.gemini_cli.records import (
     GeminiRecord,
     Thought,
     Tokens,
-    fields_of,
     joined_text,
     parse_parts,
     provider_data,
@@ -132,7 +131,7 @@ def metadata_of(logged: LoggedMessage, facts: dict[str, Any]) -> dict[str, Any]:
     The JSON of a later step is that of its calls, whose fields belong to them.
     """
     if not logged.is_later_step and not logged.is_copy:
-        facts = facts | other_fields(fields_of(clean_json(logged.json)), _FIELDS)
+        facts = facts | other_fields(fields_of(logged.json), _FIELDS)
     return {NAME: facts} if facts else {}
 
 

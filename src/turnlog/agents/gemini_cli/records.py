@@ -8,9 +8,7 @@ nested and has a place of its own (messages of a list, calls, contents) stays ra
 from __future__ import annotations
 
 import binascii
-import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -18,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import Count, clean_json
+from turnlog.agents.decoding import Count, clean_json, fields_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.model import DataPart, FilePart, Part, ProviderData, TextPart, UnknownPart
 
@@ -59,6 +57,11 @@ _PATCHES = tuple(kind.removeprefix("$set/") for kind in RECORD_KINDS if kind.sta
 
 MESSAGE_TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
 """The `type` of every record that has an id and a place in the conversation."""
+
+
+def is_message(fields: Mapping[str, Any]) -> bool:
+    """Whether an object is a message and not a part of one."""
+    return "timestamp" in fields and fields.get("type") in MESSAGE_TYPES
 
 
 def kind_of_patch(names: Collection[str]) -> str:
@@ -202,30 +205,6 @@ def compact(raw: Raw) -> Raw:
     return Raw(msgspec.json.format(clean_json(bytes(raw)), indent=-1))
 
 
-def fields_of(json: bytes | Raw) -> dict[str, Raw]:
-    """The fields of an object as exact JSON; none when it is no object."""
-    try:
-        return msgspec.json.decode(json, type=dict[str, Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-
-
-def locate_items(items: Sequence[Raw], json: bytes, position: int) -> Iterator[tuple[Raw, int, int]]:
-    """Each item with its byte offset and its length in the file.
-
-    Args:
-        items: Raw values that `json` holds, in this order.
-        json: A piece of the file.
-        position: The byte offset of `json`.
-    """
-    start = 0
-    for item in items:
-        data = bytes(item)
-        at = json.find(data, start)
-        start = start if at < 0 else at + len(data)
-        yield item, position + max(at, 0), len(data)
-
-
 # -- the API's contents: a text, a part, or a list of both
 #
 # They become parts of the model, and function results. A part of an unknown kind keeps its JSON.
@@ -361,65 +340,3 @@ def _file_part(blob: GeminiBlob, part_id: str | None) -> FilePart | None:
     except (binascii.Error, ValueError):
         return None
     return FilePart(id=part_id, media_type=media_type, data=data, filename=blob.display_name) if data else None
-
-
-# -- damaged files of JSON: cut off while they were written, or damaged in the middle
-
-
-_LIST = re.compile(r'"messages"\s*:\s*\[')
-
-_SEPARATORS = " \t\r\n,"
-
-_decoder = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
-
-_SEARCH_LIMIT = 8
-"""How many times its own length a damaged file is searched for messages, so that a huge one cannot stall a sync."""
-
-
-def recover_messages(data: bytes) -> bytes:
-    """The file up to its list of messages, with the complete messages only; empty when it has no such list."""
-    text = data.decode("latin-1")
-    start = _LIST.search(text)
-    if start is None:
-        return b""
-    found = [data[first:end] for first, end in _complete_messages(text, start.end())]
-    return data[: start.end()] + b",".join(found) + b"]}"
-
-
-def _complete_messages(text: str, position: int) -> Iterator[tuple[int, int]]:
-    """Where each complete message begins and ends.
-
-    After the first damage an object counts only when it has the fields of a message: the search may have stopped
-    inside a broken message, where a call or a part begins with a brace too.
-    """
-    is_damaged = False
-    budget = _SEARCH_LIMIT * len(text)
-    while 0 <= position < len(text) and budget > 0:
-        if text[position] in _SEPARATORS:
-            position += 1
-            continue
-        value, end, cost = _value_at(text, position)
-        budget -= cost
-        if end is None:
-            is_damaged = True
-            position = text.find("{", position + 1)
-            continue
-        if not is_damaged or _is_message(value):
-            yield position, end
-        position = end
-
-
-def _value_at(text: str, position: int) -> tuple[Any, int | None, int]:
-    """The value that begins here, its end (None: it has none), and the number of characters that were read."""
-    try:
-        value, end = _decoder.raw_decode(text, position)
-    except json.JSONDecodeError as error:
-        return None, None, max(error.pos - position, 1)
-    except RecursionError:
-        return None, None, len(text) - position
-    return value, end, end - position
-
-
-def _is_message(value: Any) -> bool:
-    """Whether a value is a message and not a part of one."""
-    return isinstance(value, dict) and "timestamp" in value and value.get("type") in MESSAGE_TYPES  # pyright: ignore[reportUnknownMemberType]  # any JSON

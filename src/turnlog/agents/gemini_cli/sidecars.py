@@ -24,8 +24,8 @@ from turnlog.agents.changes import Changes, Diagnostic, EventChange, Spill
 from turnlog.agents.decoding import aware
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.gemini_cli.fold_context import aware_or_none
-from turnlog.agents.gemini_cli.records import locate_items
 from turnlog.agents.gemini_cli.sources import session_id
+from turnlog.agents.json_file import locate_items
 from turnlog.model import RunMetadataEvent
 
 _LOG_NAME = re.compile(r"session-.+-(?P<id>[0-9a-f]{8})\.jsonl")

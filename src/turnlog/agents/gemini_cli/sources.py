@@ -152,8 +152,8 @@ _EDGE = rb"(?:[\s\x00]|\xef\xbb\xbf)*"
 
 _JSON_LOG = re.compile(_EDGE + rb'\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"')
 
-_OF_FORK = re.compile(rb'"type"\s*:\s*"qwen"\s*,\s*"content"')
-"""An answer in a file of Qwen Code, a fork that wrote such files before 0.5."""
+_ANSWER = re.compile(rb'"type"\s*:\s*"gemini"')
+"""The type of an answer. Without one, a file of JSON may as well be that of a fork of the program."""
 
 _PROMPT_LOG = re.compile(_EDGE + rb'\[\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"messageId"\s*:')
 
@@ -169,15 +169,14 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(agent=NAME, source=source)
     if _PROMPT_LOG.match(head):
         return Detection(agent=NAME, version="logs.json", source=source or _prompt_log_source(path))
-    if _OF_FORK.search(head) or (source is not None and PurePath(source.root).name == ".qwen"):
-        return Detection(reason="its answers are those of Qwen Code")
     records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
     header = next((record for record in records if _is_header(record)), None)
     if header is not None and (header.messages is None or len(records) > 1):
         return Detection(agent=NAME, version="JSONL", source=_log_source(source, path, header.kind, appendable=True))
     if header is not None or _JSON_LOG.match(head):
         kind = header.kind if header is not None else None
-        return Detection(agent=NAME, version="JSON", source=_log_source(source, path, kind, appendable=False))
+        log = _log_source(source, path, kind, appendable=False)
+        return Detection(agent=NAME, is_certain=_ANSWER.search(head) is not None, version="JSON", source=log)
     if source is not None and source.appendable and any(map(_is_message, records)):
         return Detection(agent=NAME, version="JSONL", source=source)
     return Detection(reason="no header with a sessionId and a projectHash" if records else "no line is a JSON object")

@@ -12,10 +12,10 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import fields_of
 from turnlog.agents.gemini_cli import NAME
 from turnlog.agents.gemini_cli.messages import SYNTHETIC, split_hook_context, strip_hook_context
-from turnlog.agents.gemini_cli.records import GeminiRecordOutcome, compact, fields_of
+from turnlog.agents.gemini_cli.records import GeminiRecordOutcome, compact
 from turnlog.agents.gemini_cli.tools import TOOL_KINDS, exit_code_of, result_id, spilled_to, status_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, PrintedRunState, kept_fields
@@ -252,7 +252,7 @@ def _read_other(state: GeminiStreamState, printed: PrintedContext, line: StreamL
     _end_text(state, printed)
     kind = stream_kind(line)
     if kind in STREAM_FIELDS:
-        printed.add_fact(kind, kept_fields(fields_of(clean_json(printed.json)), STREAM_FIELDS[kind]))
+        printed.add_fact(kind, kept_fields(fields_of(printed.json), STREAM_FIELDS[kind]))
     else:
         printed.add_record(kind, known=kind in STREAM_KINDS)
     printed.changes.counts.events += 1

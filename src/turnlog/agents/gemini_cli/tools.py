@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import clean_json, names_of, other_fields
+from turnlog.agents.decoding import fields_of, names_of, other_fields
 from turnlog.agents.gemini_cli import NAME
 from turnlog.agents.gemini_cli.fold_context import aware_or_none
 from turnlog.agents.gemini_cli.records import (
@@ -26,14 +26,13 @@ from turnlog.agents.gemini_cli.records import (
     GeminiCall,
     GeminiRecord,
     compact,
-    fields_of,
-    locate_items,
     parse_parts,
     provider_data,
     split_responses,
     to_part,
 )
 from turnlog.agents.hook_events import HookFormat, read_call, read_prompt, read_result
+from turnlog.agents.json_file import locate_items
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.parts import STATE_OF_STATUS
 
@@ -166,7 +165,7 @@ def _recorded_calls(record: GeminiRecord, json: bytes, position: int) -> Iterato
     for raw, at, length in locate_items(record.tool_calls or (), json, position):
         found = CALLS.decode(bytes(raw))
         call = GeminiCall() if isinstance(found, str) else found.record
-        yield LoggedCall(call.id or f"@{at}", call, at, length, fields=fields_of(clean_json(bytes(raw))))
+        yield LoggedCall(call.id or f"@{at}", call, at, length, fields=fields_of(raw))
 
 
 def to_tool_call(call: LoggedCall, part_id: str, model: str | None, requested_at: datetime | None) -> ToolCallPart:
@@ -304,7 +303,7 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
         record: The JSON of the call, or of a message that has it.
         tool_call_id: The call's id.
     """
-    fields = fields_of(clean_json(record))
+    fields = fields_of(record)
     calls = [fields]
     if "toolCalls" in fields:
         try:

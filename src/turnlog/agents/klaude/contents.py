@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import clean_json, fields_of
 from turnlog.agents.klaude import NAME
-from turnlog.agents.klaude.records import KlaudePart, KlaudeUsage, fields_of
+from turnlog.agents.klaude.records import KlaudePart, KlaudeUsage
 from turnlog.model import (
     Cost,
     FilePart,

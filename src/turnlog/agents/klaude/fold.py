@@ -55,9 +55,7 @@ class KlaudeFold:
         # No record of klaude-code contains the session's id: only the path does.
         external = (self._source.session_id or "").partition(":")[2]
         context = KlaudeContext(state, external)
-        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
-            context.json, context.position, context.length, context.line_number = json, position, length, number
-            context.report_replaced_bytes()
+        for record in LINES.read_into(context, data, offset, state.lines + 1):
             _read(context, record)
         # Damaged and blank lines count too, because later records refer to lines by their number in the file.
         state.lines += count_lines(data)
@@ -78,9 +76,7 @@ def _read(context: KlaudeContext, record: KlaudeRecord) -> None:
             context.report(f"data: {found}", json_path="$.data")
         context.add_record(record.type, None, known=outcome is not None)
         return
-    for problem in found.problems:
-        path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
-        context.report(problem.reason, problem.severity, path)
+    context.report_problems(found.problems, "$.data")
     # Pieces of 1.x without a `response_id` are one answer as long as no other record comes between them.
     if outcome is not KlaudeRecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
         context.state.pending_message = None

@@ -18,9 +18,8 @@ from turnlog.agents.changes import (
     Link,
     MessageChange,
     Placement,
-    SessionChange,
 )
-from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, clean_json, state_codec
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, state_codec
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.sources import session_id
@@ -76,42 +75,23 @@ class KlaudeState(msgspec.Struct, rename=_STORED_NAMES):
 encode_state, decode_state = state_codec(KlaudeState)
 
 
-class KlaudeContext(LineContext):
+class KlaudeContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(self, state: KlaudeState, external_id: str) -> None:
-        super().__init__(Changes())
+        super().__init__(session_id(external_id))
         self.state = state
         self.external_id = external_id
-        self.session_id = session_id(external_id)
-
-    @property
-    def session(self) -> SessionChange:
-        """What this feed has found out about the session."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is None:
-            change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
-        # Of two changes the one with the later position wins, in whatever order they are merged.
-        change.position = self.position
-        return change
 
     def finish(self) -> Changes:
         """Everything that this feed has found."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is not None and self.state.branched:
-            change.has_branches = True
-            # Without a branch the newest message is the leaf; naming it each time would make the store compute fates
-            # for nothing.
-            change.active_leaf = self.state.leaf or ""
-        return self.changes
+        return self.finish_branched(self.state.leaf, is_branched=self.state.branched)
 
     def update_times(self, data: Data) -> None:
         """Extend the session's first and last time by that of a record."""
-        change, at = self.session, time_of(data.created_at)
-        if at is not None:
-            change.first_at = at if change.first_at is None else min(change.first_at, at)
-            change.last_at = at if change.last_at is None else max(change.last_at, at)
-        elif data.created_at is not None:
+        at = time_of(data.created_at)
+        self.extend_times(at)
+        if at is None and data.created_at is not None:
             self.report("is not a time", json_path="$.data.created_at")
 
     def set_title(self, text: str) -> None:

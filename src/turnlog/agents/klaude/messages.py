@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import ResultChange
-from turnlog.agents.decoding import names_of, other_fields, value_of
+from turnlog.agents.decoding import fields_of, names_of, other_fields, value_of
 from turnlog.agents.klaude import NAME
 from turnlog.agents.klaude.contents import (
     call_part,
@@ -25,7 +25,7 @@ from turnlog.agents.klaude.contents import (
     wire_parts,
 )
 from turnlog.agents.klaude.fold_context import KlaudeContext, KlaudePendingMessage
-from turnlog.agents.klaude.records import Data, KlaudePart, KlaudeUsage, fields_of
+from turnlog.agents.klaude.records import Data, KlaudePart, KlaudeUsage
 from turnlog.model import (
     Message,
     Origin,

@@ -192,11 +192,3 @@ LINES = JsonLines(KlaudeRecord, first_keys=("type", "data"), plausible=_is_recor
 
 DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)
 """Decodes the data of a record."""
-
-
-def fields_of(json: bytes | Raw) -> dict[str, Raw]:
-    """The fields of an object as exact JSON; none when it is no object."""
-    try:
-        return msgspec.json.decode(json, type=dict[str, Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}

@@ -8,13 +8,13 @@ from msgspec import Raw
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
-from turnlog.agents.decoding import state_codec, value_of
+from turnlog.agents.decoding import fields_of, state_codec, value_of
 from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.agents.openclaw.database import EVENTS, NODES, WINDOWS
 from turnlog.agents.openclaw.row_log import RowLine
 from turnlog.agents.pi.fold import read_record
 from turnlog.agents.pi.fold_context import PiContext, PiState
-from turnlog.agents.pi.records import LINES, fields_of
+from turnlog.agents.pi.records import LINES
 from turnlog.model.session import title_line
 
 _LINES = JsonLines(RowLine, first_keys=("table",), plausible=lambda line: line.table in (EVENTS, WINDOWS))

@@ -37,13 +37,15 @@ class Program(NamedTuple):
     agent: str
     database: str
     """How the names of its databases begin; `-` and a release channel may follow."""
-    database_variable: str
-    """The environment variable that names a database."""
+    database_variable: str | None
+    """The environment variable that names a database; None if none is known."""
 
 
 PROGRAMS: Final = (
     Program(NAME, "opencode", "OPENCODE_DB"),
     Program("kilo", "kilo", "KILO_DB"),
+    Program("mimo-code", "mimocode", "MIMOCODE_DB"),
+    Program("icodemate", "icodemate", None),
 )
 
 _HOMES = Folders(("$XDG_DATA_HOME/opencode",), home_variable="OPENCODE_TEST_HOME")
@@ -189,14 +191,28 @@ class OpenCode(RowAgent):
 
     def _named_databases(self) -> list[Path]:
         """The databases that the environment names and that are there; one in memory is nowhere."""
-        named = paths.file_named_by(self.program.database_variable, self.home_folders()[0])
+        variable = self.program.database_variable
+        named = paths.file_named_by(variable, self.home_folders()[0]) if variable is not None else None
         if named is None or named.name == ":memory:" or not holds_file(named.parent, named.name):
             return []
         return [named]
 
 
-class Kilo(OpenCode):
-    """Kilo CLI: OpenCode's tables in a folder of its own (`docs/formats/kilo.md`)."""
+class _Descendant(OpenCode):
+    """A program that was made from OpenCode, with OpenCode's tables in a folder of its own."""
+
+    turn_markers: Mapping[str, TurnMarker] = {}  # They come from OpenCode's plugin, which no other program has
+    hooks = None
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A database has a table of the program's own, or its name. An export and a stream look like OpenCode's."""
+        from turnlog.agents.databases import is_database
+
+        return super().detect(path, head) if is_database(head) else Detection(reason="no database")
+
+
+class Kilo(_Descendant):
+    """Kilo CLI (`docs/formats/kilo.md`)."""
 
     program = PROGRAMS[1]
     name = "kilo"
@@ -205,11 +221,30 @@ class Kilo(OpenCode):
     parser_version = OpenCode.parser_version + 1
     homes = Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME")
     command = msgspec.structs.replace(_COMMAND, program="kilo", packages=("@kilocode/cli",))
-    turn_markers: Mapping[str, TurnMarker] = {}  # They come from OpenCode's plugin, which Kilo does not have
-    hooks = None
 
-    def detect(self, path: Path, head: bytes) -> Detection:
-        """A database has a table of Kilo's, or its name. An export and a stream look like OpenCode's."""
-        from turnlog.agents.databases import is_database
 
-        return super().detect(path, head) if is_database(head) else Detection(reason="no database")
+class MiMoCode(_Descendant):
+    """MiMo Code (`docs/formats/mimo-code.md`)."""
+
+    program = PROGRAMS[2]
+    name = "mimo-code"
+    display_name = "MiMo Code"
+    colour = Colour(light="#c2410c", dark="#fb923c")
+    homes = Folders(("$XDG_DATA_HOME/mimocode",))
+    command = msgspec.structs.replace(_COMMAND, program="mimo", packages=("@mimo-ai/cli",))
+
+    def home_folders(self) -> Sequence[Path]:
+        """`data` in the folder that `MIMOCODE_HOME` names; without it, `mimocode` among the user's data."""
+        named = paths.file_named_by("MIMOCODE_HOME", paths.home())
+        return super().home_folders() if named is None else [named / "data"]
+
+
+class ICodeMate(_Descendant):
+    """ICodeMate (`docs/formats/icodemate.md`)."""
+
+    program = PROGRAMS[3]
+    name = "icodemate"
+    display_name = "ICodeMate"
+    colour = Colour(light="#0f7490", dark="#67d3e8")
+    homes = Folders(("$XDG_DATA_HOME/icodemate",))
+    command = None

@@ -19,18 +19,8 @@ from typing import NamedTuple
 
 from turnlog.agents.base import Version
 from turnlog.agents.databases import open_snapshot
-from turnlog.agents.opencode.rows import (
-    EVENT,
-    PROJECT,
-    Row,
-    as_blob,
-    as_text,
-    object_of,
-    text_of,
-    time_of,
-    time_of_later_id,
-    to_int,
-)
+from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, as_blob, as_text, time_of, time_of_later_id, to_int
 from turnlog.agents.opencode.snapshot import (
     SESSION_MESSAGE,
     ListedMessage,
@@ -46,8 +36,10 @@ from turnlog.errors import SourceError
 
 TABLES = frozenset(
     {
+        "claude_import",
         "event",
         "event_sequence",
+        "external_import",
         "message",
         "part",
         "project",
@@ -156,10 +148,36 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
             if name in facts:
                 facts[name].append(sorted(row.items()))
                 sizes[name] += to_int(row.get("count")) * _ROW_SIZE
+        copies = _copies(connection, tables)
         return [
             SessionListing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name]))
             for name in facts
+            if name not in copies
         ]
+
+
+def _copies(connection: sqlite3.Connection, tables: set[str]) -> set[str]:
+    """The sessions that MiMo Code imported from another program and did not continue: that program's logs have them.
+
+    Each import names the messages that it made. Early ones do not: then it made all.
+    """
+    imported: dict[str, list[object]] = defaultdict(list)
+    for table in tables & {"claude_import", "external_import"}:
+        for row in select(connection, f"SELECT session_id, message_ids FROM {table}"):
+            imported[_key(row, "session_id")].append(row["message_ids"])
+    return {name for name, made in imported.items() if not _messages_beside(connection, name, made)}
+
+
+def _messages_beside(connection: sqlite3.Connection, session: str, made: list[object]) -> bool:
+    """Whether a session has messages other than those in lists of ids, which are JSON."""
+    ids: set[object] = set()
+    for each in made:
+        try:
+            ids |= set(list_of(json.loads(str(each))))
+        except (ValueError, TypeError):  # No list of ids, which are texts
+            return False
+    rows = select(connection, "SELECT id FROM message WHERE session_id = ?", session)
+    return any(row["id"] not in ids for row in rows)
 
 
 def _projects(connection: sqlite3.Connection, tables: set[str], of: dict[str, object]) -> dict[str, object]:

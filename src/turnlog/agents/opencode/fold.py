@@ -24,6 +24,7 @@ from turnlog.agents.changes import (
     RecordRef,
     SessionChange,
 )
+from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.messages import ABORTED, StepMessage, newest_time, read_message
 from turnlog.agents.opencode.rows import (
@@ -40,16 +41,20 @@ from turnlog.agents.opencode.rows import (
     decode_line,
     document_of,
     event_kind,
-    list_of,
-    object_of,
     outcome_of,
     session_id,
-    text_of,
     time_position,
     to_datetime,
     to_int,
 )
-from turnlog.agents.opencode.snapshot import documents_of, is_session_message, project_facts, read_session, todo_facts
+from turnlog.agents.opencode.snapshot import (
+    documents_of,
+    is_session_message,
+    project_facts,
+    read_session,
+    subagent_of,
+    todo_facts,
+)
 from turnlog.model import (
     CompactionEvent,
     Fate,
@@ -141,7 +146,8 @@ class OpenCodeContext:
     def documents(self, line: RowLine) -> tuple[Row, list[Row]]:
         """The JSON of a message and that of its parts. What has none is empty, and becomes a diagnostic."""
         if not is_session_message(line.row):
-            return self._document(line.row, "row"), [self._part(row, number) for number, row in enumerate(line.parts)]
+            info = self._document(line.row, "row") | subagent_of(line.row)
+            return info, [self._part(row, number) for number, row in enumerate(line.parts)]
         try:
             return documents_of(line.row, ())
         except (ValueError, RecursionError) as error:
@@ -274,7 +280,9 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     context.report_times(*line.parts, *parts, *(object_of(part.get("state")) for part in parts))
     # The rows of a fork's copy are as old as the fork: the original's times hold.
     updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
-    for step in read_message(line.key, info, parts, entry, version=context.version, updated_at=updated):
+    # What versions of OpenCode did says nothing of programs with numbers of their own.
+    version = context.version if context.source.agent == NAME else None
+    for step in read_message(line.key, info, parts, entry, version=version, updated_at=updated):
         _add_message(context, step, line, entry)
     context.changes.counts.messages += 1
     folder = text_of(object_of(info.get("path")).get("cwd"))

@@ -8,16 +8,13 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
-from turnlog.agents.decoding import other_fields
+from turnlog.agents.decoding import list_of, object_of, other_fields, text_of
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
     PARTS,
     Row,
     TimelineEntry,
-    list_of,
-    object_of,
     part_position,
-    text_of,
     time_of,
     time_position,
     to_datetime,

@@ -22,6 +22,7 @@ import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
+from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.fold import OpenCodeContext, read_line
 from turnlog.agents.opencode.row_log import new_lines
@@ -36,12 +37,9 @@ from turnlog.agents.opencode.rows import (
     event_kind,
     is_redacted,
     is_unique,
-    list_of,
-    object_of,
     outcome_of,
     own_id,
     session_id,
-    text_of,
     time_of,
     time_of_id,
     to_datetime,

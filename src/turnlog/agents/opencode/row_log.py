@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.agents.base import RowUpdate, Source
+from turnlog.agents.decoding import object_of
 from turnlog.agents.opencode.database import database_session_of
 from turnlog.agents.opencode.rows import (
     EVENT,
@@ -32,7 +33,6 @@ from turnlog.agents.opencode.rows import (
     encode_line,
     is_blob,
     newest_lines,
-    object_of,
     time_of,
     time_position,
     to_int,

@@ -17,6 +17,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
+from turnlog.agents.decoding import object_of
 from turnlog.agents.opencode import NAME
 from turnlog.model.codec import parse_json, to_json
 
@@ -407,21 +408,6 @@ def _encoded_value(value: object) -> tuple[str, str] | None:
         return None
     name = names.pop()
     return (name, found[name]) if isinstance(found[name], str) else None
-
-
-def object_of(value: object) -> Row:
-    """A value of JSON that should be an object; an empty one for anything else."""
-    return cast("Row", value) if isinstance(value, dict) else {}
-
-
-def list_of(value: object) -> list[Any]:
-    """A value of JSON that should be an array; an empty one for anything else."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def text_of(value: object) -> str | None:
-    """A value of JSON that should be a text and not empty; None for anything else."""
-    return value if isinstance(value, str) and value else None
 
 
 def time_of(document: Mapping[str, Any], name: str) -> int:

@@ -10,17 +10,15 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from turnlog.agents.changes import SessionChange
+from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
     Row,
     TimelineEntry,
     bytes_of,
     document_of,
-    list_of,
     message_position,
-    object_of,
     own_id,
-    text_of,
     time_of,
     time_position,
     to_datetime,
@@ -196,7 +194,17 @@ def origin_of(info: Row, parts: Sequence[Row], *, is_subagent: bool) -> Origin |
     # OpenCode marks its own texts. A message with nothing else was not typed, except the note of a `!` command.
     if others and all(part.get("synthetic") is True for part in others):
         return Origin.SHELL if others[0].get("text") == SHELL_NOTE else Origin.HARNESS
-    return Origin.SUBAGENT_PROMPT if is_subagent else Origin.PROMPT
+    return Origin.SUBAGENT_PROMPT if is_subagent or "agentID" in info else Origin.PROMPT
+
+
+_MAIN = "main"
+"""What MiMo Code calls the agent that the user talks to. Its subagents write into the same session."""
+
+
+def subagent_of(row: Row) -> Row:
+    """What the row of a message adds to its JSON: `agentID`, where a subagent wrote it."""
+    name = text_of(row.get("agent_id"))
+    return {} if name in (None, _MAIN) else {"agentID": name}
 
 
 def _compaction(message: ListedMessage, before: Sequence[ListedMessage], ids: Mapping[str, str]) -> dict[str, Any]:
@@ -299,7 +307,8 @@ def documents_of(row: Row, parts: Sequence[Row]) -> tuple[Row, list[Row]]:
         ValueError: A row has no JSON object.
     """
     if not is_session_message(row):
-        return document_of(row) if row else {}, [document_of(part) for part in parts]
+        info = document_of(row) if row else {}
+        return info | subagent_of(row), [document_of(part) for part in parts]
     data = document_of(row)
     info, found = _READERS[row["type"]](data)
     if info["role"] == "user":

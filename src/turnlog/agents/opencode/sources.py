@@ -237,7 +237,7 @@ def _is_storage_file(head: bytes) -> bool:
     return piece is not None and all(sign in head for sign in _STORAGE_FIELDS[piece[1]])
 
 
-_OWN_TABLES = {"kilo_board": "kilo"}
+_OWN_TABLES = {"kilo_board": "kilo", "external_import": "mimo-code", "claude_import": "mimo-code"}
 """Tables that only one program of the family has -> its agent."""
 
 

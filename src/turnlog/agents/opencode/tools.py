@@ -17,9 +17,9 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.agents import hook_events
-from turnlog.agents.decoding import other_fields
+from turnlog.agents.decoding import list_of, object_of, other_fields, text_of
 from turnlog.agents.opencode import NAME
-from turnlog.agents.opencode.rows import Row, list_of, object_of, text_of, to_datetime, to_int
+from turnlog.agents.opencode.rows import Row, to_datetime, to_int
 from turnlog.model import (
     FilePart,
     Part,

@@ -83,14 +83,17 @@ class Pi(Agent):
         return () if self.session_folder is None else paths.folders(self.session_folder)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
-        """Logs of sessions and of subagents below a home."""
+        """Logs of sessions and of subagents below a home.
+
+        Below a folder that is no home, a file whose name is nothing but an id is opened: other programs use such names.
+        """
         # The homes of the whole family look the same: of any other folder only its path says whose it is.
         is_own = root in self.home_folders() or root in self._session_folders()
         if not is_own and (owner_of(root) or NAME) != self.name:
             return iter(())
         from turnlog.agents.pi.sources import find_sources
 
-        return find_sources(self.name, root)
+        return find_sources(self.name, root, is_own=is_own)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log begins with a `session` record; the folder says which program of the family wrote it."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import aware, clean_json
-from turnlog.agents.pi.records import PiBlock, PiUsage, fields_of
+from turnlog.agents.decoding import aware, clean_json, fields_of
+from turnlog.agents.pi.records import PiBlock, PiUsage
 from turnlog.model import (
     Cost,
     FilePart,

@@ -16,18 +16,19 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange, SessionChange
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange
 from turnlog.agents.decoding import (
     LARGEST_EVENT_RECORD,
-    LineContext,
+    LogContext,
     clean_json,
+    fields_of,
     keep_newest,
     names_of,
     other_fields,
     state_codec,
 )
 from turnlog.agents.pi.contents import time_of
-from turnlog.agents.pi.records import PiRecord, fields_of
+from turnlog.agents.pi.records import PiRecord
 from turnlog.agents.pi.sources import external_id, session_id
 from turnlog.model import (
     Fate,
@@ -101,38 +102,21 @@ class PiState(msgspec.Struct):
 encode_state, decode_state = state_codec(PiState)
 
 
-class PiContext(LineContext):
+class PiContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(self, state: PiState, source: Source) -> None:
-        super().__init__(Changes())
+        # The name of the file and not the header, which had another id up to 0.27: forks name the file of their parent.
+        super().__init__(source.session_id or session_id(source.agent, external_id(PurePath(source.path))))
         self.state = state
         self.agent = source.agent
         self.is_subagent = source.kind is SourceKind.SUBAGENT
-        # The name of the file and not the header, which had another id up to 0.27: forks name the file of their parent.
-        self.session_id = source.session_id or session_id(source.agent, external_id(PurePath(source.path)))
         self.external_id = self.session_id.partition(":")[2]
         self.record = PiRecord()
 
-    @property
-    def session(self) -> SessionChange:
-        """What this feed has found out about the session."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is None:
-            change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
-        # Of two changes the one with the later position wins, in whatever order they are merged.
-        change.position = self.position
-        return change
-
     def finish(self) -> Changes:
         """Everything that this feed has found."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is not None and self.state.is_branched:
-            change.has_branches = True
-            # Without a branch the newest message is the leaf; naming it each time would make the store compute fates
-            # for nothing.
-            change.active_leaf = self.state.leaf or ""
-        return self.changes
+        return self.finish_branched(self.state.leaf, is_branched=self.state.is_branched)
 
     # -- facts about the session
 
@@ -141,9 +125,7 @@ class PiContext(LineContext):
         self.record, self.json = record, json
         at = time_of(record.timestamp)
         if at is not None:
-            change = self.session
-            change.first_at = at if change.first_at is None else min(change.first_at, at)
-            change.last_at = at if change.last_at is None else max(change.last_at, at)
+            self.extend_times(at)
         elif record.timestamp is not None:
             self.report("is not a time", json_path="$.timestamp")
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw
 
-from turnlog.agents.decoding import clean_json, names_of, other_fields, value_of
+from turnlog.agents.decoding import clean_json, fields_of, names_of, other_fields, value_of
 from turnlog.agents.pi.contents import Answerer, cost_of, parts_of, text_of, time_of, usage_of
 from turnlog.agents.pi.fold_context import PiContext
-from turnlog.agents.pi.records import MESSAGE, PiMessage, PiUsage, field_of, fields_of
+from turnlog.agents.pi.records import MESSAGE, PiMessage, PiUsage, field_of
 from turnlog.model import (
     Message,
     MessageError,
@@ -51,9 +51,7 @@ def read_message(context: PiContext) -> None:
         context.report(f"message: {found}", json_path="$.message")
         context.add_record(known=False)
         return
-    for problem in found.problems:
-        path = problem.json_path.replace("$", "$.message", 1) if problem.json_path else "$.message"
-        context.report(problem.reason, problem.severity, path)
+    context.report_problems(found.problems, "$.message")
     reader = ROLES.get(found.record.role)
     if reader is None:
         context.add_record(known=False, name=found.record.role)
@@ -301,7 +299,7 @@ def add_injected(
 
 
 def _read_summary(context: PiContext, message: PiMessage) -> None:
-    """Read a summary that stands as a message, as a program that copies a whole context writes it."""
+    """Read a summary that is a message of its own, as a program that copies a whole context writes it."""
     parts = (TextPart(id=f"{context.identity}.0", text=message.summary or ""),)
     _add(
         context,

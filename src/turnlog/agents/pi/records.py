@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import Count, Money
+from turnlog.agents.decoding import Count, Money, fields_of
 from turnlog.agents.jsonl import JsonLines
 
 
@@ -197,14 +197,6 @@ LINES = JsonLines(PiRecord, first_keys=("type",), plausible=_is_record)
 
 MESSAGE = JsonLines(PiMessage, first_keys=(), plausible=lambda message: True)
 """Decodes the message of a record."""
-
-
-def fields_of(json: bytes | Raw | UnsetType) -> dict[str, Raw]:
-    """The fields of an object as exact JSON; none when it is no object."""
-    try:
-        return {} if json is UNSET else msgspec.json.decode(json, type=dict[str, Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
 
 
 def field_of(json: Raw | UnsetType, name: str) -> Any:

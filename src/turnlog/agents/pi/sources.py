@@ -1,14 +1,14 @@
 """Where the logs of pi and of its family are, and whether a file is one of them.
 
-Folders are listed, nothing is opened, and no symbolic link is followed. A root is the folder that contains `sessions`,
-or the folder of sessions itself if a variable names one.
+Folders are listed, and no symbolic link is followed. A root is the folder that contains `sessions`, or the folder of
+sessions itself. A file is opened only in such a folder that is not the program's own, if its name is nothing but an id.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Final, NamedTuple
 
@@ -20,11 +20,15 @@ from turnlog.agents.files import entries, folder_below, folders, holds_folder, i
 from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.pi import NAME, owner_of
 from turnlog.agents.pi.records import LINES, PiRecord
+from turnlog.atomic_files import open_file
 
 SESSIONS: Final = "sessions"
 _SUFFIX: Final = ".jsonl"
 
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_HEADER_SIZE: Final = 1 << 16
+"""Bytes at the beginning of a log that hold its header."""
+
 _FILE = re.compile(rf"(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d+Z_(?P<id>[^/]+)|(?P<only>{_UUID}))")
 """The stem of a log's name: the time of its first record, and the session's id; of prime-agent's only the id."""
 
@@ -47,24 +51,46 @@ def named_session(path: str) -> str | None:
     return None if named is None else named["id"] or named["only"]
 
 
-def find_sources(agent: str, root: Path) -> Iterator[Source]:
-    """Every log below `root`, in the order of their names."""
+def find_sources(agent: str, root: Path, *, is_own: bool) -> Iterator[Source]:
+    """Every log below `root`, in the order of their names.
+
+    Args:
+        agent: The program of the family.
+        root: A home, or a folder of sessions.
+        is_own: `root` is a place of the program's, and not just any folder.
+    """
     if holds_folder(root, SESSIONS):
-        yield from _logs_in(agent, root, os.fspath(root / SESSIONS), any_name=True)
+        yield from _logs_in(agent, root, os.fspath(root / SESSIONS), lambda _: True)
     else:
         # A variable may name the folder of sessions itself. Any folder could be given, so names must be pi's.
-        yield from _logs_in(agent, root, os.fspath(root), any_name=False)
+        yield from _logs_in(agent, root, os.fspath(root), _is_named if is_own else _is_log)
 
 
-def _logs_in(agent: str, root: Path, sessions: str, *, any_name: bool) -> Iterator[Source]:
+def _is_named(path: str) -> bool:
+    return named_session(path) is not None
+
+
+def _is_log(path: str) -> bool:
+    """Whether a file is a log by its name, or by its first record if other programs name their logs like that too."""
+    named = _FILE.fullmatch(Path(path).name.partition(_SUFFIX)[0])
+    if named is None or named["id"] is not None:
+        return named is not None
+    try:
+        with open_file(Path(path)) as file:
+            return _header(_first_records(file.read(_HEADER_SIZE))) is not None
+    except OSError:
+        return False
+
+
+def _logs_in(agent: str, root: Path, sessions: str, is_log: Callable[[str], bool]) -> Iterator[Source]:
     """Logs in the folder of sessions, and in its folders for projects."""
     for folder in (sessions, *(project.path for project in folders(sessions))):
         for entry in filter(is_file, entries(folder)):
-            if entry.name.endswith(_SUFFIX) and (any_name or named_session(entry.name)):
+            if entry.name.endswith(_SUFFIX) and is_log(entry.path):
                 yield log_source(agent, root, Path(entry.path))
         if folder != sessions:
             for nested in folders(folder):
-                if named_session(nested.name):
+                if named_session(nested.name) and is_log(nested.path + _SUFFIX):
                     yield from _subagents(agent, root, nested.path)
 
 
@@ -86,7 +112,7 @@ class SubagentPlace(NamedTuple):
 
 
 def subagent_place(path: PurePath) -> SubagentPlace | None:
-    """Where a log stands among subagents; None for a session that a person started."""
+    """The place of a log among subagents; None for a session that a person started."""
     names: list[str] = []
     for folder in path.parents:
         names.append(folder.name)
@@ -119,9 +145,9 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
     The programs of the family write the same records: the folder in the path tells them apart, and what only one of
     them writes. A file that says neither is pi's.
     """
-    records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
-    header = next((record for record in records[:2] if record.type == "session"), None)
-    if header is None or (header.id is None and header.cwd is None):
+    records = _first_records(head)
+    header = _header(records)
+    if header is None:
         return Detection(reason="the first record is no header of a session")
     # OpenClaw's logs have the same records, in a folder of its agents and later with a version of their own.
     if header.version == 4 or "agents" in {folder.name for folder in list(path.absolute().parents)[:3]}:
@@ -134,6 +160,16 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
         # An imported file has another name than its log had: only its header names the session.
         found = msgspec.structs.replace(found, session_id=session_id(agent, header.id))
     return Detection(agent=agent, version=str(header.version or 1), source=found)
+
+
+def _first_records(head: bytes) -> list[PiRecord]:
+    return [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
+
+
+def _header(records: list[PiRecord]) -> PiRecord | None:
+    """The header of a session: the first record, or the one after a title."""
+    header = next((record for record in records[:2] if record.type == "session"), None)
+    return None if header is None or (header.id is None and header.cwd is None) else header
 
 
 def _owner(path: Path, records: list[PiRecord], header: PiRecord) -> str:

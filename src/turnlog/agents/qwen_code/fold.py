@@ -52,9 +52,7 @@ class QwenCodeFold:
             is_subagent=self._source.kind is SourceKind.SUBAGENT,
             model=self._model,
         )
-        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
-            context.json, context.position, context.length, context.line_number = json, position, length, number
-            context.report_replaced_bytes()
+        for record in LINES.read_into(context, data, offset, state.lines + 1):
             context.begin(record)
             _read(context, record)
             context.end(record)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement
 from turnlog.agents.decoding import (
     LARGEST_EVENT_RECORD,
-    LineContext,
+    LogContext,
     aware,
     branch_of,
     clean_json,
@@ -72,7 +72,7 @@ class QwenState(msgspec.Struct):
 encode_state, decode_state = state_codec(QwenState)
 
 
-class QwenContext(LineContext):
+class QwenContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(self, state: QwenState, external_id: str, *, is_subagent: bool, model: str | None) -> None:
@@ -84,33 +84,22 @@ class QwenContext(LineContext):
             is_subagent: Whether the log is a subagent's.
             model: The model of a subagent, which its records do not name.
         """
-        super().__init__(Changes())
+        super().__init__(session_id(external_id))
         self.state = state
         self.external_id = external_id
         self.is_subagent = is_subagent
         self.model = model
-        self.session_id = session_id(external_id)
         self.parent: str | None = None
         """The message that the current record follows."""
         self.unknown_parent: str | None = None
         """The record that the current one follows, if it is not remembered."""
 
-    @property
-    def session(self) -> SessionChange:
-        """What this feed has found out about the session."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is None:
-            change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
-        change.position = self.position
-        return change
-
     def begin(self, record: QwenRecord) -> None:
         """Take over what every record says about its session, and find what it follows."""
         change, at = self.session, record.timestamp
         if at is not None:
-            record.timestamp = at = aware(at)
-            change.first_at = at if change.first_at is None else min(change.first_at, at)
-            change.last_at = at if change.last_at is None else max(change.last_at, at)
+            record.timestamp = aware(at)
+            self.extend_times(record.timestamp)
         change.agent_version = record.version or change.agent_version
         change.git_branch = branch_of(record.git_branch) or change.git_branch
         if record.cwd:
@@ -129,12 +118,7 @@ class QwenContext(LineContext):
 
     def finish(self) -> Changes:
         """Everything that this feed has found."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is not None and self.state.branched:
-            change.has_branches = True
-            # Without a branch the newest message is the leaf, and naming it would make the store compute fates.
-            change.active_leaf = self.state.leaf or ""
-        return self.changes
+        return self.finish_branched(self.state.leaf, is_branched=self.state.branched)
 
     def set_title(self, text: str) -> None:
         """Make the first prompt the session's title."""

@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, SessionChange
-from turnlog.agents.decoding import LineContext, aware, clean_json
+from turnlog.agents.decoding import LineContext, aware, clean_json, fields_of
 from turnlog.agents.gemini_cli.records import (
     CALLS,
     LINES,
+    MESSAGE_TYPES,
     GeminiCall,
     GeminiRecord,
     Tokens,
     compact,
-    fields_of,
     joined_text,
-    locate_items,
     parse_parts,
-    recover_messages,
     split_responses,
     to_part,
 )
+from turnlog.agents.json_file import locate_items, read_object
 from turnlog.agents.qwen_code.records import UsageMetadata, usage_of
 from turnlog.agents.qwen_code.results import TOOL_KINDS, make_result
 from turnlog.agents.qwen_code.sources import session_id
@@ -48,12 +48,17 @@ from turnlog.model import (
 from turnlog.model.parts import STATE_OF_STATUS
 from turnlog.model.session import title_from
 
-_EDGES = b" \t\r\n\x00"
+_MESSAGE_TYPES = frozenset({*MESSAGE_TYPES, "qwen"})
 
 _HARNESS = ("[Function Response:",)
 """How texts of type `user` begin that Qwen Code wrote in a person's place."""
 
 _FILES = "\n--- Content from referenced files ---"
+
+
+def _is_message(fields: dict[str, Any]) -> bool:
+    """Whether an object is a message and not a part of one."""
+    return "timestamp" in fields and fields.get("type") in _MESSAGE_TYPES
 
 
 class QwenJsonFold:
@@ -85,25 +90,11 @@ class _Reading(LineContext):
 
     def read(self, data: bytes) -> None:
         """Read a whole file; of a damaged one the messages that are complete."""
-        text = data.strip(_EDGES).removeprefix(b"\xef\xbb\xbf").lstrip(_EDGES)
-        self.json, self.position, self.length, self.line_number = text, max(data.find(text), 0), len(text), 1
-        if not text:
-            self.changes.counts.blank += 1
+        record = read_object(self, data, LINES, _is_message)
+        if record is None:
             return
-        found = LINES.decode(text)
-        if isinstance(found, str):
-            self.report(found)
-            self.changes.counts.unreadable += 1
-            self.json = recover_messages(text)
-            found = LINES.decode(self.json)
-            if isinstance(found, str):
-                return
-        for problem in found.problems:
-            self.report(problem.reason, problem.severity, problem.json_path)
-        self.json = found.json
-        self.report_replaced_bytes()
-        self._read_header(found.record)
-        for raw, position, length in list(locate_items(found.record.messages or (), self.json, self.position)):
+        self._read_header(record)
+        for raw, position, length in list(locate_items(record.messages or (), self.json, self.position)):
             self._read_item(raw, position, length)
 
     def _read_header(self, record: GeminiRecord) -> None:
@@ -116,7 +107,7 @@ class _Reading(LineContext):
             has_branches=True,
         )
         self.changes.sessions[self._session.session_id] = self._session
-        fields = {name: raw for name, raw in fields_of(clean_json(self.json)).items() if name != "messages"}
+        fields = {name: raw for name, raw in fields_of(self.json).items() if name != "messages"}
         event = RunMetadataEvent(
             id=f"{self._external}@header",
             created_at=_aware(record.start_time),

@@ -9,15 +9,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import ResultChange
-from turnlog.agents.gemini_cli.records import (
-    ContentPart,
-    compact,
-    fields_of,
-    parse_parts,
-    provider_data,
-    split_responses,
-    to_part,
-)
+from turnlog.agents.decoding import fields_of
+from turnlog.agents.gemini_cli.records import ContentPart, compact, parse_parts, provider_data, split_responses, to_part
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.fold_context import PendingAnswer, QwenContext, metadata_of
 from turnlog.agents.qwen_code.records import INPUT_ORIGINS, TOOL_RESULTS, QwenRecord, ToolCallResult, usage_of

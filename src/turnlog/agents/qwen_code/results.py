@@ -10,8 +10,8 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import clean_json
-from turnlog.agents.gemini_cli.records import FunctionResult, fields_of
+from turnlog.agents.decoding import fields_of
+from turnlog.agents.gemini_cli.records import FunctionResult
 from turnlog.model import Part, ResultStatus, TextPart, ToolKind, ToolResult
 
 TOOL_KINDS: dict[str, ToolKind] = {
@@ -95,7 +95,7 @@ def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
 
 def _exit_code(name: str, text: str, shown: Raw | UnsetType) -> int | None:
     """The exit code in `resultDisplay` (0.24), else the one that the text of a command's result names."""
-    display = fields_of(clean_json(bytes(shown))) if isinstance(shown, Raw) else {}
+    display = fields_of(shown)
     if "exitCode" in display:
         code: Any = msgspec.json.decode(display["exitCode"])
         return code if isinstance(code, int) and not isinstance(code, bool) else None
@@ -105,7 +105,7 @@ def _exit_code(name: str, text: str, shown: Raw | UnsetType) -> int | None:
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
     """The `resultDisplay` of a call, from the record with its result; None if there is none."""
-    fields = fields_of(clean_json(record))
+    fields = fields_of(record)
     if "toolCalls" in fields:
         return _display_in_message(fields["toolCalls"], tool_call_id)
     result = fields_of(fields["toolCallResult"]) if "toolCallResult" in fields else fields

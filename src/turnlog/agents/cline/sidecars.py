@@ -1,0 +1,130 @@
+"""The files next to a session's messages: the manifest with the facts about it, and what a compaction left.
+
+The manifest is a source of its own, read by `ClineSidecarFold`. What a compaction left belongs between two messages, so
+the fold of the messages looks it up.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, Diagnostic, SessionChange
+from turnlog.agents.cline import NAME
+from turnlog.agents.decoding import aware, branch_of, salvage
+from turnlog.agents.files import read_regular_file
+from turnlog.agents.jsonl import UNREADABLE
+
+
+class _Git(msgspec.Struct):
+    branch: str | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    title: str | None = None
+    git: _Git | None = None
+
+
+class _Manifest(msgspec.Struct):
+    source: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+    status: str | None = None
+    cwd: str | None = None
+    workspace_root: str | None = None
+    metadata: _Metadata | None = None
+
+
+class ClineSidecarFold:
+    """Reads a file that is rewritten whole each time. It remembers nothing."""
+
+    def __init__(self, source: Source) -> None:
+        """Read the facts of one session."""
+        self._source = source
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        if self._source.path.endswith(".compaction.json"):
+            # The fold of the messages reads it: only there is its place known.
+            changes.counts.duplicates = 1
+            return changes
+        try:
+            manifest: Any = msgspec.json.decode(data, type=_Manifest)
+        except msgspec.ValidationError:
+            manifest = salvage(data, _Manifest, "$", [])
+        except UNREADABLE as error:
+            manifest = str(error)
+        if not isinstance(manifest, _Manifest):
+            changes.counts.unreadable = 1
+            reason = manifest if isinstance(manifest, str) else "not a JSON object"
+            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=reason))
+            return changes
+        changes.counts.events = 1
+        session = self._source.session_id or ""
+        changes.sessions[session] = _facts_of(manifest, session)
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+
+def _facts_of(manifest: _Manifest, session: str) -> SessionChange:
+    facts: dict[str, Any] = {"status": manifest.status, "exit_code": manifest.exit_code, "source": manifest.source}
+    known = {name: value for name, value in facts.items() if value is not None}
+    metadata = manifest.metadata or _Metadata()
+    change = SessionChange(
+        session_id=session,
+        cwd=manifest.cwd,
+        project_path=manifest.workspace_root or manifest.cwd,
+        git_branch=branch_of(metadata.git.branch) if metadata.git is not None else None,
+        first_at=None if manifest.started_at is None else aware(manifest.started_at),
+        last_at=None if manifest.ended_at is None else aware(manifest.ended_at),
+        metadata={NAME: known} if known else {},
+    )
+    if metadata.title:
+        # Cline writes the first prompt here itself, so that it need not be the user's title.
+        change.titles["generated"] = metadata.title
+    return change
+
+
+class Compaction(msgspec.Struct):
+    """What the model reads instead of the messages up to one of them."""
+
+    updated_at: datetime | None = None
+    source_last_message_key: str | None = None
+    messages: list[Raw] = []
+
+    @property
+    def after(self) -> str | None:
+        """Id of the last message that was compacted."""
+        return (self.source_last_message_key or "").removeprefix("id:") or None
+
+
+def compaction_of(source: Source) -> Compaction | None:
+    """What the newest compaction of a session left; None if there was none, or its file is gone."""
+    path = Path(source.path)
+    try:
+        return msgspec.json.decode(
+            read_regular_file(path.with_name(path.name.replace(".messages.json", ".compaction.json"))), type=Compaction
+        )
+    except UNREADABLE:
+        return None
+
+
+def place_of(source: Source) -> tuple[str | None, str | None]:
+    """The folder and the branch of a session or subagent, by the manifest next to its messages; None if it is gone."""
+    folder = Path(source.path).parent
+    try:
+        manifest = msgspec.json.decode(read_regular_file(folder / f"{folder.name}.json"), type=_Manifest)
+    except UNREADABLE:
+        return None, None
+    git = manifest.metadata.git if manifest.metadata is not None else None
+    return manifest.cwd, branch_of(git.branch) if git is not None else None

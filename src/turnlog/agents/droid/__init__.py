@@ -1,0 +1,78 @@
+"""Droid of Factory: where its logs are, how they are read, and how it is run (`docs/formats/droid.md`).
+
+What reads its logs is imported when there is something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.commands import SESSION, CommandForm, words
+from turnlog.paths import Folders
+
+NAME = "droid"
+
+TURN_END = "agent_turn_outcome"
+"""The kind of the record that ends a turn (0.215.0)."""
+
+_COMMAND = CommandForm(
+    program="droid",
+    resume=("--resume",),
+    prompted=("exec", "--session-id", SESSION),
+    packages=("droid",),
+    subcommands=(("exec",), ()),
+    model=words("-m --model"),
+    system_prompt=words("--append-system-prompt"),
+    session=words("-s --session-id -r --resume --fork"),
+    other=words(
+        "-o --output-format --input-format -f --file --auto --reasoning-effort --spec-model --spec-reasoning-effort",
+        "--only-tools --add-tools --remove-tools --cwd --tag --log-group-id --worker-model --worker-reasoning-effort",
+        "--validator-model --validator-reasoning-effort --append-system-prompt-file --settings",
+    ),
+)
+"""Of 0.215.0."""
+
+
+class Droid(Agent):
+    """See `turnlog.agents.base.Agent`."""
+
+    name = NAME
+    display_name = "Droid"
+    colour = Colour(light="#b4471b", dark="#f09a6b")
+    parser_version = 1
+    homes = Folders(("~/.factory",), home_variable="FACTORY_HOME_OVERRIDE")
+    log_folders = ("sessions",)
+    command = _COMMAND
+    turn_markers = {TURN_END: "end"}
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Logs and the settings next to them, below a home."""
+        from turnlog.agents.droid.sources import find_sources
+
+        return find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log begins with a `session_start` that has an id and a title."""
+        from turnlog.agents.droid.sources import detect_log
+
+        return detect_log(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a log, or of the settings next to it."""
+        if source.kind is SourceKind.SIDECAR:
+            from turnlog.agents.droid.sidecars import DroidSidecarFold
+
+            return DroidSidecarFold(source)
+        from turnlog.agents.droid.fold import DroidFold
+
+        return DroidFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """The object that the text of a result is, such as the changed lines of an edit."""
+        from turnlog.agents.droid.contents import structured_result
+
+        return structured_result(record, tool_call_id)

@@ -1,0 +1,145 @@
+"""What other tables say about a session: its facts, what it has used, and which session it came out of.
+
+No row has the tokens of a single call. What a session has used of a model for a task becomes a message without parts
+beside the conversation, marked as estimated: which calls and times it belongs to is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.agents.base import HOOKED_FROM, Source
+from turnlog.agents.changes import Changes, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.decoding import branch_of
+from turnlog.agents.hermes import NAME
+from turnlog.agents.hermes.contents import time_of
+from turnlog.agents.hermes.database import SESSIONS, Row, config_of, row_of
+from turnlog.agents.hermes.row_log import RowLine
+from turnlog.agents.hermes.sources import session_id
+from turnlog.agents.jsonl import JsonLines
+from turnlog.model import Fate, Message, RelationshipKind, Usage
+from turnlog.model.session import title_line
+
+_LINES = JsonLines(RowLine, first_keys=("table",), plausible=lambda line: line.table == SESSIONS)
+
+_TOTALS_POSITION = HOOKED_FROM - 1
+"""The position of what a session has used, after every message; further rows are before it."""
+
+_FACTS = ("source", "chat_type", "display_name", "profile_name", "end_reason", "api_call_count", "archived")
+"""Columns of a session that are kept as metadata. A `source` other than `cli` is a channel of messages."""
+
+
+class HermesFactsFold:
+    """Reads a line that is written anew each time. It remembers nothing."""
+
+    def __init__(self, source: Source) -> None:
+        self._session_id = source.session_id or session_id("")
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        for line, _json, position, length, _number in _LINES.read(data, offset, 1, changes):
+            row = row_of(line.row)
+            changes.counts.events += 1
+            self._add_session(changes, row, line.cwd)
+            self._add_link(changes, row, line)
+            for number, used in enumerate([row_of(raw) for raw in line.rows] or [row]):
+                self._add_totals(changes, used, row, _TOTALS_POSITION - number, (position, length))
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+    def _add_session(self, changes: Changes, row: Row, inherited: str | None) -> None:
+        known = {name: row[name] for name in _FACTS if row.get(name)}
+        if inherited is not None:
+            known["cwd_of_parent"] = True
+        cwd = _text(row.get("cwd")) or inherited
+        change = SessionChange(
+            session_id=self._session_id,
+            cwd=cwd,
+            project_path=cwd,
+            git_branch=branch_of(_text(row.get("git_branch"))),
+            first_at=time_of(row.get("started_at")),
+            last_at=time_of(row.get("ended_at")),
+            metadata={NAME: known} if known else {},
+        )
+        title = title_line(_text(row.get("title")) or "")
+        if title:
+            change.titles["generated"] = title
+        changes.sessions[self._session_id] = change
+
+    def _add_link(self, changes: Changes, row: Row, line: RowLine) -> None:
+        config = config_of(row)
+        parent = config.delegate_from or config.branched_from or _text(row.get("parent_session_id"))
+        if not parent or session_id(parent) == self._session_id:
+            return
+        kind: RelationshipKind = "continuation"
+        if line.is_subagent:
+            kind = "subagent"
+        elif config.branched_from:
+            kind = "fork"
+        link = Link(
+            kind=kind,
+            parent_session_id=session_id(parent),
+            child_session_id=self._session_id,
+            tool_call_id=line.call,
+            # A session names its parent, but not the call: that is found by the task.
+            inferred=line.call is not None,
+        )
+        changes.links.append(link)
+
+    def _add_totals(self, changes: Changes, used: Row, session: Row, place: int, record: tuple[int, int]) -> None:
+        usage = usage_of(used)
+        if usage is None:
+            return
+        external = self._session_id.partition(":")[2]
+        model, task = _text(used.get("model")), _text(used.get("task"))
+        facts: dict[str, Any] = {"totals": True, "calls": used.get("api_call_count"), "task": task}
+        message = Message(
+            # What was used only grows: of two readings the larger one counts.
+            id=":".join([external, "totals", model or "", _text(used.get("billing_provider")) or "", task or ""]),
+            role="assistant",
+            model=model,
+            usage=usage,
+            created_at=time_of(used.get("first_seen")) or time_of(session.get("started_at")),
+            metadata={NAME: {name: value for name, value in facts.items() if value}},
+        )
+        placement = Placement(
+            session_id=self._session_id,
+            position=place,
+            records=((*record, None),),
+            fate=Fate.SIDECAR,
+        )
+        changes.messages.append(MessageChange(message=message, placement=placement))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1 << 53:
+        return value
+    return None
+
+
+def usage_of(row: Row) -> Usage | None:
+    """What a row counts, in disjoint buckets; None if it counts nothing.
+
+    `input_tokens` excludes what was read from the cache or written to it, `output_tokens` includes the thoughts.
+    """
+    names = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+    prompt, read, write, output, thoughts = (_count(row.get(name)) for name in names)
+    if not any((prompt, read, write, output)):
+        return None
+    return Usage(
+        input=prompt,
+        cache_read=read,
+        cache_write=write,
+        output=None if output is None else max(0, output - (thoughts or 0)),
+        # 0.13 counts 0 where it did not look.
+        reasoning=thoughts or None,
+        exactness="estimated",
+    )

@@ -1,0 +1,371 @@
+"""The row log of a session: its messages, one line each, and what other tables say about it, one line in all.
+
+A log of messages begins with a line of facts that decide how they are read. Hermes Agent marks rows as compacted or
+taken back, and after a compaction it writes the messages that it keeps again, as new rows. Which rows are such copies,
+and which a fork copied from another session, no row says: it is found by comparing them here, where all rows of the
+session are at hand, and written to the line. If a line changes, the log is written anew, and its older generation stays
+in the archive.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.base import RowUpdate, Source
+from turnlog.agents.hermes.database import (
+    MESSAGES,
+    SESSIONS,
+    USAGE,
+    Row,
+    ancestors_of,
+    config_of,
+    messages_of,
+    session_row,
+    usage_of,
+)
+from turnlog.atomic_files import make_folders, refuse_other_than_file
+from turnlog.errors import ConflictError
+
+COMPACTION = "compaction"
+"""The table of a line that stands in front of the rows that a compaction wrote. There is no such table."""
+
+SUMMARY_PREFIXES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
+"""How the summary of a compaction begins; the second one in versions before 0.19."""
+
+
+class RowLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line. Every field has a default, because a damaged line may lack any."""
+
+    table: str = ""
+    row: Raw = Raw(b"null")
+    """The row, without the columns that have no value."""
+    rows: tuple[Raw, ...] = ()
+    """What the session has used: rows of another table."""
+    is_subagent: bool = False
+    model: str | None = None
+    """The only model of the session; None if it has several."""
+    call: str | None = None
+    """The call that started a subagent, found by its task."""
+    cwd: str | None = None
+    """The folder of the session that this one came out of, if its own is unknown."""
+    copy_of: str | None = None
+    """Of a message: the id of the message that it repeats."""
+    kept: tuple[str, ...] = ()
+    """Of a compaction: the messages before it that it keeps."""
+    first: int = 0
+    """Of a compaction: the number of its first row."""
+    summary: int | None = None
+    """Of a compaction: the number of the row with the summary."""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(RowLine).decode
+
+
+def message_id(session: str, number: int) -> str:
+    """The id of a message: numbers of rows are unique only in their database."""
+    return f"{session}.{number}"
+
+
+# -- new lines
+
+
+def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
+    """The lines that a log does not have yet; all of them if it has others."""
+    known = b"".join(log).splitlines(keepends=True)
+    row = session_row(connection, session) or {}
+    own = messages_of(connection, session)
+    origins = _origins_in(known) | _copied_by_fork(connection, row, own)
+    lines = [_line(_header(connection, row))]
+    lines += [_line(each) for each in _message_lines(session, own, origins)]
+    if lines[: len(known)] != known:
+        return RowUpdate(lines=lines, anew=True)
+    return RowUpdate(lines=lines[len(known) :])
+
+
+def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
+    """What other tables say about a session, if it is not what the log says."""
+    row = session_row(connection, session) or {}
+    now = _line(
+        RowLine(
+            table=SESSIONS,
+            row=_raw(row),
+            rows=tuple(_raw(each) for each in usage_of(connection, session)),
+            is_subagent=_is_subagent(connection, row),
+            call=_call_of(connection, row),
+            cwd=None if row.get("cwd") else _parent_cwd(connection, row),
+        )
+    )
+    return RowUpdate() if b"".join(log) == now else RowUpdate(lines=[now], anew=True)
+
+
+def _line(line: RowLine) -> bytes:
+    return _encode(line) + b"\n"
+
+
+def _raw(row: Row) -> Raw:
+    return Raw(_encode(row))
+
+
+def _header(connection: sqlite3.Connection, row: Row) -> RowLine:
+    used = usage_of(connection, str(row.get("id") or ""))
+    models = {each.get("model") for each in used if not each.get("task")} or {row.get("model")}
+    model = next(iter(models)) if len(models) == 1 else None
+    return RowLine(
+        table=SESSIONS, is_subagent=_is_subagent(connection, row), model=model if isinstance(model, str) else None
+    )
+
+
+def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]) -> Iterator[RowLine]:
+    copies = dict(origins)
+    compactions: dict[int, RowLine] = {}
+    for begin, summary, kept in _compactions_in(rows):
+        for number, original in kept.items():
+            copies[number] = copies.get(original) or message_id(session, original)
+        # Results are kept with their call.
+        said = {row["id"] for row in rows if row.get("role") != "tool"}
+        compactions[begin] = RowLine(
+            table=COMPACTION,
+            first=begin,
+            summary=summary,
+            kept=tuple(copies[number] for number in sorted(kept) if number in said),
+        )
+    for row in rows:
+        if row["id"] in compactions:
+            yield compactions[row["id"]]
+        yield RowLine(table=MESSAGES, row=_raw(row), copy_of=copies.get(row["id"]))
+
+
+# -- rows that repeat others
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    """What makes two rows the same message. A compaction may shorten a result, and the input of a call."""
+    if row.get("role") == "tool" and row.get("tool_call_id"):
+        return ("tool", row["tool_call_id"])
+    calls = _call_ids(row)
+    return ("calls", *calls) if calls else (row.get("role"), row.get("content"))
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(msgspec.Struct):
+    id: str | None = None
+    function: _Function | None = None
+
+
+def _calls_in(row: Row) -> list[_Call]:
+    try:
+        return msgspec.json.decode(str(row.get("tool_calls") or "[]"), type=list[_Call])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return []
+
+
+def _call_ids(row: Row) -> list[str]:
+    return [call.id for call in _calls_in(row) if call.id is not None]
+
+
+def is_summary(row: Row) -> bool:
+    """Whether a message is the summary that a compaction wrote."""
+    return row.get("role") != "tool" and str(row.get("content") or "").startswith(SUMMARY_PREFIXES)
+
+
+def _compactions_in(rows: Sequence[Row]) -> Iterator[tuple[int, int, dict[int, int]]]:
+    """Each compaction: its first row, the row with its summary, and its rows that repeat earlier ones, with those.
+
+    A compaction writes, one after the other, the first messages, the summary, and the last messages before it.
+    """
+    after = done = 0
+    for at, row in enumerate(rows):
+        if at < done or not is_summary(row) or not any(each.get("compacted") for each in rows[:at]):
+            continue
+        begin = at
+        while begin > after and _is_repeated(rows, begin - 1, after):
+            begin -= 1
+        kept = _repeats(rows[begin:at], rows[after:begin])
+        end = at + 1
+        while end < len(rows) and is_summary(rows[end]):
+            end += 1
+        summary = end - 1
+        last = _repeats(rows[end:], rows[after:begin])
+        kept |= last
+        yield rows[begin]["id"], rows[summary]["id"], kept
+        after, done = begin, end + len(last)
+
+
+def _is_repeated(rows: Sequence[Row], at: int, since: int) -> bool:
+    key = _key(rows[at])
+    return any(_key(row) == key for row in rows[since:at])
+
+
+def _repeats(rows: Sequence[Row], earlier: Sequence[Row]) -> dict[int, int]:
+    """The rows at the beginning that repeat earlier ones in their order, with the numbers of both."""
+    found: dict[int, int] = {}
+    at = 0
+    for row in rows:
+        key = _key(row)
+        same = next((place for place in range(at, len(earlier)) if _key(earlier[place]) == key), None)
+        if same is None:
+            break
+        found[row["id"]] = earlier[same]["id"]
+        at = same + 1
+    return found
+
+
+def _copied_by_fork(connection: sqlite3.Connection, session: Row, own: Sequence[Row]) -> dict[int, str]:
+    """The first rows of a fork, with the ids of the messages that they were copied from."""
+    family = [session, *ancestors_of(connection, session)]
+    origins: dict[int, str] = {}
+    # From the oldest on: a fork of a fork shares the messages of the first session.
+    for child, parent in reversed(list(pairwise(family))):
+        began = child.get("started_at") or 0
+        before = [row for row in messages_of(connection, parent["id"]) if row.get("timestamp", 0) <= began]
+        rows = own if child is session else messages_of(connection, child["id"])
+        copied = _repeats(rows, before)
+        origins = {
+            number: origins.get(original) or message_id(parent["id"], original) for number, original in copied.items()
+        }
+    return origins
+
+
+def _origins_in(lines: Sequence[bytes]) -> dict[int, str]:
+    """What a log says about copies of other sessions, which may be gone."""
+    found: dict[int, str] = {}
+    for line in lines:
+        try:
+            read = _decode(line)
+            row = msgspec.json.decode(read.row, type=dict[str, Any]) if read.copy_of is not None else {}
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue
+        if read.copy_of is not None and not read.copy_of.startswith(f"{row.get('session_id')}."):
+            found[row.get("id", 0)] = read.copy_of
+    return found
+
+
+_SPLIT = "compression"
+"""`end_reason` of a session that a compaction ended, and another one continues (before 0.19)."""
+
+
+def _is_subagent(connection: sqlite3.Connection, session: Row) -> bool:
+    """Whether a call of another session started this one. 0.13 does not say so: then a call with its task does."""
+    if config_of(session).delegate_from is not None or session.get("source") == "subagent":
+        return True
+    return _call_of(connection, session) is not None
+
+
+def _parent_cwd(connection: sqlite3.Connection, session: Row) -> str | None:
+    """The folder of the nearest session above that has one: forks and subagents run in the process of their parent."""
+    seen: set[str] = set()
+    at: Row | None = session
+    while at is not None:
+        parent = config_of(at).delegate_from or config_of(at).branched_from or at.get("parent_session_id")
+        if not isinstance(parent, str) or parent in seen:
+            return None
+        seen.add(parent)
+        at = session_row(connection, parent)
+        if at is not None and isinstance(at.get("cwd"), str):
+            return at["cwd"]
+    return None
+
+
+class _Task(msgspec.Struct):
+    goal: str | None = None
+    tasks: list[_Task] = []
+
+
+def _call_of(connection: sqlite3.Connection, child: Row) -> str | None:
+    """The call that started a subagent: that of its parent with the same task. No row names it."""
+    said = messages_of(connection, child["id"]) if child else []
+    asked = next((row.get("content") for row in said if row.get("role") == "user"), None)
+    parent = config_of(child).delegate_from or child.get("parent_session_id")
+    if asked is None or parent is None or config_of(child).branched_from is not None:
+        return None
+    if (session_row(connection, parent) or {}).get("end_reason") == _SPLIT:
+        return None
+    for row in messages_of(connection, parent):
+        for call in _calls_in(row):
+            if call.function is not None and asked in _goals(call.function.arguments):
+                return call.id
+    return None
+
+
+def _goals(arguments: str | None) -> list[str | None]:
+    try:
+        task = msgspec.json.decode(arguments or "{}", type=_Task)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return []
+    return [task.goal, *(each.goal for each in task.tasks)]
+
+
+# -- restoring rows
+
+
+_KEYS = {
+    MESSAGES: ("id",),
+    SESSIONS: ("id",),
+    USAGE: ("session_id", "model", "billing_provider", "billing_base_url", "billing_mode", "task"),
+}
+"""Table -> its primary key."""
+
+_TYPES: dict[type[int | float | str], str] = {int: "INTEGER", float: "REAL", str: "TEXT"}
+
+
+def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+    """Write the rows of a session into a database with their tables.
+
+    Raises ConflictError if it has other rows with the same keys.
+    """
+    database, separator, _ = source.path.partition("#")
+    # A database by itself has no rows.
+    if not separator:
+        return []
+    target = to / os.path.relpath(database, source.root)
+    make_folders(target.parent, to)
+    try:
+        refuse_other_than_file(target)
+    except OSError as error:
+        raise ConflictError(f"{target}: {error.strerror}") from error
+    target.touch(0o600)
+    with closing(sqlite3.connect(target)) as connection, connection:
+        for line in (_decode(line) for line in b"".join(log).split(b"\n") if line):
+            for table, raw in ((line.table, line.row), *((USAGE, each) for each in line.rows)):
+                row = msgspec.json.decode(raw, type=Row | None)
+                if row and table in _KEYS:
+                    _insert(connection, target, table, row)
+    return [target]
+
+
+def _insert(connection: sqlite3.Connection, target: Path, table: str, row: Row) -> None:
+    known = {name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
+    keys = [name for name in _KEYS[table] if name in row or name in known]
+    if not known:
+        columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())
+        connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({", ".join(keys)}))')
+    for name in row.keys() - known if known else ():
+        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {_type_of(row[name])}')
+    condition = " AND ".join(f'"{name}" IS ?' for name in keys)
+    cursor = connection.execute(f'SELECT * FROM "{table}" WHERE {condition}', [row.get(name) for name in keys])
+    found = cursor.fetchone()
+    if found is None:
+        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" for _ in row)
+        connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', list(row.values()))
+        return
+    present = dict(zip((column[0] for column in cursor.description), found, strict=True))
+    if any(present.get(name) != value for name, value in row.items()):
+        raise ConflictError(f"{target} has another row {[row.get(name) for name in keys]} in {table} already")
+
+
+def _type_of(value: object) -> str:
+    return next((name for kind, name in _TYPES.items() if isinstance(value, kind)), "")

@@ -1,0 +1,112 @@
+"""Kimi Code and its predecessor Kimi CLI: where their logs are, how they are read, and how they are run.
+
+What reads its logs is imported when there is something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind, TurnMarker
+from turnlog.agents.commands import CommandForm, words
+from turnlog.paths import Folders
+
+KIMI_CODE = "kimi-code"
+KIMI_CLI = "kimi-cli"
+
+_COMMAND = CommandForm(
+    program="kimi",
+    resume=("--session",),
+    packages=("@moonshot-ai/kimi-code",),
+    prompt=words("-p --prompt"),
+    model=words("-m --model"),
+    session=words("-S --session"),
+    other=words("--output-format --skills-dir --agent --agent-file --add-dir"),
+    branch=r"\..+",
+)
+"""Of 2.1.0."""
+
+_CODE_MARKERS: Final[Mapping[str, TurnMarker]] = {"turn.ended": "end", "interaction.request": "asks"}
+
+_CLI_MARKERS: Final[Mapping[str, TurnMarker]] = {"TurnEnd": "end", "ApprovalRequest": "asks", "QuestionRequest": "asks"}
+
+
+class KimiCode(Agent):
+    """Kimi Code (`docs/formats/kimi-code.md`)."""
+
+    name = KIMI_CODE
+    display_name = "Kimi Code"
+    colour = Colour(light="#1d6fd6", dark="#7cb4ff")
+    parser_version = 3
+    homes = Folders(("~/.kimi-code",), variable="KIMI_CODE_HOME")
+    log_folders = ("sessions",)
+    command = _COMMAND
+    turn_markers: Mapping[str, TurnMarker] = _CODE_MARKERS
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """The log of each agent of each session, and the facts about the session."""
+        from turnlog.agents.kimi.sources import find_sources
+
+        return find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log begins with its protocol's version, and has records of known kinds."""
+        from turnlog.agents.kimi.sources import detect_log
+
+        return detect_log(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a log, or of the facts about a session."""
+        if source.kind is SourceKind.SIDECAR:
+            from turnlog.agents.kimi.sidecars import KimiSidecarFold
+
+            return KimiSidecarFold(source)
+        from turnlog.agents.kimi.fold import KimiCodeFold
+
+        return KimiCodeFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """None: a result is what the model got."""
+        return None
+
+
+class KimiCli(Agent):
+    """Kimi CLI, which Kimi Code replaced (`docs/formats/kimi-cli.md`). Both programs are called `kimi`."""
+
+    name = KIMI_CLI
+    display_name = "Kimi CLI"
+    colour = Colour(light="#4a6a94", dark="#a9c1e4")
+    parser_version = 1
+    homes = Folders(("~/.kimi",), variable="KIMI_SHARE_DIR")
+    log_folders = ("sessions",)
+    turn_markers: Mapping[str, TurnMarker] = _CLI_MARKERS
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """The log of each session and subagent, and the files next to it."""
+        from turnlog.agents.kimi.cli_sources import find_cli_sources
+
+        return find_cli_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log has messages of known kinds, each with a payload."""
+        from turnlog.agents.kimi.cli_sources import detect_cli_log
+
+        return detect_cli_log(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a log, or of a file next to it."""
+        if source.kind is SourceKind.SIDECAR:
+            from turnlog.agents.kimi.cli_sources import CliSidecarFold
+
+            return CliSidecarFold(source)
+        from turnlog.agents.kimi.cli_fold import KimiCliFold
+
+        return KimiCliFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """None: a result is what the model got."""
+        return None

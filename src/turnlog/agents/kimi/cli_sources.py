@@ -1,0 +1,196 @@
+"""Where Kimi CLI's logs are, whether a file is one of them, and what is said of a session beside its log.
+
+A session is a folder with the log (`wire.jsonl`), the model's context (`context.jsonl`, which is rewritten), facts
+(`state.json`), and a folder for each subagent with a log of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes, Diagnostic, SessionChange
+from turnlog.agents.decoding import salvage
+from turnlog.agents.files import entries, is_file, is_folder, read_regular_file
+from turnlog.agents.jsonl import UNREADABLE, count_lines, whole_lines
+from turnlog.agents.kimi import KIMI_CLI
+from turnlog.agents.kimi.cli_records import CLI_LINES, CLI_RECORD_KINDS
+from turnlog.agents.kimi.sources import session_id
+
+_LOG, _FACTS, _SUBAGENT_FACTS, _SESSIONS, _SUBAGENTS = "wire.jsonl", "state.json", "meta.json", "sessions", "subagents"
+
+_CONTEXT = re.compile(r"context(?:_\d+)?\.jsonl")
+"""The model's context, and what it was before a compaction or a rewind."""
+
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def find_cli_sources(root: Path) -> Iterator[Source]:
+    """Every file below `root` that is read or archived, in the order of their names."""
+    for project in filter(is_folder, entries(os.fspath(root / _SESSIONS))):
+        for session in filter(is_folder, entries(project.path)):
+            for entry in entries(session.path):
+                if is_file(entry):
+                    yield from _source_at(entry.path, root, session.name, None, project.name)
+                elif is_folder(entry) and entry.name == _SUBAGENTS:
+                    for agent in filter(is_folder, entries(entry.path)):
+                        for file in filter(is_file, entries(agent.path)):
+                            yield from _source_at(file.path, root, session.name, agent.name, project.name)
+
+
+def _source_at(path: str, root: Path, session: str, agent: str | None, project: str | None) -> Iterator[Source]:
+    name = Path(path).name
+    external = session if agent is None else f"{session}.{agent}"
+    if name == _LOG:
+        kind = SourceKind.SESSION if agent is None else SourceKind.SUBAGENT
+    elif _CONTEXT.fullmatch(name) or name == (_FACTS if agent is None else _SUBAGENT_FACTS):
+        kind = SourceKind.SIDECAR
+    else:
+        return
+    yield Source(
+        agent=KIMI_CLI,
+        path=path,
+        root=os.fspath(root),
+        kind=kind,
+        session_id=session_id(external, KIMI_CLI),
+        project=project,
+        appendable=kind is not SourceKind.SIDECAR,
+    )
+
+
+def cli_source_of(path: Path) -> Source | None:
+    """The source at `path`, judged by its folders and name; None if it cannot be Kimi CLI's. Nothing is opened."""
+    place = path.absolute()
+    names = [folder.name for folder in place.parents]
+    if names[2:3] == [_SESSIONS] and _SESSION.fullmatch(names[0]):
+        return next(_source_at(os.fspath(place), place.parents[3], names[0], None, names[1]), None)
+    if names[1:2] == [_SUBAGENTS] and names[4:5] == [_SESSIONS] and _SESSION.fullmatch(names[2]):
+        return next(_source_at(os.fspath(place), place.parents[5], names[2], names[0], names[3]), None)
+    return None
+
+
+def detect_cli_log(path: Path, head: bytes) -> Detection:
+    """Judge a file by its path and its beginning `head`. The first record has the version of the protocol."""
+    source = cli_source_of(path)
+    if source is not None and source.kind is SourceKind.SIDECAR:
+        return Detection(agent=KIMI_CLI, source=source)
+    records = [record for record, *_ in CLI_LINES.read(whole_lines(head), 0, 1, Changes())]
+    if not any(record.message is not None and record.kind in CLI_RECORD_KINDS for record in records):
+        return Detection(reason="no record of a known kind" if records else "no line is a JSON object")
+    version = next((record.protocol_version for record in records if record.protocol_version), None)
+    return Detection(agent=KIMI_CLI, version=f"wire {version or 1}", source=source or _loose(path))
+
+
+def _loose(path: Path) -> Source:
+    """A log in any other folder. No record names its session, so the name of its folder or its own name does."""
+    absolute = path.absolute()
+    session = absolute.parent.name if absolute.name == _LOG else absolute.stem
+    return Source(
+        agent=KIMI_CLI,
+        path=os.fspath(absolute),
+        root=os.fspath(absolute.parent),
+        session_id=session_id(session or "wire", KIMI_CLI),
+    )
+
+
+# -- the folder of a session
+
+
+class _WorkDir(msgspec.Struct):
+    path: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    work_dirs: list[_WorkDir] = []
+
+
+def cli_folder_of(source: Source) -> str | None:
+    """The folder of a session: the one in `kimi.json` whose hash is the name of the folder of the log."""
+    try:
+        found = msgspec.json.decode(read_regular_file(Path(source.root) / "kimi.json"), type=_Metadata)
+    except UNREADABLE:
+        return None
+    wanted = (source.project or "").rpartition("_")[2]
+    paths = [each.path for each in found.work_dirs]
+    return next((path for path in paths if md5(path.encode(), usedforsecurity=False).hexdigest() == wanted), None)
+
+
+# -- the files next to a log
+
+
+class _LaunchSpec(msgspec.Struct):
+    effective_model: str | None = None
+
+
+class _Facts(msgspec.Struct):
+    custom_title: str | None = None
+    archived: bool | None = None
+    subagent_type: str | None = None
+    description: str | None = None
+    status: str | None = None
+    launch_spec: _LaunchSpec | None = None
+
+
+class CliSidecarFold:
+    """Reads a file that is rewritten whole each time. It remembers nothing."""
+
+    def __init__(self, source: Source) -> None:
+        """Read the facts of one session, or its context."""
+        self._source = source
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        if _CONTEXT.fullmatch(Path(self._source.path).name):
+            # It repeats what the log has, as the model reads it.
+            changes.counts.duplicates = count_lines(data)
+            return changes
+        try:
+            facts: Any = msgspec.json.decode(data, type=_Facts)
+        except msgspec.ValidationError:
+            facts = salvage(data, _Facts, "$", [])
+        except UNREADABLE as error:
+            facts = str(error)
+        if not isinstance(facts, _Facts):
+            changes.counts.unreadable = 1
+            reason = facts if isinstance(facts, str) else "not a JSON object"
+            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=reason))
+            return changes
+        changes.counts.events = 1
+        _read_facts(facts, self._source.session_id or "", changes)
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+
+def _read_facts(facts: _Facts, session: str, changes: Changes) -> None:
+    known: dict[str, Any] = {"agent_type": facts.subagent_type, "status": facts.status}
+    known = {name: value for name, value in known.items() if value is not None}
+    if facts.archived:
+        known["archived"] = True
+    change = SessionChange(session_id=session, metadata={KIMI_CLI: known} if known else {})
+    title = facts.custom_title or facts.description
+    if title:
+        # Kimi CLI writes the first prompt here itself, so that it need not be the user's title.
+        change.titles["generated"] = title
+    changes.sessions[session] = change
+
+
+def model_of_cli_subagent(source: Source) -> str | None:
+    """The model of a subagent, by the facts next to its log: no record names one. None if they do not either."""
+    if source.kind is not SourceKind.SUBAGENT:
+        return None
+    try:
+        facts = msgspec.json.decode(read_regular_file(Path(source.path).with_name(_SUBAGENT_FACTS)), type=_Facts)
+    except UNREADABLE:
+        return None
+    return facts.launch_spec.effective_model if facts.launch_spec is not None else None

@@ -1,0 +1,22 @@
+"""Hermes Agent, for the tests that every agent shares."""
+
+from __future__ import annotations
+
+from support.agent_cases import AgentCase, Answer, CommandLine
+
+CASES = (
+    AgentCase(
+        name="hermes",
+        home=".hermes",
+        recorded=tuple(f"hermes/0.19.0/{name}" for name in ("tour", "subagent", "compaction")),
+        answer=Answer("", 660_600, 0, 102, 0),
+        lacks=frozenset({"tokens", "subagent titles", "own records", "projects", "written times"}),
+        sample_cwd="/home/dev/work",
+        sample_logs="state.db",
+        commands=(
+            CommandLine("hermes chat -m mock-model -q 'Fix it'", prompt="Fix it", model="mock-model"),
+            CommandLine("hermes --resume 2026_1", session="2026_1"),
+        ),
+        subagent_tool="delegate_task",
+    ),
+)

@@ -1,0 +1,18 @@
+"""OpenClaw and QClaw, for the tests that every agent shares."""
+
+from __future__ import annotations
+
+from support.agent_cases import AgentCase, Answer
+
+CASES = tuple(
+    AgentCase(
+        name=name,
+        home=f".{name}",
+        recorded=(recorded,),
+        answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
+        lacks=frozenset({"subagents", "projects"}),
+        sample_cwd="/home/dev/work",
+        sample_logs="agents",
+    )
+    for name, recorded in (("openclaw", "openclaw/2026.9.6/basic"), ("qclaw", "openclaw/handwritten-qclaw"))
+)

@@ -1,0 +1,157 @@
+"""What the shared tests ask of every agent: `tests/agents/<package>/cases.py` describes the agents of a package.
+
+Shared tests take agents from here and name none, so a new agent only brings its own file of cases.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from support.claude_files import Gathered
+from turnlog.agents import BUILT_IN, agent
+from turnlog.agents.base import Source, reads_rows
+from turnlog.server.sample import LOGS
+
+FOLDER = Path(__file__).parents[1] / "agents"
+DATA = Path(__file__).parents[1] / "data"
+
+Lack = Literal[
+    "model",
+    "subagents",
+    "events",
+    "stop reasons",
+    "subagent titles",
+    "own records",
+    "projects",
+    "written times",
+    "tokens",
+]
+
+
+class Answer(NamedTuple):
+    """An answer in the recorded runs, and its tokens by the script."""
+
+    words: str
+    """Words that only this answer has; none where no answer has tokens, but only the newest session."""
+    input: int
+    cache_read: int
+    output: int
+    reasoning: int
+
+
+class CommandLine(NamedTuple):
+    """A command line, and what it says."""
+
+    line: str
+    prompt: str | None = None
+    model: str | None = None
+    system_prompt: str | None = None
+    session: str | None = None
+
+
+def copy_home(source: Path, folder: Path) -> None:
+    """Copy a recorded home."""
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentCase:
+    """What is recorded of an agent, and what its format has. Only the first fields must be given."""
+
+    name: str
+    home: str
+    """Its home, below the user's."""
+    recorded: tuple[str, ...]
+    """Folders of recorded homes below `tests/data`: a tour, and a subagent, an interruption or a compaction."""
+    answer: Answer
+    lacks: frozenset[Lack] = frozenset()
+    """What the format does not have. The tests then check that none is invented. `own records`: a message may be a part
+    of a record that contains several. `written times`: times are numbers. `tokens`: only sessions have them."""
+    write_recorded: Callable[[Path, Path], None] = copy_home
+    """Makes a home of what is recorded in a folder."""
+
+    sample_cwd: str = "/home/dev/sample"
+    """Where the agent worked in its bundled sample."""
+    sample_branch: str | None = None
+    """The git branch in its sample, if the format has it."""
+    sample_logs: str = "sessions"
+    """The folder or file in a home without which it has no logs."""
+
+    prompt: Callable[[str], Gathered] | None = None
+    """What a log with one prompt of this text brings; None if a log cannot be that short."""
+    first_line: bytes | None = None
+    """A first record by which its logs are known, with `%s` for a text of any length."""
+    call_ids: Callable[[dict[str, Any]], list[str]] | None = None
+    """What names calls of the model in a record of the sample; None if nothing does."""
+    repeats_records: bool = False
+    """Some versions write a record twice."""
+
+    commands: tuple[CommandLine, ...] = ()
+    edit_tool: str | None = None
+    """A tool in its sample whose result contains a patch."""
+    subagent_tool: str | None = None
+    """The tool in its sample that starts a subagent, which the page opens in place."""
+
+    @property
+    def package(self) -> str:
+        """The package that reads its logs; agents with the same records share it."""
+        return BUILT_IN[self.name].partition(":")[0]
+
+    def write_home(self, recorded: str, folder: Path) -> Path:
+        """Make a recorded home in a folder, and return the folder."""
+        self.write_recorded(DATA / recorded, folder)
+        return folder
+
+
+def _cases_in(file: Path) -> tuple[AgentCase, ...]:
+    # By its file: pytest has modules of its own for the folders between.
+    spec = spec_from_file_location(f"cases_of_{file.parent.name}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.CASES
+
+
+def _found() -> dict[str, AgentCase]:
+    described = [case for file in FOLDER.glob("*/cases.py") for case in _cases_in(file)]
+    return {case.name: case for case in sorted(described, key=lambda case: case.name)}
+
+
+CASES: dict[str, AgentCase] = _found()
+"""Every agent by its name."""
+
+
+def one_per_package() -> list[AgentCase]:
+    """An agent of each package: the one whose name is the package's, or else the first."""
+    own_first = sorted(CASES.values(), key=lambda case: not case.package.endswith(case.name.replace("-", "_")))
+    return list({case.package: case for case in reversed(own_first)}.values())
+
+
+def names(cases: list[AgentCase]) -> list[str]:
+    """Their names, sorted."""
+    return sorted(case.name for case in cases)
+
+
+def reads_files(name: str) -> bool:
+    """Whether the agent's sample consists of files of lines, not of rows in a database."""
+    found = agent(name)
+    return not any(reads_rows(found, source) for source in found.discover([LOGS / name]))
+
+
+def has_lines(name: str) -> bool:
+    """Whether the agent's sample has logs that grow line by line, and not only files that are rewritten whole."""
+    return any(source.appendable for source in agent(name).discover([LOGS / name]))
+
+
+def lines_of(source: Source) -> list[bytes]:
+    """The lines of a source: those of a file, or those that its agent makes of rows."""
+    found = agent(source.agent)
+    if reads_rows(found, source):
+        return list(found.read_rows(source, ()).lines)
+    return Path(source.path).read_bytes().splitlines(keepends=True)
