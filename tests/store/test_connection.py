@@ -291,6 +291,30 @@ def test_subagents_of_an_older_store_get_the_project_of_their_parent(
     assert changed == [(2, "session"), (3, "session")]
 
 
+def test_sessions_of_an_older_store_get_their_active_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-S30: without gaps of more than ten minutes, and without copied messages; unknown without times."""
+    every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 23})
+    monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
+    minute = 60_000
+    times = [0, 3 * minute, None, 20 * minute, 25 * minute, 26 * minute]
+    with closing(connect(path, checked=False)) as connection:
+        connection.execute("INSERT INTO sessions (key, agent, external_id) VALUES (1, 'toy', 's'), (2, 'toy', 'none')")
+        connection.executemany(
+            "INSERT INTO messages (key, agent, external_id, role, changed_seq, frame_size, body_size, created_at)"
+            " VALUES (?1, 'toy', ?1, 'user', 1, 0, 0, ?2)",
+            enumerate(times),
+        )
+        connection.executemany(
+            "INSERT INTO memberships (session_key, position, message_key, copied) VALUES (1, ?1, ?1, ?1 = 5)",
+            [(number,) for number in range(len(times))],
+        )
+    monkeypatch.setattr(module, "_migrations", lambda: every)
+    with closing(connect(path)) as connection:
+        rows = connection.execute("SELECT active_ms, active_since, active_until FROM sessions").fetchall()
+    assert rows == [(8 * minute, 20 * minute, 25 * minute), (None, None, None)]
+
+
 def test_many_may_open_a_new_store_at_once(path: Path) -> None:
     """One migrates, the others wait for it."""
     failures: list[Exception] = []

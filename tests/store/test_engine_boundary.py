@@ -30,6 +30,7 @@ ENGINE = (
 
 OTHER_DATABASES = (
     "agents/databases.py",  # the databases of agents
+    "agents/hermes",
     "agents/opencode",
     "agents/openclaw",
     "chat/stream_stores.py",  # running streams of chats, in a file of their own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,6 +31,7 @@ from turnlog.store import open_store
 from turnlog.store.base import InsightFilter, Store
 from turnlog.store.commands import command_head
 from turnlog.store.insights import SECTIONS, Insights, to_csv
+from turnlog.store.periods import QUARTER_HOUR, shifts, start_of
 
 DAY = 24 * 60
 SECOND = 1 / 60
@@ -106,6 +107,31 @@ def test_activity_has_prompts_and_calls_by_hour_of_the_week(store: Store) -> Non
 
     assert hours("UTC") == [(1, 9, 1, 2), (2, 9, 0, 1)]
     assert hours("Asia/Tokyo") == [(1, 18, 1, 2), (2, 18, 0, 1)]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC"])
+def test_the_clocks_of_a_zone_are_known_for_every_quarter_hour(zone: str) -> None:
+    """A year has two nights in which the clocks change; in Lord Howe they change by half an hour."""
+    first = 20_700
+    days = range(first, first + 365)
+    found = shifts(days, ZoneInfo(zone))
+    assert len(found) == (1 if zone in ("UTC", "Asia/Kathmandu") else 3)
+    for quarter_hour in range(first * 96, (first + 365) * 96):
+        shift = [shift for start, shift in found if start <= quarter_hour][-1]
+        assert start_of(quarter_hour, ZoneInfo(zone)).utcoffset() == shift * QUARTER_HOUR
+
+
+def test_activity_is_that_of_the_clocks_on_both_sides_of_a_change(tmp_path: Path) -> None:
+    home = tmp_path / "autumn"
+    home.mkdir()
+    log = Log(home, "autumn")
+    for number, time in enumerate((datetime(2026, 10, 24, 7, tzinfo=UTC), datetime(2026, 10, 25, 8, tzinfo=UTC))):
+        log.message(Message(id=f"a{number}", role="assistant", created_at=time, usage=Usage(input=1, output=1)))
+    read_home(tmp_path / "autumn.db", home)
+    with open_store(tmp_path / "autumn.db") as opened:
+        found = opened.insights(zone=ZoneInfo("Europe/Berlin"))
+    assert [(each.weekday, each.hour) for each in found.activity] == [(6, 9), (7, 9)]
+    assert [each.period for each in found.projects] == ["2026-10-24", "2026-10-25"]
 
 
 def test_projects_have_sessions_and_cost_by_day(report: Insights) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from support.agent_cases import CASES, names, one_per_package
 from turnlog.errors import NotFoundError
 from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
 from turnlog.model.codec import to_json
@@ -19,14 +20,6 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
-
-HOMES = {
-    "claude-code": ".claude",
-    "codex": ".codex",
-    "gemini-cli": ".gemini",
-    "klaude": ".klaude",
-    "opencode": ".local/share/opencode",
-}
 
 
 def text(id: str | None) -> TextPart:
@@ -69,15 +62,15 @@ def parts_of(path: Path) -> dict[str, tuple[str, Part]]:
     return found
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", names(one_per_package()))
 def test_they_stay_after_another_sync_and_a_rebuild(name: str, home: Path, tmp_path: Path) -> None:
     """R-S26: and each content can be read by its id."""
-    shutil.copytree(LOGS / name, home / HOMES[name])
+    shutil.copytree(LOGS / name, home / CASES[name].home)
     path = tmp_path / "turnlog.db"
     sync(path)
     before = parts_of(path)
     assert len(before) > 5
-    for log in (home / HOMES[name]).rglob("*"):
+    for log in (home / CASES[name].home).rglob("*"):
         log.touch()
     sync(path)
     assert parts_of(path) == before
@@ -95,7 +88,7 @@ def test_they_stay_when_the_log_goes_on(name: str, home: Path, tmp_path: Path) -
     for sixth in range(1, 7):
         for log, data in logs.items():
             lines = data.splitlines(keepends=True)
-            copy = home / HOMES[name] / log.relative_to(LOGS / name)
+            copy = home / CASES[name].home / log.relative_to(LOGS / name)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(b"".join(lines[: len(lines) * sixth // 6]))
         sync(path)

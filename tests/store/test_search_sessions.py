@@ -174,6 +174,26 @@ def test_very_common_words_do_not_hide_old_prompts(
     assert found(empty, "kiwi question") == ["old"]
 
 
+def test_sessions_with_several_very_common_words_are_found_by_the_parts_that_have_all_of_them(
+    empty: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_ranking, "_MOST_TOGETHER", 4)
+    monkeypatch.setattr(session_ranking, "_MOST_APART", 2)
+    empty.log("old").message(text_message("o1", "a kiwi and a mango"))
+    for number in range(6):
+        both = empty.log(f"both{number}")
+        both.message(answer(f"b{number}", "kiwi mango " * 20, 100 + number))
+    for number in range(3):
+        one = empty.log(f"one{number}")
+        one.message(answer(f"n{number}", "a kiwi alone", 200 + number))
+    empty.index()
+    page = sessions(empty, "kiwi mango")
+    assert not page.total_is_exact
+    ids = [found.session_id for found in page.sessions]
+    assert {session_id(f"both{number}") for number in range(2, 6)} | {session_id("old")} <= {*ids}
+    assert session_id("one2") not in ids
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [

@@ -350,6 +350,20 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
     assert store.session("plain:shop").title == "Mend the till"
 
 
+def test_a_pinned_message_is_a_landmark_of_its_session(store: Store) -> None:
+    pinned = store.annotate("plain:fork", pins=("f2", "s1", "f2"))
+    assert pinned.pins == ("f2", "s1")
+    pins = [
+        (entry.position, entry.message_id, entry.turn) for entry in store.outline("plain:fork") if entry.kind == "pin"
+    ]
+    assert [(message_id, turn) for _, message_id, turn in pins] == [("s1", 1), ("f2", 1)]
+    assert [entry for entry in store.outline("plain:shop") if entry.kind == "pin"] == []
+    with pytest.raises(NotFoundError, match="contains no message s2"):
+        store.annotate("plain:fork", pins=("f2", "s2"))
+    assert store.annotate("plain:fork", title="Try").pins == ("f2", "s1")
+    assert store.annotate("plain:fork", pins=()).pins == ()
+
+
 def test_an_unknown_session_cannot_be_annotated(store: Store) -> None:
     before = store.status().change_sequence
     with pytest.raises(NotFoundError):
@@ -365,8 +379,9 @@ def test_a_preview_has_the_first_prompt_and_counts_what_came_out_of_a_session(st
             children=2,
             cost_with_subagents=Cost(amount=Decimal("0.15")),
             unpriced_with_subagents=2,
+            active_ms=180_000,
         ),
-        "plain:shop.scout": SessionPreview(first_prompt="do it", children=0),
+        "plain:shop.scout": SessionPreview(first_prompt="do it", children=0, active_ms=0),
         "plain:bare": SessionPreview(first_prompt=None, children=0),
     }
 

@@ -14,6 +14,7 @@ from turnlog.errors import NotFoundError
 from turnlog.model import Message, TextPart, Usage
 from turnlog.store import open_store
 from turnlog.store.base import DiagnosticFilter, Store
+from turnlog.store.sqlite.reading import Connections
 from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary
 
 
@@ -159,3 +160,19 @@ def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
         assert store.usage().rows == ()
         status = store.status()
         assert (status.sessions, status.messages, status.change_sequence, status.last_sync_at) == (0, 0, 0, None)
+
+
+def test_restoring_and_forgetting_look_up_the_files_of_a_session(store: Store, tmp_path: Path) -> None:
+    """A store holds thousands of files: going through all of them, or all messages, would take a second a session."""
+    assert isinstance(store, Connections)
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    seen: list[str] = []
+    connection.set_trace_callback(seen.append)
+    store.restore("plain:shop", tmp_path / "restored")
+    store.plan_forgetting("plain:shop")
+    connection.set_trace_callback(None)
+    statements = [statement for statement in seen if "source_key" in statement]
+    assert len(statements) > 2
+    for statement in statements:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+        assert not [step for step in plan if step.startswith("SCAN") and "(subquery" not in step], statement

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_cases import names, one_per_package
 from turnlog.agents import agent
 from turnlog.errors import StoreBusyError
 from turnlog.server.sample import LOGS
@@ -22,8 +23,6 @@ from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.importing import import_file
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
-
-NAMES = ("claude-code", "codex", "gemini-cli", "klaude", "opencode")
 
 
 def archived(store: Path) -> dict[str, int]:
@@ -40,7 +39,7 @@ def forget_all(store: Path) -> None:
         forget_for_good(store, session_id)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names(one_per_package()))
 def test_no_pass_brings_a_forgotten_session_back(name: str, tmp_path: Path) -> None:
     home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
     shutil.copytree(LOGS / name, home)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
+import msgspec
 import pytest
 
 from support import codex_files
 from support.claude_files import SESSION, Log, lines, text
-from turnlog.model import Fate, Membership, Message, TextPart, ToolCallPart
+from turnlog.model import Fate, Membership, Message, SessionCounts, TextPart, ToolCallPart
 from turnlog.store import open_store
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
@@ -218,6 +219,80 @@ def test_an_edited_record_says_what_the_log_says_now(edit: tuple[str, str, str],
     back = history(store, case.session_id)
     assert {message_id: back[message_id] for message_id in old} == old
     assert {place.fate for message_id, (_, place) in back.items() if message_id not in old} == {Fate.SUPERSEDED}
+
+
+def said_of(store: Path) -> tuple[str | None, SessionCounts]:
+    """The title of the session, and how much it holds."""
+    with open_store(store) as opened:
+        session = opened.session(f"claude-code:{SESSION}")
+    return session.title, msgspec.structs.replace(session.counts, events=0)
+
+
+TITLED = lines({"type": "ai-title", "aiTitle": "Of the older file", "sessionId": SESSION})
+RETITLES = {
+    "edited": (edited("Delete it all, please", "Done", "a"), edited("Please keep everything", "No", "b")),
+    "cut off": (claude_turns("one", "two"), claude_turns("one")),
+    "other content": (claude_turns("one", "two"), claude_turns("x")),
+    "another title": (claude_turns("one") + TITLED, claude_turns("one", "two")),
+}
+
+
+@pytest.mark.parametrize("case", RETITLES.values(), ids=list(RETITLES))
+def test_title_and_counts_are_those_of_the_log_as_it_is_now(
+    case: tuple[bytes, bytes], home: Path, tmp_path: Path
+) -> None:
+    """C8: what the file held before is kept, but is neither the title nor counted; also in `turnlog show`."""
+    log, store, fresh = home / claude(b"", b"").path, tmp_path / "store.db", tmp_path / "fresh.db"
+    log.parent.mkdir(parents=True)
+    for content in case:
+        log.write_bytes(content)
+        sync(store)
+    sync(fresh)
+    expected = said_of(fresh)
+    assert said_of(store) == expected
+    rebuild(store)
+    assert said_of(store) == expected
+    log.write_bytes(case[0])
+    sync(store)
+    fresh.unlink()
+    sync(fresh)
+    assert said_of(store) == said_of(fresh)
+
+
+def test_a_title_in_another_file_stays_when_the_log_is_written_anew(home: Path, tmp_path: Path) -> None:
+    log, store = home / claude(b"", b"").path, tmp_path / "store.db"
+    beside = log.with_suffix("") / "custom-title.json"
+    beside.parent.mkdir(parents=True)
+    beside.write_text('{"customTitle": "Named by me"}')
+    for content in (claude_turns("one"), claude_turns("x")):
+        log.write_bytes(content)
+        sync(store)
+        assert said_of(store)[0] == "Named by me"
+
+
+def test_another_record_of_the_same_id_does_not_mix_with_the_first(home: Path, tmp_path: Path) -> None:
+    """C8: nothing was cut off. The later record of an id counts, and what follows it; a diagnostic says so."""
+    log, store = Log(), tmp_path / "store.db"
+    first = lines(log.user("Delete it all, please"))
+    shared, log.last = log.last, None
+    other = lines(log.user("Keep everything", uuid=shared), log.assistant("m1", text("Kept")))
+    again = lines(log.assistant("m1", text("Kept, I said"), uuid=log.last, parentUuid=shared))
+    path = home / claude(b"", b"").path
+    path.parent.mkdir(parents=True)
+    for content in (first, first + other, first + other + again):
+        path.write_bytes(content)
+        sync(store)
+    fresh = tmp_path / "fresh.db"
+    sync(fresh)
+    for each in (store, fresh):
+        found = history(each, f"claude-code:{SESSION}").values()
+        told = [(words(message), place.fate) for message, place in found]
+        assert told[0] == (["Delete it all, please"], Fate.REWOUND)
+        assert told[1] == (["Keep everything"], Fate.ACTIVE)
+        assert told[2][1] is Fate.ACTIVE
+        with open_store(each) as opened:
+            reasons = [found.reason for found in opened.diagnostics().items]
+        assert [f"another record is called '{shared}' too" in reasons[0], len(reasons)] == [True, 2]
 
 
 def test_a_record_appended_in_place_of_another_says_what_it_says(home: Path, tmp_path: Path) -> None:

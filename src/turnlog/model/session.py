@@ -43,7 +43,7 @@ class Ownership(Value, frozen=True, kw_only=True):
 
 
 class SessionCounts(Value, frozen=True, kw_only=True):
-    """What a session holds, by its memberships (copies in forks included)."""
+    """What a session holds, by its memberships: copies in forks included, superseded messages not."""
 
     messages: int = 0
     prompts: int = 0
@@ -72,6 +72,13 @@ def title_from(text: str) -> str:
     from turnlog.model.titles import first_words
 
     return title_line(first_words(text[:_TITLE_SEARCHED]))
+
+
+def title_given(text: str) -> str:
+    """The title that an agent or a model gives to a session, without quotation marks around it, as by `title_line`."""
+    from turnlog.model.titles import unquoted
+
+    return title_line(unquoted(text))
 
 
 def title_line(text: str) -> str:

@@ -30,8 +30,22 @@ _SAYS_NOTHING = frozenset(
 )
 
 
+_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+"""Opening quotation marks, and what closes them. `opencode run` puts a prompt of several words in quotes."""
+
+
+def unquoted(text: str) -> str:
+    """The text without quotation marks around all of it; marks around a part of it stay."""
+    line = text.strip()
+    end = _QUOTES.get(line[:1])
+    if end is None or len(line) < 3 or not line.endswith(end) or end in line[1:-1]:
+        return text
+    return line[1:-1]
+
+
 def first_words(text: str) -> str:
     """The text from its first meaningful words on; of a heading, only the heading. Empty if there are none."""
+    text = unquoted(text)
     if introduced := _INTRODUCED.match(text):
         text = text[introduced.end() :]
     text = _without_wrappers(text)

@@ -3,14 +3,27 @@
 -- import runs.
 
 CREATE INDEX IF NOT EXISTS messages_by_role ON messages (role, created_at);
+-- Covers what a person typed, by time.
+CREATE INDEX IF NOT EXISTS messages_typed ON messages (created_at, billed_key, origin)
+    WHERE origin IN ('prompt', 'command', 'shell');
 CREATE INDEX IF NOT EXISTS messages_with_tools ON messages (created_at) WHERE has_tool_calls = 1;
--- Covers counts and times of all calls, by tool and by command.
-CREATE INDEX IF NOT EXISTS parts_by_tool ON parts (tool_name, tool_state, started_at, tool_kind, duration_ms, command)
+-- Covers counts and times of all calls, by tool.
+CREATE INDEX IF NOT EXISTS parts_by_tool ON parts (tool_name, tool_state, started_at, tool_kind, duration_ms)
     WHERE tool_name IS NOT NULL;
+-- The longest and the median call of a command.
+CREATE INDEX IF NOT EXISTS parts_by_command ON parts (tool_kind, command, duration_ms, started_at)
+    WHERE tool_kind = 'execute';
 CREATE INDEX IF NOT EXISTS parts_by_call ON parts (tool_call_id) WHERE tool_call_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS parts_by_path ON parts (path, tool_kind, tool_state) WHERE path IS NOT NULL;
+-- The last edit of a file.
+CREATE INDEX IF NOT EXISTS parts_by_edit ON parts (path, started_at)
+    WHERE tool_kind IN ('edit', 'delete', 'move') AND tool_state NOT IN ('output-error', 'output-denied', 'aborted');
 CREATE INDEX IF NOT EXISTS parts_by_spill ON parts (spill) WHERE spill IS NOT NULL;
 CREATE INDEX IF NOT EXISTS parts_by_type ON parts (type) WHERE type NOT IN ('text', 'tool-call');
 CREATE INDEX IF NOT EXISTS events_by_type ON events (type, created_at)
     WHERE type NOT IN ('record', 'run-metadata');
 CREATE INDEX IF NOT EXISTS events_by_change ON events (changed_seq) WHERE changed_seq > 0;
+-- Forgetting and rewritten logs look for everything that one file said; so does SQLite when a source is deleted.
+CREATE INDEX IF NOT EXISTS memberships_by_source ON memberships (source_key, session_key) WHERE source_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_by_source ON events (source_key) WHERE source_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS streams_by_source ON streams (source_key);

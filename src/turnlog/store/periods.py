@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
@@ -24,6 +25,31 @@ def start_of(quarter_hour: int, zone: tzinfo | None) -> datetime:
         return start.astimezone(zone)
     except OverflowError:  # in the years 1 and 9999
         return start
+
+
+def shifts(days: Iterable[int], zone: tzinfo | None) -> list[tuple[int, int]]:
+    """By how many quarter hours the clocks of a zone (None: this machine's) are ahead of UTC.
+
+    For days since 1970 (UTC, ascending): the first quarter hour and the shift from then on, for all quarter hours of
+    these days.
+    """
+    found: list[tuple[int, int]] = []
+    for day in days:
+        first, last = day * _OF_DAY, day * _OF_DAY + _OF_DAY - 1
+        begin, end = _shift(first, zone), _shift(last, zone)
+        if not found or found[-1][1] != begin:
+            found.append((first, begin))
+        if begin != end:
+            changed = bisect_left(range(first, last), True, key=lambda each: _shift(each, zone) != begin)
+            found.append((first + changed, end))
+    return found
+
+
+_OF_DAY: Final = timedelta(days=1) // QUARTER_HOUR
+
+
+def _shift(quarter_hour: int, zone: tzinfo | None) -> int:
+    return (start_of(quarter_hour, zone).utcoffset() or timedelta()) // QUARTER_HOUR
 
 
 def _hour(at: datetime) -> str:

@@ -319,6 +319,9 @@ _FILE_KINDS = frozenset({"read", "edit", "delete", "move"})
 CHANGING_KINDS = ("edit", "delete", "move")
 """Kinds of calls that change a file."""
 
+UNDONE = (ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED)
+"""States of a call that changed nothing, whatever it was for."""
+
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 """The lines with file names in a patch of the format that OpenAI's models write."""
 

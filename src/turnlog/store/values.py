@@ -47,6 +47,8 @@ class SessionPreview(StoreValue, frozen=True):
     """Of the session and of all subagents below it; None if it has no subagents, or no call could be priced."""
     unpriced_with_subagents: int = 0
     """Model calls whose cost is unknown and not in `cost_with_subagents`."""
+    active_ms: int | None = None
+    """Milliseconds between its own messages, without gaps of more than ten minutes; None if none has a time."""
 
 
 class SessionLink(StoreValue, frozen=True):
@@ -64,6 +66,8 @@ class Annotations(StoreValue, frozen=True):
     archived: bool = False
     tags: tuple[str, ...] = ()
     note: str | None = None
+    pins: tuple[str, ...] = ()
+    """Ids of pinned messages."""
     changed_at: datetime | None = None
 
 
@@ -75,6 +79,7 @@ class AnnotationsChange(TypedDict, total=False):
     archived: bool
     tags: Sequence[str]
     note: str | None
+    pins: Sequence[str]
 
 
 class SessionFacts(TypedDict, total=False):
@@ -141,12 +146,12 @@ class Passage(StoreValue, frozen=True):
 
 
 class OutlineEntry(StoreValue, frozen=True):
-    """A landmark of a session: a prompt, a compaction, a rewind, or an error that is not a tool's."""
+    """A landmark of a session: a prompt, a compaction, a rewind, an error that is not a tool's, or a pinned message."""
 
     position: int
     kind: str
-    """The origin of the message (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction`, `rewind` or
-    `error`."""
+    """The origin of the message (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction`, `rewind`, `error`, or
+    `pin` for a message that the user has pinned."""
     text: str
     message_id: str | None = None
     turn: int | None = None

@@ -259,7 +259,7 @@ def read_rows(
     row = msgspec.structs.replace(row, generation=state.generation)
     if state.cursor == 0:
         state.lines, state.state, state.parser_version = 0, None, agent.parser_version
-        batch.start_over(row, is_log=True)
+        batch.start_over(row, is_log=source.appendable)
     fold = agent.fold(source, state.state)
     # Rows have no file of their own: what the archive grew by is what was new.
     known = state.archived

@@ -169,6 +169,8 @@ def test_both_sides_of_a_relationship_are_one_link() -> None:
         ({"prompt": "p"}, ("p", "prompt")),
         ({"prompt": "p", "generated": "g", "custom": "c"}, ("c", "custom")),
         ({"user": "", "summary": "s", "prompt": "p"}, ("s", "summary")),
+        ({"generated": '"A till"', "prompt": "p"}, ("A till", "generated")),
+        ({"custom": '"A till"', "prompt": "p"}, ('"A till"', "custom")),
     ],
 )
 def test_titles_have_an_order(titles: dict[TitleSource, str], chosen: tuple[str, TitleSource] | None) -> None:

@@ -90,10 +90,10 @@ def read_subagent_of_stream(folder: Path) -> None:
 
 
 def rewrite_log(folder: Path) -> None:
-    """A log whose events are elsewhere once it is written anew."""
+    """A log whose events are elsewhere once it is written anew, and one of whose messages it has no longer."""
     note = line(kind="note", id="n1", at=3)
     with ToyStore(folder) as store:
-        store.add("s.log", PROMPT + note)
+        store.add("s.log", PROMPT + note + line(kind="prompt", id="r0", message="m0", text="another", at=1))
         store.write("s.log", line(kind="note", id="n0", at=0) + PROMPT + note + ANSWER)
         store.read("s.log")
 

@@ -126,10 +126,11 @@ class _Member(NamedTuple):
         )
 
 
-def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int) -> None:
+def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int) -> list[tuple[int, Fate, Fate]]:
     """Look up parents that a fold had forgotten, and recompute the fates of all messages of a session.
 
-    Messages with a new fate get this number of the change sequence.
+    Messages with a new fate get this number of the change sequence. Returns their keys, the fates they had and the new
+    ones.
     """
     session_id = session_id_of(connection, session_key)
     members = _members(connection, session_key)
@@ -146,6 +147,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     parents = parents_of(placements, message_of)
     placed |= _place_replaced([member for member in members if member.is_replaced], placed, parents)
     changed: list[tuple[str | None, str, str | None, int, int, int]] = []
+    fated: list[tuple[int, Fate, Fate]] = []
     for member in members:
         parent = parents.get(member.external_id, member.parent_id)
         at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
@@ -153,11 +155,14 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
             # A window shows fates but no parents, so a new parent alone is no change for its viewers.
             has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
             changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
+            if at.fate != member.fate:
+                fated.append((member.message_key, Fate(member.fate), at.fate))
     connection.executemany(
         f"UPDATE memberships AS s SET parent_id = iif({PARENT_ID} IS ?1, parent_id, ?1), fate = ?2, fate_cause = ?3,"
         " changed_seq = max(changed_seq, ?4) WHERE session_key = ?5 AND message_key = ?6",
         changed,
     )
+    return fated
 
 
 def replaced_in(connection: sqlite3.Connection, source_keys: Iterable[int]) -> set[int]:

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import SHARES_BEFORE, EventChange
 from turnlog.history.order import SHARED_SPAN
-from turnlog.model import CompactionEvent
+from turnlog.model import CompactionEvent, Fate
 from turnlog.model.codec import decode_event
-from turnlog.store import bodies, zstd
-from turnlog.store.frames import BodyReader
+from turnlog.store import zstd
 from turnlog.store.keys import find_key
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids
-from turnlog.store.rows import message_facts
+from turnlog.store.writing.sessions import message_counts
 from turnlog.store.writing.transaction import Transaction
 
 _COLUMNS = "message_key, position, source_key, generation, parent_id, parent_record, step, records, record_ids"
@@ -102,19 +101,24 @@ def _place_shared(transaction: Transaction, fork: _Fork, parents_with_new_fates:
     sessions.key(fork.child_id)
     sequence = sessions.sequence(child) if gone or new else 0
     sessions.note_gone(child, [(known[key].position, _id(connection, key)) for key in gone])
-    connection.executemany(
-        "DELETE FROM memberships WHERE session_key = ? AND message_key = ?", [(child, key) for key in gone]
-    )
+    left = [
+        connection.execute(
+            "DELETE FROM memberships WHERE session_key = ? AND message_key = ? RETURNING message_key, fate",
+            (child, key),
+        ).fetchone()
+        for key in gone
+    ]
     connection.executemany(
         f"INSERT INTO memberships (session_key, copied, changed_seq, {_COLUMNS})"
         f" VALUES (?, 1, ?{', ?' * len(_Place._fields)})",
         [(child, sequence, *place) for place in new],
     )
     draft = sessions.draft(child)
-    for key in gone:
-        draft.remove_message(_counts(connection, key))
+    for key, fate in left:
+        if fate != Fate.SUPERSEDED:
+            draft.remove_message(message_counts(connection, key))
     for place in new:
-        draft.add_message(_counts(connection, place.message_key))
+        draft.add_message(message_counts(connection, place.message_key))
     is_attached = _attach(connection, child, wanted, {*wanted, *gone})
     if not gone and not new and not is_attached and parent not in parents_with_new_fates:
         return None
@@ -216,8 +220,3 @@ def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place
 
 def _id(connection: sqlite3.Connection, message_key: int) -> str:
     return connection.execute("SELECT external_id FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
-
-
-def _counts(connection: sqlite3.Connection, message_key: int) -> Any:
-    message = bodies.decode(BodyReader(connection).of(message_key))
-    return message_facts(message, message_key).counts

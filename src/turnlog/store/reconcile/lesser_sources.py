@@ -68,11 +68,7 @@ def supersede_streams(transaction: Transaction) -> set[int]:
             supersede(transaction, session_key, message_key, log)
         drop_held_again(connection, session_key)
         # A stream may number turns differently from the log.
-        connection.execute(
-            "UPDATE sessions SET turns = (SELECT coalesce(max(turn), 0) FROM memberships WHERE session_key = ?1)"
-            " WHERE key = ?1",
-            (session_key,),
-        )
+        sessions.count_turns(session_key)
     return set(logs)
 
 

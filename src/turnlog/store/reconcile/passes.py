@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from turnlog.store.reconcile.activity import measure_activity
 from turnlog.store.reconcile.calls import abort_in_subagents, find_abandoned_calls, link_spawn_calls
 from turnlog.store.reconcile.fates import BranchTracker, replaced_in, update_fates
 from turnlog.store.reconcile.forks import place_shared_messages
@@ -77,7 +78,11 @@ AREAS: dict[str, tuple[str, ...]] = {
     "sessions": ("sessions",),
     "parents": ("sessions.parent_key", "sessions.relationship"),
     "projects": ("projects", "sessions.project_key"),
-    "counts": ("usage", *(f"sessions.{name}" for name in ("turns", "events", *MESSAGE_COUNTS, *USAGE_COUNTS))),
+    "activity": ("sessions.active_ms", "sessions.active_since", "sessions.active_until"),
+    "counts": (
+        *("usage", "call_totals", "edit_totals"),
+        *(f"sessions.{name}" for name in ("turns", "events", *MESSAGE_COUNTS, *USAGE_COUNTS)),
+    ),
     "changes": ("changes", "gone"),
     "session drafts": (),
     "usage drafts": (),
@@ -135,8 +140,12 @@ def _update_fates(work: Reconciliation) -> None:
     if work.rewritten:
         # A session whose messages are all there again has none that is replaced, and needs its fates all the same.
         changed |= sessions.keys | replaced_in(work.transaction.connection, {source.key for source in work.rewritten})
+    connection = work.transaction.connection
     for key in sorted(changed):
-        update_fates(work.transaction.connection, key, sessions.sequence(key))
+        for message_key, before, now in update_fates(connection, key, sessions.sequence(key)):
+            sessions.count_by_fate(key, message_key, before, now)
+        if work.rewritten:
+            sessions.count_turns(key)
 
 
 def _bill_shared_messages(work: Reconciliation) -> None:
@@ -172,6 +181,10 @@ def _settle_projects(work: Reconciliation) -> None:
     sessions, connection = work.transaction.sessions, work.transaction.connection
     for key in settle_projects(connection, sessions.keys | work.attached | place_folders(connection)):
         sessions.sequence(key)
+
+
+def _measure_activity(work: Reconciliation) -> None:
+    measure_activity(work.transaction.connection, work.transaction.sessions.drafts.values())
 
 
 def _link_spawn_calls(work: Reconciliation) -> None:
@@ -251,8 +264,9 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="update fates",
         run=_update_fates,
-        reads=_names("messages", "places", "fates", "events", "links", "sessions", "touched", "streamed", "forked"),
-        writes=_names("fates", "session drafts"),
+        reads=_names("messages", "bodies", "places", "fates", "events", "links", "sessions", "touched")
+        | _names("streamed", "forked"),
+        writes=_names("fates", "counts", "session drafts"),
         follows=("place shared messages",),
         why="Fates depend on all messages and events of a session, the shared ones of a fork among them, and on"
         " which of them the newest generation of their file still has.",
@@ -260,7 +274,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="bill shared messages",
         run=_bill_shared_messages,
-        reads=_names("messages", "bodies", "billing", "places", "links", "sessions", "sharing"),
+        reads=_names("messages", "bodies", "billing", "parts", "places", "links", "sessions", "sharing"),
         writes=_names("billing", "links", "session drafts", "usage drafts", "shared", "relinked"),
         follows=("update fates",),
         why="Which sessions hold a message is known once superseded places are gone and forks have theirs. The links"
@@ -269,7 +283,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="abort abandoned calls",
         run=_abort_abandoned_calls,
-        reads=_names("messages", "bodies", "billing", "parts", "places", "sessions", "projects", "shared"),
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "sessions", "projects", "shared"),
         writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched"),
         follows=("bill shared messages",),
         why="A call is abandoned in a session that shares its message. The message changes, which is billed by"
@@ -300,6 +314,7 @@ PASSES: tuple[Pass, ...] = (
             "billing",
             "parts",
             "places",
+            "fates",
             "links",
             "spawn calls",
             "sessions",
@@ -320,11 +335,19 @@ PASSES: tuple[Pass, ...] = (
         " that the transaction speaks of is looked at.",
     ),
     Pass(
+        name="measure activity",
+        run=_measure_activity,
+        reads=_names("messages", "bodies", "places", "sessions", "activity"),
+        writes=_names("activity"),
+        follows=("settle projects",),
+        why="Every session has the messages that it keeps, and every session that the transaction changes has a draft.",
+    ),
+    Pass(
         name="write differences",
         run=_flush,
         reads=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
         writes=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
-        follows=("settle projects",),
+        follows=("measure activity",),
         why="What the passes changed is written once.",
     ),
 )

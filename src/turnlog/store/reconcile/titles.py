@@ -9,13 +9,13 @@ to sessions that are named after that one (`turnlog.agents.changes.NAMED_AFTER`)
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import get_args
 
 import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, LeafTitle
-from turnlog.model.session import TitleSource, title_from, title_line
+from turnlog.model.session import TitleSource, title_from, title_given, title_line
 
 _LOOKUP_SIZE = 500
 
@@ -126,10 +126,18 @@ def _marks(values: Sequence[str]) -> str:
 def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
     """The title to show and its source: the user's first, then the agent's, the first prompt last (R-C6).
 
-    A given title becomes one line, a prompt its first meaningful words (`title_from`); `titles` are not changed.
+    A given title becomes one line, one that an agent made loses quotation marks around it, and a prompt becomes its
+    first meaningful words (`title_from`); `titles` are not changed.
     """
     for source in get_args(TitleSource):
-        to_title = title_from if source == "prompt" else title_line
+        to_title = _TO_TITLE.get(source, title_line)
         if (found := titles.get(source)) and (title := to_title(found)):
             return title, source
     return None
+
+
+_TO_TITLE: Mapping[TitleSource, Callable[[str], str]] = {
+    "prompt": title_from,
+    "generated": title_given,
+    "summary": title_given,
+}

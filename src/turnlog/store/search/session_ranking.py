@@ -2,7 +2,7 @@
 
 All of the index is looked at, in three steps. What sessions are called is matched in `session_words`, of every session.
 Prompts are counted by session, then everything else that matches; of very common words only the newest matches are
-counted (`_MOST_PROMPTS`, `_MOST_COUNTED`), since each costs about a microsecond. A session fits if every word of the
+counted (`_MOST_COUNTED` and what follows it), since each costs about a microsecond. A session fits if every word of the
 query is somewhere in it; words that stand in one part count for more. The best hit of a session is found later, for the
 sessions of one page.
 """
@@ -22,8 +22,14 @@ from turnlog.store.search.blocks import session_marker
 from turnlog.store.search.plan import Planner, Scope, sql_list, words_of
 from turnlog.store.search.query import Query, Term, any_of
 
-_MOST_PROMPTS = 10_000
 _MOST_COUNTED = 20_000
+"""Matches of one word that are counted; of its prompts half as many."""
+
+_MOST_TOGETHER = 8_000
+"""Parts with all of several words that are counted; of prompts half as many."""
+
+_MOST_APART = 3_000
+"""Matches of each word that are counted where more parts than these have all words; no older prompts."""
 
 _MOST_DATED = 100
 """Sessions whose age counts: the best ones without it."""
@@ -145,10 +151,13 @@ class SessionRanking:
         """The sessions that fit, best first, without documents after `last_id`. `now` is in Unix milliseconds."""
         if not self.groups:
             return self._newest(last_id)
-        self.found = [self._group(group, last_id) for group in self.groups]
-        self.together = self.found[0].evidence
-        if len(self.found) > 1:
-            self.together = self._evidence(self.groups, last_id)
+        if len(self.groups) > 1:
+            self.together = self._evidence(self.groups, last_id, _MOST_TOGETHER)
+        # Where very many parts have all words, those with one of them say little more.
+        most = _MOST_COUNTED if self.together.is_complete else _MOST_APART
+        self.found = [self._group(group, last_id, most) for group in self.groups]
+        if len(self.groups) == 1:
+            self.together = self.found[0].evidence
         fitting = self._fitting()
         if self._scope.sessions is not None:
             fitting = fitting & self._scope.sessions
@@ -188,8 +197,8 @@ class SessionRanking:
 
     # -- what is found
 
-    def _group(self, group: Sequence[Term], last_id: int) -> FoundGroup:
-        evidence = self._evidence([group], last_id)
+    def _group(self, group: Sequence[Term], last_id: int, most: int) -> FoundGroup:
+        evidence = self._evidence([group], last_id, most)
         columns: dict[int, set[str]] = {}
         for column in _COLUMNS:
             for term in group:
@@ -201,8 +210,9 @@ class SessionRanking:
         found = len(evidence.ids.keys() | columns.keys())
         return FoundGroup(evidence, columns, math.log(1 + self._total / max(1, found)))
 
-    def _evidence(self, groups: Sequence[Sequence[Term]], last_id: int) -> Evidence:
-        rows, is_complete = self._matches(self.expression(groups), last_id, _MOST_COUNTED)
+    def _evidence(self, groups: Sequence[Sequence[Term]], last_id: int, most: int) -> Evidence:
+        """The newest matches of all these groups in one part, at most so many, and half as many older prompts."""
+        rows, is_complete = self._matches(self.expression(groups), last_id, most)
         ids: dict[int, list[int]] = {}
         if self._only is not None:
             # The homes of shared messages may be other sessions.
@@ -210,8 +220,8 @@ class SessionRanking:
         for number, home, _ in rows:
             ids.setdefault(home, []).append(number)
         prompts = [home for _, home, role in rows if role == _USER]
-        if not is_complete and self._planner.prompts():
-            older, _ = self._matches(self.expression(groups, self._planner.prompts()), last_id, _MOST_PROMPTS)
+        if not is_complete and most != _MOST_APART and self._planner.prompts():
+            older, _ = self._matches(self.expression(groups, self._planner.prompts()), last_id, most // 2)
             for number, home, _ in older:
                 if number < rows[-1][0]:
                     home = home if self._only is None else self._only
@@ -227,8 +237,9 @@ class SessionRanking:
         query = _MATCHES
         if self._scope.conditions:
             query += f" CROSS JOIN messages m ON m.key = d.message_key WHERE TRUE {self._scope.conditions}"
-        rows = self._connection.execute(f"{query} ORDER BY id DESC", (expression, min(last, last_id), first, most))
-        found = rows.fetchall()
+        rows = self._connection.execute(query, (expression, min(last, last_id), first, most))
+        # SQLite would sort them into a table of its own, and they nearly always come in this order.
+        found = sorted(rows, key=itemgetter(0), reverse=True)
         # With conditions it is not known how many matches they left out.
         return found, len(found) < most and not self._scope.conditions
 
@@ -242,7 +253,7 @@ class SessionRanking:
         fitting = {*certain[0].evidence.ids, *certain[0].columns}
         for found in certain[1:]:
             fitting &= found.evidence.ids.keys() | found.columns.keys()
-        return fitting
+        return fitting | self.together.ids.keys()
 
     def _is_about_parts(self) -> bool:
         """Whether only parts can fit, as the query or the filter says something that only parts have."""
@@ -290,7 +301,7 @@ class SessionRanking:
             wanted = sessions if allowed is None else allowed
             keys = [key for (key,) in self._connection.execute(query) if key in wanted]
             return RankedSessions([RankedSession(key, 0.0) for key in keys], True)
-        self.together = self._evidence((), last_id)
+        self.together = self._evidence((), last_id, _MOST_COUNTED)
         keys = sorted(self.together.ids, key=lambda key: self.together.ids[key][0], reverse=True)
         fitting = [key for key in keys if sessions is None or key in sessions]
         return RankedSessions([RankedSession(key, 0.0) for key in fitting], self.together.is_complete)

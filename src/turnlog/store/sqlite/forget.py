@@ -17,13 +17,14 @@ from turnlog.store.archive import Archive
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.external_content import make_whole
 from turnlog.store.frames import drop_bodies
-from turnlog.store.keys import Names, family, session_key
+from turnlog.store.keys import Names, family, find_key, session_key
 from turnlog.store.reconcile import lineage
 from turnlog.store.reconcile.titles import leaves_of, retitle
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import hooks_folder, imports_folder
 from turnlog.store.values import Forgetting
+from turnlog.store.writing.call_totals import drop_totals
 from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 
@@ -106,6 +107,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         f" UNION ALL SELECT agent || ':' || external_id FROM sessions WHERE key IN ({marks}))",
         keys + keys,
     )
+    drop_totals(connection, marks, keys)
     connection.execute(f"DELETE FROM sessions WHERE key IN ({marks})", keys)
     retitle(connection, titled)
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
@@ -133,12 +135,9 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
 def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
     """The session, its subagents, and chats that it answered, which contain the same text."""
     keys = family(connection, session_key(connection, session_id))
-    chats = connection.execute(
-        "SELECT DISTINCT s.key FROM answers a JOIN sessions s ON s.agent || ':' || s.external_id = a.session_id"
-        " WHERE a.log_id = ?",
-        (session_id,),
-    )
-    return keys + [key for (key,) in chats if key not in keys]
+    answered = connection.execute("SELECT DISTINCT session_id FROM answers WHERE log_id = ?", (session_id,)).fetchall()
+    chats = [find_key(connection, chat_id) for (chat_id,) in answered]
+    return keys + [key for key in chats if key is not None and key not in keys]
 
 
 def _name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
@@ -167,14 +166,14 @@ def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, s
     """Key -> path of the files that only contain these sessions."""
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
-        f"SELECT DISTINCT s.key, s.path FROM sources s LEFT JOIN sessions own"
-        f" ON s.session_id = own.agent || ':' || own.external_id"
-        f" WHERE (own.key IN ({marks}) OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks}))"
-        f" OR s.key IN (SELECT source_key FROM streams WHERE session_key IN ({marks})))"
-        f" AND s.key NOT IN (SELECT source_key FROM memberships WHERE session_key NOT IN ({marks})"
-        f" AND source_key IS NOT NULL)"
-        f" AND s.key NOT IN (SELECT source_key FROM streams WHERE session_key NOT IN ({marks}))",
-        (*keys, *keys, *keys, *keys, *keys),
+        "SELECT s.key, s.path FROM sources s WHERE s.key IN"
+        f" (SELECT key FROM sources WHERE session_id IN ({marks})"
+        f" UNION SELECT source_key FROM memberships WHERE session_key IN ({marks})"
+        f" UNION SELECT source_key FROM streams WHERE session_key IN ({marks}))"
+        " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_key = s.key"
+        f" AND m.session_key NOT IN ({marks}))"
+        f" AND NOT EXISTS (SELECT 1 FROM streams t WHERE t.source_key = s.key AND t.session_key NOT IN ({marks}))",
+        (*lineage.session_ids(connection, set(keys)), *keys, *keys, *keys, *keys),
     )
     return dict(rows.fetchall()) | _copies(connection, keys)
 
@@ -191,8 +190,8 @@ def _copies(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
         "SELECT s.key, s.agent, s.path, s.root, s.kind, s.appendable FROM sources s WHERE s.session_id IS NULL"
         " AND s.kind IN ('session', 'subagent', 'stream')"
         f" AND s.agent IN (SELECT agent FROM sessions WHERE key IN ({marks}))"
-        " AND s.key NOT IN (SELECT source_key FROM memberships WHERE source_key IS NOT NULL)"
-        " AND s.key NOT IN (SELECT source_key FROM streams)",
+        " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_key = s.key)"
+        " AND NOT EXISTS (SELECT 1 FROM streams t WHERE t.source_key = s.key)",
         keys,
     ).fetchall()
     return {key: path for key, agent, path, *about in rows if _told_in(connection, key, agent, path, *about) & ids}

@@ -115,6 +115,7 @@ class HistoryQueries(MessageQueries):
                 OutlineEntry(position, origin, text, message_id, turn, moment(created_at), Fate(fate))
                 for position, origin, text, message_id, turn, created_at, fate in rows
             ]
+            entries += _pins(connection, key)
             landmarks = _events(connection, key, " AND e.type IN ('compaction', 'rewind', 'error')")
         entries += map(_landmark, landmarks)
         return sorted(entries, key=lambda entry: entry.position)
@@ -437,3 +438,18 @@ def _summary(part: ToolCallPart) -> str | None:
     """A one-line summary of a call: the most telling field of its input, or the input itself if it is text."""
     text = part.input_text if part.input is UNSET else call_summary(part)
     return text[:SUMMARY_LENGTH] if text else None
+
+
+def _pins(connection: sqlite3.Connection, key: int) -> list[OutlineEntry]:
+    """The messages of a session that the user has pinned, as far as it still has them."""
+    rows = connection.execute(
+        "SELECT p.position, m.text_preview, m.external_id, p.turn, m.created_at, p.fate FROM sessions s"
+        " JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id JOIN json_each(a.pins) pin"
+        " JOIN messages m ON m.agent = s.agent AND m.external_id = pin.value"
+        f" JOIN {held(connection, key)} p ON p.message_key = m.key AND p.session_key = s.key WHERE s.key = ?",
+        (key,),
+    )
+    return [
+        OutlineEntry(position, "pin", text, message_id, turn, moment(created_at), Fate(fate))
+        for position, text, message_id, turn, created_at, fate in rows
+    ]

@@ -14,6 +14,7 @@ from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.keys import family, session_key
+from turnlog.store.reconcile.lineage import session_ids
 from turnlog.store.values import RestoredFile
 
 
@@ -49,13 +50,14 @@ def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> 
 
 def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, str, str, str]]:
     keys = family(connection, session_key(connection, session_id))
+    ids = session_ids(connection, set(keys))
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
-        f"SELECT DISTINCT s.key, s.path, s.root, s.agent FROM sources s LEFT JOIN sessions own"
-        f" ON s.session_id = own.agent || ':' || own.external_id WHERE s.kind <> 'hooks' AND (own.key IN ({marks})"
-        f" OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks}))"
-        f" OR s.key IN (SELECT source_key FROM events WHERE session_key IN ({marks}))) ORDER BY s.path",
-        (*keys, *keys, *keys),
+        "SELECT key, path, root, agent FROM sources WHERE kind <> 'hooks' AND key IN"
+        f" (SELECT key FROM sources WHERE session_id IN ({marks})"
+        f" UNION SELECT source_key FROM memberships WHERE session_key IN ({marks})"
+        f" UNION SELECT source_key FROM events WHERE session_key IN ({marks})) ORDER BY path",
+        (*ids, *keys, *keys),
     )
     return rows.fetchall()
 

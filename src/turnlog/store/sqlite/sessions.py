@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Unpack
 import msgspec
 
 from turnlog.agents.base import KNOWN_FROM
+from turnlog.errors import NotFoundError
 from turnlog.model import Cost, Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
@@ -20,6 +21,7 @@ from turnlog.store.choices import SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import dollars, moment, priced, usage_total
+from turnlog.store.sqlite.messages import position_of
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
@@ -244,13 +246,14 @@ class SessionQueries(Connections):
                 " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key),"
                 f" (WITH RECURSIVE {_BELOW} SELECT json_array(count(*), sum(x.cost) + s.cost, sum(x.calls) + s.calls,"
                 "   sum(x.unknown_calls) + s.unknown_calls, sum(x.unpriced_calls) + s.unpriced_calls)"
-                "   FROM below JOIN sessions x ON x.key = below.key)"
+                "   FROM below JOIN sessions x ON x.key = below.key),"
+                " s.active_ms"
                 f" FROM {WANTED_SESSIONS}",
                 (wanted_sessions(session_ids),),
             )
             return {
-                session_id: SessionPreview(prompt, children, *_with_subagents(*json.loads(sums)))
-                for session_id, prompt, children, sums in rows
+                session_id: SessionPreview(prompt, children, *_with_subagents(*json.loads(sums)), active)
+                for session_id, prompt, children, sums, active in rows
             }
 
     def parents(self, session_ids: Iterable[str]) -> dict[str, str]:
@@ -272,10 +275,15 @@ class SessionQueries(Connections):
             now = int(time.time() * 1000)
             before = _annotations(connection, [session_id]).get(session_id, Annotations())
             after = msgspec.structs.replace(before, **change)
-            tags = tuple(dict.fromkeys(after.tags))
+            tags, pins = tuple(dict.fromkeys(after.tags)), tuple(dict.fromkeys(after.pins))
+            for pin in pins:
+                # A message that was pinned before may have left the session since.
+                if pin not in before.pins and position_of(connection, session_id, pin) is None:
+                    raise NotFoundError(f"session {session_id} contains no message {pin}")
             connection.execute(
-                "INSERT OR REPLACE INTO annotations (session_id, title, starred, archived, tags, note, changed_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO annotations"
+                " (session_id, title, starred, archived, tags, note, pins, changed_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     session_id,
                     one_line(after.title or "") or None,
@@ -283,6 +291,7 @@ class SessionQueries(Connections):
                     after.archived,
                     json.dumps(tags),
                     after.note or None,
+                    json.dumps(pins) if pins else None,
                     now,
                 ),
             )
@@ -436,11 +445,18 @@ def _marks(values: Sequence[Any]) -> str:
 
 def _annotations(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, Annotations]:
     rows = connection.execute(
-        "SELECT session_id, title, starred, archived, tags, note, changed_at FROM annotations"
+        "SELECT session_id, title, starred, archived, tags, note, pins, changed_at FROM annotations"
         " WHERE session_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(session_ids)),),
     )
     return {
-        session_id: Annotations(title, bool(starred), bool(archived), tuple(json.loads(tags or "[]")), note, moment(at))
-        for session_id, title, starred, archived, tags, note, at in rows
+        session_id: Annotations(
+            title, bool(starred), bool(archived), _strings(tags), note, _strings(pins), moment(changed_at)
+        )
+        for session_id, title, starred, archived, tags, note, pins, changed_at in rows
     }
+
+
+def _strings(array: str | None) -> tuple[str, ...]:
+    """The strings of a JSON array; none for NULL."""
+    return tuple(json.loads(array)) if array else ()

@@ -13,6 +13,7 @@ from turnlog.store.sqlite.projects import ProjectQueries
 from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
+from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
 from turnlog.store.sqlite.usage import UsageQueries
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class SqliteStore(
     TurnQueries,
     HistoryQueries,
     ChangeQueries,
+    ToolCallQueries,
+    FileQueries,
     InsightQueries,
     RunQueries,
     SourceQueries,

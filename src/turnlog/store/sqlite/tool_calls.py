@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 from turnlog import paths
 from turnlog.model import ToolState
 from turnlog.model.parts import OPEN_STATES
-from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, InsightFilter, ToolCallFilter
-from turnlog.store.insights import EditedFile
+from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
 from turnlog.store.keys import FIND_MESSAGE, session_key
-from turnlog.store.rows import CHANGING_KINDS, moment, resolve_path, spellings
+from turnlog.store.rows import CHANGING_KINDS, UNDONE, moment, resolve_path, spellings
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
@@ -246,12 +245,9 @@ def _call_of(row: Sequence[Any]) -> ToolCall:
     return ToolCall(**facts)
 
 
-_UNDONE = (ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED)
-"""States of a call that changed nothing, whatever it was for."""
-
 _CHANGED = (
     f"(p.tool_kind IN ({', '.join(repr(kind) for kind in CHANGING_KINDS)})"
-    f" AND p.tool_state NOT IN ({', '.join(repr(str(state)) for state in _UNDONE)}))"
+    f" AND p.tool_state NOT IN ({', '.join(repr(str(state)) for state in UNDONE)}))"
 )
 
 _TOUCHED = (
@@ -321,49 +317,6 @@ class FileQueries(Connections):
         files = [each.file(path) for path, each in found.items() if each.edits or not filter.changed]
         return sorted(files, key=_last_touch, reverse=True)[:limit]
 
-    def _most_edited(self, filter: InsightFilter, limit: int) -> list[EditedFile]:
-        """The files that calls changed most often, resolved as in `touched_files`."""
-        conditions, values = ["1"], dict[str, Any](agent=filter.agent, project=filter.project)
-        for name, comparison in (("since", ">="), ("until", "<")):
-            if getattr(filter, name) is not None:
-                conditions.append(f"p.started_at {comparison} :{name}")
-                values[name] = aware_milliseconds(getattr(filter, name))
-        in_time = " AND ".join(conditions)
-        where, _ = _where(FileFilter(agent=filter.agent, project=filter.project))
-        if filter.agent is None and filter.project is None:
-            # Only the spellings with the most edits can be among the first: for these alone the sessions are read.
-            spelt = self._edited_spellings(in_time, values, _SPELLINGS * limit)
-            condition, values = "path IN (SELECT value FROM json_each(:spelt))", {**values, "spelt": json.dumps(spelt)}
-        else:
-            condition = "path IS NOT NULL"
-        with self._snapshot() as connection:
-            rows = connection.execute(
-                f"{_TOUCHED.format(condition=condition)} SELECT t.path, s.cwd, s.key, count(*), count(*), max({_TIME})"
-                f"{_SESSIONS_OF_TOUCHED} WHERE {where} AND {_CHANGED} AND {in_time} GROUP BY t.path, s.key",
-                values,
-            )
-            found: dict[str, _Sum] = defaultdict(_Sum)
-            for path, folder, key, calls, edits, last in rows:
-                found[resolve_path(path, folder)].add(key, calls, edits, last)
-        files = [EditedFile(path, each.edits, len(each.sessions), moment(each.last)) for path, each in found.items()]
-        return sorted(files, key=lambda file: (-file.edits, file.path))[:limit]
-
-    def _edited_spellings(self, in_time: str, values: dict[str, Any], limit: int) -> list[str]:
-        with self._snapshot() as connection:
-            rows = connection.execute(
-                "SELECT path FROM ("
-                f"SELECT p.path AS path FROM parts p WHERE p.path IS NOT NULL AND {_CHANGED} AND {in_time} UNION ALL"
-                " SELECT t.path FROM more_paths t CROSS JOIN parts p ON p.message_key = t.message_key"
-                f" AND p.sequence = t.sequence WHERE {_CHANGED} AND {in_time})"
-                " GROUP BY path ORDER BY count(*) DESC LIMIT :limit",
-                {**values, "limit": limit},
-            )
-            return [path for (path,) in rows]
-
-
-_SPELLINGS = 4
-"""How many spellings are read for each file that is listed: a file may be written in several ways."""
-
 
 def _place(touch: _Touch) -> tuple[int, int, int]:
     return touch.time, touch.message_key, touch.sequence
@@ -426,7 +379,7 @@ def _use(session_id: str, touches: list[_Touch]) -> FileUse:
     return FileUse(
         session_id=session_id,
         calls=len(touches),
-        edits=sum(call.kind in CHANGING_KINDS and call.state not in _UNDONE for call in calls),
+        edits=sum(call.kind in CHANGING_KINDS and call.state not in UNDONE for call in calls),
         kinds=tuple(sorted({call.kind for call in calls})),
         first_at=moment(min(times, default=None)),
         last_at=moment(max(times, default=None)),

@@ -28,6 +28,7 @@ from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.lesser_sources import note_stream
 from turnlog.store.reconcile.passes import PASSES, Reconciliation
 from turnlog.store.reconcile.projects import settle_projects
+from turnlog.store.writing.call_totals import drop_totals
 from turnlog.store.writing.events import (
     EventRows,
     drop_diagnostics,
@@ -84,7 +85,7 @@ class Batch:
         drop_older_diagnostics(self._transaction, source)
         self._transaction.sessions.leaf_titles.drop(source.key)
         if is_log and source.session_id is not None:
-            self._transaction.sessions.start_over(source.session_id)
+            self._transaction.sessions.start_over(source.session_id, source.key)
 
     def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:
         """Note that a file ends within a line, which may never become a record. See `forget_tail`."""
@@ -295,6 +296,7 @@ def _clear_derived(connection: Connection) -> None:
     derived = "SELECT key FROM sessions WHERE native = 0"
     for table in ("memberships", "superseded", "streams", "events", "usage"):
         connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
+    drop_totals(connection, derived)
     connection.execute("DELETE FROM sessions WHERE native = 0")
     # Messages in native sessions stay, even if a log has superseded them.
     gone = connection.execute(

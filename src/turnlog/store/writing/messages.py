@@ -42,6 +42,7 @@ from turnlog.store.reconcile.merge import (
 )
 from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, says_all, set_aside
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
+from turnlog.store.writing.sessions import message_counts
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _COLUMNS = (*MESSAGE_COLUMNS, *PLACE_COLUMNS)
@@ -109,9 +110,14 @@ class MessageInserts:
         if places:
             self._uses.append((key, transaction.source.key))
         cost = transaction.cost(message)
-        transaction.sessions.draft(session_key).add_message(facts.counts)
+        draft = transaction.sessions.draft(session_key)
+        if placement.fate is not Fate.SUPERSEDED:
+            draft.add_message(facts.counts)
+        if not placement.copied:
+            draft.note_time(message.created_at)
         if billed:
             transaction.usage.add(session_key, message, cost)
+            transaction.usage.calls.add(session_key, transaction.usage.model_key(message), facts)
         sequence = transaction.sessions.sequence(session_key)
         columns = transaction.message_columns(message, facts, cost, 1, sequence)
         self._messages.append((key, transaction.source.agent, message.id, *columns, session_key if billed else None))
@@ -395,16 +401,21 @@ class MessageUpdates:
         assert session_key is not None
         new_cost = self._transaction.cost(new)
         before, facts = message_facts(old, key), message_facts(new, key)
-        for (member,) in self._connection.execute(
-            "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
+        for member, fate in self._connection.execute(
+            "SELECT session_key, fate FROM memberships WHERE message_key = ?", (key,)
         ).fetchall():
             draft = self._sessions.draft(member)
-            draft.remove_message(before.counts)
-            draft.add_message(facts.counts)
+            if fate != Fate.SUPERSEDED:
+                draft.remove_message(before.counts)
+                draft.add_message(facts.counts)
+            draft.is_retimed = draft.is_retimed or new.created_at != old.created_at
             self._sessions.sequence(member)
         if billed_key is not None:
-            self._transaction.usage.remove(billed_key, old, cost)
-            self._transaction.usage.add(billed_key, new, new_cost)
+            usage = self._transaction.usage
+            usage.remove(billed_key, old, cost)
+            usage.add(billed_key, new, new_cost)
+            usage.calls.remove_stored(billed_key, usage.model_key(old), key)
+            usage.calls.add(billed_key, usage.model_key(new), facts)
         columns = self._transaction.message_columns(
             new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
         )
@@ -431,7 +442,10 @@ class MessageUpdates:
         )
         self._branches.note_place(session_key, placement)
         facts = message_facts(bodies.decode(self._read.of(key)), key)
-        self._sessions.draft(session_key).add_message(facts.counts)
+        draft = self._sessions.draft(session_key)
+        if placement.fate is not Fate.SUPERSEDED:
+            draft.add_message(facts.counts)
+        draft.is_retimed = True
         # An output that this session spilled may now be the whole of one that the message previews.
         self._connection.execute(
             "UPDATE messages SET changed_seq = ?1 WHERE key = ?2 AND EXISTS"
@@ -449,8 +463,8 @@ class MessageUpdates:
 
     def _restore(self, session_key: int, key: int, facts: MessageFacts) -> None:
         """Restore a message that no session contained any more because a log had superseded it."""
-        self._transaction.usage.bill(key, None, session_key)
         insert_parts(self._connection, facts)
+        self._transaction.usage.bill(key, None, session_key)
         self._connection.execute(
             "UPDATE messages SET changed_seq = ? WHERE key = ?", (self._sessions.sequence(session_key), key)
         )
@@ -476,6 +490,7 @@ class MessageUpdates:
         # The fate that followed from the tree is kept until fates are recomputed.
         if fate is stored.fate is Fate.ACTIVE:
             fate, cause = Fate(known.fate), known.fate_cause
+        self._sessions.count_by_fate(session_key, key, Fate(known.fate), fate)
         shown = (merged.position, merged.turn, merged.step, str(fate), cause)
         records = pack_records(merged.records)
         has_moved = (*shown, records) != (
@@ -486,6 +501,8 @@ class MessageUpdates:
             known.fate_cause,
             known.records,
         )
+        if merged.copied != known.copied:
+            self._sessions.draft(session_key).is_retimed = True
         self._branches.note_place(session_key, merged)
         ids = dict.fromkeys((*merged.record_ids, *stored.record_ids, *placement.record_ids))
         self._branches.note_records(session_key, ids, merged.position)
@@ -579,15 +596,19 @@ def supersede(
         f" SELECT {_SUPERSEDED}, ?3, iif(?4, fate, NULL) FROM memberships WHERE session_key = ?1 AND message_key = ?2",
         (*place, log, keeps_fate),
     )
-    connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
+    [(fate,)] = connection.execute(
+        "DELETE FROM memberships WHERE session_key = ? AND message_key = ? RETURNING fate", place
+    ).fetchall()
     id, billed_key, other = connection.execute(
         "SELECT external_id, billed_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
         " FROM messages WHERE key = ?1",
         (message_key,),
     ).fetchone()
     sessions.note_gone(session_key, [(0, id)])
-    message = bodies.decode(BodyReader(connection).of(message_key))
-    sessions.draft(session_key).remove_message(message_facts(message, message_key).counts)
+    draft = sessions.draft(session_key)
+    if fate != Fate.SUPERSEDED:
+        draft.remove_message(message_counts(connection, message_key))
+    draft.is_retimed = True
     if billed_key == session_key:
         transaction.usage.bill(message_key, billed_key, other)
     if other is None:

@@ -279,8 +279,8 @@ class NativeSessions:
 
     def _place(self, session_id: str, messages: Sequence[Message]) -> Iterator[MessageChange]:
         """Place each message where it is stored, or at the end. A prompt begins a turn, a model call is a step."""
-        known = self._known(session_id)
-        position, turn, step = max(known.values(), default=(0, 0, 0))
+        known = self._known(session_id, [message.id for message in messages])
+        position, turn, step = self._last(session_id)
         for message in messages:
             if message.id in known:
                 at = known[message.id]
@@ -299,15 +299,26 @@ class NativeSessions:
             )
             yield MessageChange(message=message, placement=placement)
 
-    def _known(self, session_id: str) -> dict[str, tuple[int, int, int]]:
-        """Message id -> its position, turn and step."""
+    def _known(self, session_id: str, message_ids: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+        """Position, turn and step of those of these messages that the session holds."""
         rows = self._connection.execute(
-            f"SELECT g.external_id, m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM {_HELD} m"
-            " JOIN messages g ON g.key = m.message_key JOIN sessions s ON s.key = m.session_key"
-            " WHERE s.agent = ? AND s.external_id = ?",
-            session_id.partition(":")[::2],
+            "SELECT g.external_id, m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM json_each(?3) w"
+            " CROSS JOIN messages g ON g.agent = ?1 AND g.external_id = w.value"
+            f" JOIN {_HELD} m ON m.message_key = g.key JOIN sessions s ON s.key = m.session_key"
+            " WHERE s.agent = ?1 AND s.external_id = ?2",
+            (*session_id.partition(":")[::2], msgspec.json.encode(message_ids).decode()),
         )
         return {message_id: (position, turn, step) for message_id, position, turn, step in rows}
+
+    def _last(self, session_id: str) -> tuple[int, int, int]:
+        """Position, turn and step of the session's last message; zeros if it has none."""
+        row = self._connection.execute(
+            f"SELECT m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM {_HELD} m"
+            " WHERE m.session_key = (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)"
+            " ORDER BY m.position DESC, 2 DESC, 3 DESC LIMIT 1",
+            session_id.partition(":")[::2],
+        ).fetchone()
+        return row or (0, 0, 0)
 
     def _mark(self, session_id: str) -> None:
         agent, _, name = session_id.partition(":")

@@ -14,22 +14,33 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import KNOWN_FROM
+from turnlog.agents.base import KNOWN_FROM, SourceKind
 from turnlog.agents.changes import NAMED_AFTER, SessionChange
-from turnlog.model import Message
+from turnlog.model import Fate, Message
 from turnlog.model.session import TitleSource
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
 from turnlog.store.keys import Names
 from turnlog.store.reconcile.merge import merge_session_changes
 from turnlog.store.reconcile.titles import LeafTitles, title_of
-from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, milliseconds, moment, nanos, quarter_hour_of, usage_counts
+from turnlog.store.rows import (
+    MESSAGE_COUNTS,
+    USAGE_COUNTS,
+    message_facts,
+    milliseconds,
+    moment,
+    nanos,
+    quarter_hour_of,
+    usage_counts,
+)
 from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY
+from turnlog.store.writing.call_totals import CallTotals
 
 _FACTS = (
     "folder_key",
@@ -120,6 +131,18 @@ class SessionDraft(msgspec.Struct):
     usage_counts: list[Sequence[int]] = msgspec.field(default_factory=list[Sequence[int]])
     """Sums of `rows.USAGE_COUNTS` billed to it in this transaction, minus those that moved elsewhere."""
     departures: list[Departure] = msgspec.field(default_factory=list[Departure])
+    new_times: list[int] = msgspec.field(default_factory=list[int])
+    """Times of messages of its own that were added, in Unix milliseconds."""
+    is_retimed: bool = False
+    """Other times have changed or are gone: measure its activity from all of its messages."""
+
+    def note_time(self, created_at: datetime | None) -> None:
+        """Note the time of a new message. Of a new session all messages are measured anyway."""
+        if self.is_created or self.is_retimed or (moment := milliseconds(created_at)) is None:
+            return
+        self.new_times.append(moment)
+        # So many are no longer cheaper than all, and a log may have a million.
+        self.is_retimed = len(self.new_times) >= _MOST_COUNTS
 
     def add_message(self, counts: tuple[int, ...]) -> None:
         """Count a message that the session now contains (`rows.MESSAGE_COUNTS`)."""
@@ -286,13 +309,47 @@ class SessionRows:
         """Whether these bytes contain the agent's id of a forgotten session."""
         return any(session_id.partition(":")[2].encode() in data for session_id in self._forgotten)
 
-    def start_over(self, session_id: str) -> None:
+    def start_over(self, session_id: str, source_key: int) -> None:
         """The session's own log was rewritten: its facts are now newer than all earlier ones."""
         key = self.key(session_id)
         if key is not None:
-            self.drafts[key].facts.position = 0
+            facts = self.drafts[key].facts
+            facts.position = 0
             # The record at the end of the active branch is one of the older file.
-            self.drafts[key].facts.active_leaf = None
+            facts.active_leaf = None
+            self._drop_titles(facts, source_key)
+
+    def _drop_titles(self, facts: SessionChange, source_key: int) -> None:
+        """Drop the titles that only the older content of this log can have given: it is read again from its start.
+
+        What another file of the session may have said stays, because that one is not read again.
+        """
+        rows = self._connection.execute(
+            "SELECT DISTINCT kind FROM sources WHERE session_id = ? AND key <> ?", (facts.session_id, source_key)
+        )
+        others = {SourceKind(kind) for (kind,) in rows}
+        if not others - {SourceKind.SIDECAR, SourceKind.SPILL, SourceKind.HOOKS}:
+            kept = () if SourceKind.SIDECAR not in others else ("custom", "generated")
+            facts.titles = {source: title for source, title in facts.titles.items() if source in kept}
+            facts.titled_at = None
+
+    def count_by_fate(self, key: int, message_key: int, before: Fate, now: Fate) -> None:
+        """Count a message that the session's file has again, or no longer count one that it has no longer."""
+        if (before is Fate.SUPERSEDED) is (now is Fate.SUPERSEDED):
+            return
+        counts = message_counts(self._connection, message_key)
+        if now is Fate.SUPERSEDED:
+            self.draft(key).remove_message(counts)
+        else:
+            self.draft(key).add_message(counts)
+
+    def count_turns(self, key: int) -> None:
+        """Count the turns of a stored session again, because the newest may have left it."""
+        self._connection.execute(
+            "UPDATE sessions SET turns = (SELECT coalesce(max(turn), 0) FROM memberships"
+            " WHERE session_key = ?1 AND fate <> 'superseded') WHERE key = ?1",
+            (key,),
+        )
 
     def share(self, keys: Iterable[int]) -> None:
         """Note that these sessions share a message."""
@@ -429,6 +486,11 @@ def _json(mapping: dict[Any, Any]) -> str | None:
     return msgspec.json.encode(mapping, order="sorted").decode() if mapping else None
 
 
+def message_counts(connection: sqlite3.Connection, message_key: int) -> tuple[int, ...]:
+    """What a stored message adds to the counts of a session that contains it (`rows.MESSAGE_COUNTS`)."""
+    return message_facts(bodies.decode(BodyReader(connection).of(message_key)), message_key).counts
+
+
 def _next(connection: sqlite3.Connection, query: str) -> int:
     row = connection.execute(query).fetchone()
     return (row[0] or 0) + 1 if row else 1
@@ -441,6 +503,7 @@ class UsageRows:
         self._connection = connection
         self._names = names
         self._sessions = sessions
+        self.calls = CallTotals(connection)
         self.sums: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
         """Quarter hour, model, session -> `_USAGE_COLUMNS` of messages that were added, negative of those removed."""
 
@@ -456,7 +519,7 @@ class UsageRows:
         counts = usage_counts(message, cost)
         if counts is None:
             return
-        model_key = self._names.model(message.model) or _NO_MODEL
+        model_key = self.model_key(message)
         key = (quarter_hour_of(milliseconds(message.created_at)), model_key, session_key)
         reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
         added = (*counts, reported)
@@ -465,20 +528,28 @@ class UsageRows:
         if len(counted) >= _MOST_COUNTS:
             counted[:] = [tuple(_sums(counted, _USAGE_COLUMNS))]
 
+    def model_key(self, message: Message) -> int:
+        """The model of a message, as totals name it."""
+        return self._names.model(message.model) or _NO_MODEL
+
     def bill(self, message_key: int, old: int | None, new: int | None) -> None:
-        """Move the bill of a stored message from session `old` to `new` (None: to none)."""
+        """Move the bill of a stored message and its calls from session `old` to `new` (None: to none)."""
         cost = self._connection.execute("SELECT cost FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
         message = bodies.decode(BodyReader(self._connection).of(message_key))
+        model_key = self.model_key(message)
         if old is not None:
             self.remove(old, message, cost)
+            self.calls.remove_stored(old, model_key, message_key)
             self._sessions.sequence(old)
         if new is not None:
             self.add(new, message, cost)
+            self.calls.add_stored(new, model_key, message_key)
             self._sessions.sequence(new)
         self._connection.execute("UPDATE messages SET billed_key = ? WHERE key = ?", (new, message_key))
 
     def flush(self) -> None:
         """Add the differences to the rows by quarter hour, and pass those of each session to its draft."""
+        self.calls.flush()
         sums = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.sums.items()}
         for (_, _, session_key), (*counts, _reported) in sums.items():
             self._sessions.draft(session_key).usage_counts.append(counts)
