@@ -1,0 +1,273 @@
+"""The questions that a coding agent may ask about earlier sessions, each answered as text of a bounded length.
+
+By default an agent sees the sessions of its own project only. Answers have no secrets that `turnlog.redact` knows,
+and mark what earlier sessions said as quoted text. Every list and every session continues at a cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from turnlog.errors import NotFoundError
+from turnlog.formats.labels import facts, moment
+from turnlog.mcp.budget import DEFAULT_TOKENS, Budget, clean, cut, quote
+from turnlog.mcp.messages import message_text, output_of
+from turnlog.model import Fate, Session, ToolCallPart
+from turnlog.plain_text import one_line
+from turnlog.store.base import SessionFilter, Store, ToolCallFilter, UsageFilter
+from turnlog.store.choices import UsageBy
+from turnlog.store.search.base import SearchFilter, SessionHits, search_path
+from turnlog.store.search.searcher import Searcher
+from turnlog.store.usage_report import ProjectSummary, UsageRow
+
+_SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
+"""The conversation as it went, without branches that were left."""
+
+_PAGE = 20
+"""Messages that are read at once."""
+
+
+class Scope(NamedTuple):
+    """Which sessions an agent may see."""
+
+    project: str | None = None
+    """Path of the only project; None: all projects."""
+    is_redacted: bool = True
+    """Whether secrets are masked."""
+
+
+def project_of(projects: Iterable[ProjectSummary], folder: Path) -> str:
+    """The path of the project that a folder is in, the innermost one; the folder itself if it is in none."""
+    around = [
+        (len(path), project.path)
+        for project in projects
+        for path in (project.path, *project.merged)
+        if folder == Path(path) or Path(path) in folder.parents
+    ]
+    return max(around, default=(0, str(folder)))[1]
+
+
+class History:
+    """Answers questions from a store. Any number of threads may ask at once."""
+
+    def __init__(self, store: Store, store_path: Path, scope: Scope) -> None:
+        """Answer from this open store, whose file is at `store_path`."""
+        self._store = store
+        self._searcher = Searcher(store_path, search_path(store_path))
+        self._scope = scope
+
+    def close(self) -> None:
+        """Close the search index. The store stays open."""
+        self._searcher.close()
+
+    # -- finding
+
+    def search(
+        self,
+        query: str,
+        *,
+        agent: str | None = None,
+        since: datetime | None = None,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> str:
+        """The sessions that fit a query, the best first, each with its best hit."""
+        wanted = SearchFilter(agent=agent, project=self._scope.project, since=since)
+        page = self._searcher.sessions(query, wanted, limit=limit, cursor=cursor)
+        if not page.sessions:
+            hint = f" Did you mean {clean(page.suggestion, redacted=True)!r}?" if page.suggestion else ""
+            return f"Nothing was found{self._place}.{hint}"
+        lines = [line for found in page.sessions for line in _hit_lines(found)]
+        notes = [f"More: cursor={page.next_cursor!r}" if page.next_cursor else "That is all."]
+        if page.unindexed:
+            notes.append(f"{page.unindexed} new messages are not searchable yet.")
+        return self._answer(lines, notes)
+
+    def sessions(
+        self,
+        *,
+        agent: str | None = None,
+        since: datetime | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> str:
+        """Sessions, the last used first."""
+        wanted = SessionFilter(agent=agent, project=self._scope.project, since=since)
+        page = self._store.sessions(wanted, limit=limit, cursor=cursor)
+        if not page.items:
+            return f"There are no sessions{self._place}."
+        more = f"More: cursor={page.next_cursor!r}" if page.next_cursor else "That is all."
+        return self._answer([_session_line(session) for session in page.items], [more])
+
+    # -- reading
+
+    def session(
+        self,
+        session_id: str,
+        *,
+        around: int | None = None,
+        cursor: int | None = None,
+        max_tokens: int = DEFAULT_TOKENS,
+    ) -> str:
+        """A session from its beginning, from a cursor, or around a position, as far as the tokens go.
+
+        Raises NotFoundError for a session that does not exist or is of another project.
+        """
+        session = self._find(session_id)
+        budget = Budget(max_tokens)
+        lines: list[str] = []
+        if cursor is None and around is None:
+            lines = [line for name, value in facts(session) if budget.take(line := f"{name}: {value}")]
+        last: int | None = None
+        for position, text in self._texts(session.id, cursor if around is None else self._before(session.id, around)):
+            if budget.take(text):
+                lines.append(text)
+            elif last is None:
+                # Larger than the whole answer: its beginning and end are better than nothing.
+                lines.append(cut(text, budget.characters, ": ask with more max_tokens"))
+                budget.end()
+            else:
+                return self._answer(lines, [f"The session goes on: cursor={last}"])
+            last = position
+        return self._answer(lines, ["The session ends here."])
+
+    def output(self, session_id: str, call: str, *, offset: int = 0, max_tokens: int = DEFAULT_TOKENS) -> str:
+        """The whole output of a tool call, from a character on, as far as the tokens go.
+
+        Raises NotFoundError for a call that the session does not have.
+        """
+        session = self._find(session_id)
+        budget = Budget(max_tokens)
+        text = self._whole_output(session.id, self._call(session.id, call))
+        shown = _fitting(text[max(0, offset) :], budget)
+        end = max(0, offset) + len(shown)
+        rest = f"More: offset={end} of {len(text):,} characters." if end < len(text) else "That is all of the output."
+        return self._answer([shown], [rest])
+
+    def file(self, path: str, *, limit: int = 20, cursor: str | None = None) -> str:
+        """The calls that read or changed a file, the newest first."""
+        page = self._store.tool_calls(
+            ToolCallFilter(path=path, project=self._scope.project), limit=limit, cursor=cursor
+        )
+        if not page.items:
+            return f"No call touched {path}{self._place}."
+        lines = [
+            f"{moment(call.started_at) or 'unknown time'} · {call.tool_name} ({call.kind}, {call.state})"
+            f" · session {call.session_id} at [{call.position}] · call {call.tool_call_id}"
+            for call in page.items
+        ]
+        return self._answer(lines, [f"More: cursor={page.next_cursor!r}" if page.next_cursor else "That is all."])
+
+    def usage(self, by: UsageBy = "day", *, since: datetime | None = None) -> str:
+        """Tokens and cost by day, model or whatever else."""
+        if by not in get_args(UsageBy):
+            raise ValueError(f"by cannot be {by!r}: expected one of {', '.join(get_args(UsageBy))}")
+        report = self._store.usage(by, UsageFilter(since=since, project=self._scope.project), zone=None)
+        lines = [_usage_line(row) for row in report.rows]
+        return self._answer(lines or ["no usage"], [*report.contains, *report.missing])
+
+    # -- inside
+
+    @property
+    def _place(self) -> str:
+        return "" if self._scope.project is None else f" in {self._scope.project}"
+
+    def _answer(self, lines: Iterable[str], notes: Iterable[str]) -> str:
+        quoted = quote(clean("\n".join(lines), redacted=self._scope.is_redacted))
+        return "\n".join([quoted, *notes])
+
+    def _find(self, session_id: str) -> Session:
+        """The session. One of another project is as one that does not exist."""
+        session = self._store.session(session_id)
+        wanted = self._scope.project
+        if wanted is not None and (session.project is None or session.project.path != wanted):
+            raise NotFoundError(f"there is no session {session_id}{self._place}")
+        return session
+
+    def _texts(self, session_id: str, after: int | None) -> Iterator[tuple[int, str]]:
+        """The messages of a session after a position, each with its own position."""
+        while True:
+            page = self._store.messages(session_id, after=after, limit=_PAGE, fates=_SHOWN_FATES, resolve_blobs=False)
+            for placed in page:
+                yield placed.membership.position, message_text(placed)
+            if len(page) < _PAGE:
+                return
+            after = page[-1].membership.position
+
+    def _before(self, session_id: str, position: int) -> int | None:
+        """Where to begin so that the message before this position is the first; None: at the beginning."""
+        before = self._store.messages(session_id, before=position, limit=2, fates=_SHOWN_FATES, resolve_blobs=False)
+        return before[0].membership.position if len(before) > 1 else None
+
+    def _call(self, session_id: str, call: str) -> ToolCallPart:
+        found = self._store.tool_calls(ToolCallFilter(session=session_id, call=call), limit=1).items
+        if found:
+            message = self._store.message(found[0].message_id, session_id=session_id)
+            for part in message.parts:
+                if isinstance(part, ToolCallPart) and part.tool_call_id == call:
+                    return part
+        raise NotFoundError(f"session {session_id} has no call {call}")
+
+    def _whole_output(self, session_id: str, call: ToolCallPart) -> str:
+        for result in reversed(call.results):
+            if result.spilled_to is not None:
+                try:
+                    return self._store.spill(session_id, result.spilled_to).decode(errors="replace")
+                except NotFoundError:
+                    break
+        return output_of(call)
+
+
+def _fitting(text: str, budget: Budget) -> str:
+    """As much of the text as fits."""
+    piece = text[: budget.characters]
+    while piece and not budget.take(piece):
+        piece = piece[: len(piece) * 3 // 4]
+    return piece
+
+
+def _session_line(session: Session) -> str:
+    words = [
+        session.id,
+        moment(session.updated_at),
+        one_line(session.title or "untitled", 120),
+        f"{session.counts.turns} turns",
+        session.project.name if session.project else None,
+    ]
+    return " · ".join(word for word in words if word)
+
+
+def _hit_lines(found: SessionHits) -> Iterator[str]:
+    yield " · ".join(
+        word for word in (found.session_id, moment(found.updated_at), one_line(found.title or "untitled", 120)) if word
+    )
+    hit = found.hit
+    if hit is None:
+        yield f"  named so: {', '.join(f'{name.field} {one_line(name.text, 80)}' for name in found.names)}"
+        return
+    place = next((place for place in hit.places if place.session_id == found.session_id), None)
+    where = "" if place is None else f" at [{place.position}]"
+    kind = hit.tool_name or hit.role
+    more = f" (+{found.matches - 1})" if found.matches > 1 else ""
+    yield f"  {kind}{where}: {hit.snippet}{more}"
+
+
+def _usage_line(row: UsageRow) -> str:
+    totals = row.totals
+    cost = "cost unknown" if totals.cost is None else f"${totals.cost:,.2f}"
+    cached = totals.cache_read + totals.cache_write_5m + totals.cache_write_1h + totals.cache_write
+    return (
+        f"{row.label or row.name or 'unknown'}: {totals.calls} calls, input {totals.input:,}, cached {cached:,},"
+        f" output {totals.output:,}, {cost}"
+    )
+
+
+def day_or_time(text: str | None) -> datetime | None:
+    """A day (`2026-11-20`) or a time with a zone, in ISO 8601. Raises ValueError for anything else."""
+    if text is None:
+        return None
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

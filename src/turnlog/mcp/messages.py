@@ -1,0 +1,73 @@
+"""Messages of a session as compact text: who speaks at which position, what was said, and which tools were called.
+
+Outputs of tools are shortened to their beginning and end, reasoning likewise. A shortened output names the call by
+which `read_output` returns it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from turnlog.formats.labels import call_outcome, moment, part_label
+from turnlog.mcp.budget import cut
+from turnlog.model import Fate, Part, ReasoningPart, TextPart, ToolCallPart
+from turnlog.store.values import PlacedMessage
+
+_LONGEST_INPUT = 2_000
+_LONGEST_OUTPUT = 800
+_LONGEST_REASONING = 800
+"""Characters of a call's input, of its output, and of reasoning, in the text of a session."""
+
+
+def message_text(placed: PlacedMessage) -> str:
+    """A message with its heading, `[position] role · time · model`."""
+    message, place = placed.message, placed.membership
+    words = [
+        message.role,
+        message.origin.value.replace("_", " ") if message.origin else None,
+        moment(message.created_at),
+        message.model,
+        None if place.fate is Fate.ACTIVE else place.fate.value,
+    ]
+    lines = [f"[{place.position}] {' · '.join(word for word in words if word)}"]
+    for part in message.parts:
+        lines += _part_lines(part)
+    if message.error is not None:
+        lines.append(f"error: {message.error.text}")
+    return "\n".join(lines)
+
+
+def _part_lines(part: Part) -> Iterator[str]:
+    match part:
+        case TextPart():
+            yield part.text
+        case ReasoningPart():
+            if part.text:
+                yield f"(reasoning) {cut(part.text, _LONGEST_REASONING, '')}"
+        case ToolCallPart():
+            yield from _call_lines(part)
+        case _:
+            note = part_label(part)
+            if note is not None:
+                yield f"({' '.join([note.name, *note.words])})"
+
+
+def _call_lines(call: ToolCallPart) -> Iterator[str]:
+    given = bytes(call.input).decode(errors="replace") if call.input is not UNSET else call.input_text or ""
+    yield f"call {call.tool_call_id}: {call.tool_name} {cut(given, _LONGEST_INPUT, '')}"
+    exits = [f"exit code {result.exit_code}" for result in call.results if result.exit_code is not None]
+    yield f"→ {', '.join([call_outcome(call, call.results), *exits])}"
+    if call.child_session_id is not None:
+        yield f"subagent: {call.child_session_id}"
+    output = output_of(call)
+    if output:
+        yield cut(output, _LONGEST_OUTPUT, f": read_output with call={call.tool_call_id!r}")
+
+
+def output_of(call: ToolCallPart) -> str:
+    """The text that a call returned, and error texts that are not in it."""
+    output = call.output_text
+    errors = [result.error_text for result in call.results if result.error_text and result.error_text not in output]
+    return "\n".join([text for text in (output, *errors) if text])

@@ -1,0 +1,124 @@
+"""The official client asks the server, in the same process and over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.types import CallToolResult, TextContent, TextResourceContents
+
+from mcp import Client, StdioServerParameters
+from turnlog.mcp.history import History, Scope
+from turnlog.mcp.server import make_server
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's home with the sample's session of Claude Code."""
+    home = tmp_path_factory.mktemp("home")
+    (home / ".claude").symlink_to(LOGS / "claude-code")
+    return home
+
+
+def text_of(result: CallToolResult) -> str:
+    [content] = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "PATH": os.environ["PATH"]}
+
+
+def ask_command(home: Path, folder: Path, question: Callable[[Client], Awaitable[Any]], *options: str) -> Any:
+    """Start `turnlog mcp` as an agent does, in a folder, and ask it."""
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "turnlog", "mcp", *options], env=environment(home), cwd=folder
+    )
+
+    async def run() -> Any:
+        async with Client(server) as client:
+            return await question(client)
+
+    return asyncio.run(run())
+
+
+def test_an_agent_searches_and_reads(home: Path, tmp_path: Path) -> None:
+    """It starts with an empty store, and reads the logs itself."""
+
+    async def question(client: Client) -> tuple[list[str], str, str]:
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        listed = text_of(await client.call_tool("list_sessions", {}))
+        session = re.search(r"claude-code:[\w-]+", listed)
+        assert session is not None
+        read = text_of(await client.call_tool("read_session", {"session": session[0]}))
+        return tools, listed, read
+
+    tools, listed, read = ask_command(home, tmp_path, question, "--all-projects")
+    assert tools == ["search_history", "list_sessions", "read_session", "read_output", "file_history", "usage"]
+    assert "That is all." in listed
+    assert read.startswith("Quoted from earlier sessions.")
+    assert "The agent counted 2 files." in read
+
+
+def test_in_another_folder_there_is_nothing_to_see(home: Path, tmp_path: Path) -> None:
+    async def question(client: Client) -> str:
+        return text_of(await client.call_tool("list_sessions", {}))
+
+    assert ask_command(home, tmp_path, question) == f"There are no sessions in {tmp_path}."
+
+
+def test_errors_are_answers_that_a_model_can_read(tmp_path: Path) -> None:
+    async def run() -> list[CallToolResult]:
+        with open_store(tmp_path / "turnlog.db", create=True) as store:
+            history = History(store, tmp_path / "turnlog.db", Scope())
+            async with Client(make_server(history)) as client:
+                results = [
+                    await client.call_tool("read_session", {"session": "codex:none"}),
+                    await client.call_tool("list_sessions", {"since": "yesterday"}),
+                    await client.call_tool("usage", {"by": "year"}),
+                ]
+            history.close()
+            return results
+
+    missing, no_time, no_unit = asyncio.run(run())
+    assert missing.is_error
+    assert "there is no session codex:none" in text_of(missing)
+    assert no_time.is_error
+    assert "yesterday" in text_of(no_time)
+    assert no_unit.is_error
+
+
+def test_a_session_is_a_resource(home: Path, tmp_path: Path) -> None:
+    async def question(client: Client) -> str:
+        listed = text_of(await client.call_tool("list_sessions", {}))
+        session = re.search(r"claude-code:[\w-]+", listed)
+        assert session is not None
+        [content] = (await client.read_resource(f"turnlog://sessions/{session[0]}")).contents
+        assert isinstance(content, TextResourceContents)
+        return content.text
+
+    assert "The agent counted 2 files." in ask_command(home, tmp_path, question, "--all-projects")
+
+
+def test_what_agents_write_meanwhile_is_read(tmp_path: Path) -> None:
+    refreshed: list[int] = []
+
+    async def run() -> None:
+        with open_store(tmp_path / "turnlog.db", create=True) as store:
+            history = History(store, tmp_path / "turnlog.db", Scope())
+            async with Client(make_server(history, lambda: refreshed.append(1))) as client:
+                await client.call_tool("list_sessions", {})
+                await client.call_tool("list_sessions", {})
+            history.close()
+
+    asyncio.run(run())
+    assert len(refreshed) == 1, "a second question within seconds reads nothing again"
