@@ -15,7 +15,7 @@ from turnlog.redact.placeholders import (
     is_random,
     is_url_token,
 )
-from turnlog.redact.rule import Rule, after, option
+from turnlog.redact.rule import WORD, Rule, after, option
 
 _QUOTE = r"""\\{0,3}["'`]"""
 
@@ -29,9 +29,6 @@ _SPACE = r"""(?:\s{1,4}|=|\\{0,3}["'],\s{0,4}\\{0,3}["']?)"""
 
 _GAP = r"(?:\s|\\{1,3}[nrt]|[+>-](?=\s)|[\w./-]{1,60}:\d{1,6}:|\d{1,6}→){1,20}"
 """Between two words, maybe on different lines, also in escaped JSON, in a diff and behind the numbers of lines."""
-
-_WORD = r"""(?:\\{0,3}["'])?(?P<secret>[^\s"'`\\\x1b]{4,256})"""
-"""A value in a shell."""
 
 _VALUE = r"""(?P<secret>(?<=["'`])[^\s"'`\\\x1b]{8,512}(?=\\{0,3}["'`])|[^\s"'`,;&|<>\\\x1b]{8,512})"""
 """A value: up to the quote that ends it, or up to where a language would end it."""
@@ -124,7 +121,7 @@ PLACES = (
     after("teams-webhook", "webhook.office.com/", r"webhook\.office\.com/webhookb2/(?P<secret>[\w@/-]{60,300})"),
     after("zapier-webhook", "hooks.zapier.com/", r"hooks\.zapier\.com/hooks/catch/(?P<secret>[\w/-]{7,99}\w)"),
     after(
-        "sudo-password", "sudo -", rf"echo\s{{1,4}}{_WORD}[\"']?\s{{0,4}}\|\s{{0,4}}sudo\s{{1,4}}-\w{{0,4}}s", is_given
+        "sudo-password", "sudo -", rf"echo\s{{1,4}}{WORD}[\"']?\s{{0,4}}\|\s{{0,4}}sudo\s{{1,4}}-\w{{0,4}}s", is_given
     ),
     after(
         "vault-login",
@@ -141,10 +138,10 @@ PLACES = (
     after(
         "keystore-password",
         "storepass|keypass",
-        rf"(?:storepass|keypass){_SPACE}{_WORD}",
+        rf"(?:storepass|keypass){_SPACE}{WORD}",
         is_given,
     ),
-    after("openssl-password", "pass:", rf"pass:(?<=[\s\"']pass:){_WORD}", is_given, near="openssl"),
+    after("openssl-password", "pass:", rf"pass:(?<=[\s\"']pass:){WORD}", is_given, near="openssl"),
     after(
         "netrc-password",
         "machine",
@@ -189,7 +186,7 @@ PLACES = (
     after(
         "directive-password",
         "requirepass |masterauth |bindpw |_authtoken |auth default ",
-        rf"(?:requirepass|masterauth|bindpw|_authtoken|auth default)[ \t]{{1,8}}{_WORD}",
+        rf"(?:requirepass|masterauth|bindpw|_authtoken|auth default)[ \t]{{1,8}}{WORD}",
         is_password,
     ),
     after(
@@ -202,7 +199,7 @@ PLACES = (
         is_password,
     ),
     after(
-        "login-password", "freerdp|mstsc|rdesktop", rf"(?:freerdp|mstsc|rdesktop)[^\n]{{0,300}}?\s/p:{_WORD}", is_given
+        "login-password", "freerdp|mstsc|rdesktop", rf"(?:freerdp|mstsc|rdesktop)[^\n]{{0,300}}?\s/p:{WORD}", is_given
     ),
     after(
         "login-password",
@@ -213,13 +210,13 @@ PLACES = (
     after(
         "login-password",
         "htpasswd",
-        rf"htpasswd\s{{1,4}}-[a-z0-9]{{0,6}}b[a-z0-9]{{0,6}}\s{{1,4}}(?:\S{{1,200}}\s{{1,4}}){{1,2}}{_WORD}(?=[\"']?(?:\s*$|\n|\\|[\"']))",
+        rf"htpasswd\s{{1,4}}-[a-z0-9]{{0,6}}b[a-z0-9]{{0,6}}\s{{1,4}}(?:\S{{1,200}}\s{{1,4}}){{1,2}}{WORD}(?=[\"']?(?:\s*$|\n|\\|[\"']))",
         is_password,
     ),
     after(
         "login-password",
         "password-stdin|--with-token",
-        rf"(?:echo|printf)\s{{1,4}}(?:-n\s{{1,4}})?{_WORD}[\"']?\s{{0,4}}\|[^\n|]{{0,200}}(?:--password-stdin|--with-token)",
+        rf"(?:echo|printf)\s{{1,4}}(?:-n\s{{1,4}})?{WORD}[\"']?\s{{0,4}}\|[^\n|]{{0,200}}(?:--password-stdin|--with-token)",
         is_given,
     ),
     after(
@@ -321,7 +318,7 @@ PLACES = (
     after(
         "piped-secret",
         "secret|credential|kinit",
-        rf"echo\s{{1,4}}(?:-n\s{{1,4}})?{_WORD}(?:{_QUOTE})?\s{{0,4}}\|\s{{0,4}}(?:[^\n|]{{0,100}}\s)?"
+        rf"echo\s{{1,4}}(?:-n\s{{1,4}})?{WORD}(?:{_QUOTE})?\s{{0,4}}\|\s{{0,4}}(?:[^\n|]{{0,100}}\s)?"
         r"(?:kinit|\w{0,40}secrets?|credentials?)(?![\w.])",
         is_password,
     ),
@@ -369,13 +366,13 @@ OPTIONS = (
         rf"""(?:uth)?{_SPACE}["']?[^\s:"'\\]{{1,128}}:["']?(?P<secret>[^\s"'\\\x1b]{{3,256}})""",
         word="http",
     ),
-    option("database-password", "-p", r"(?:mysql|mariadb)\w{0,10}", _WORD),
+    option("database-password", "-p", r"(?:mysql|mariadb)\w{0,10}", WORD),
     option(
         "login-password",
         "-p",
-        r"sshpass|(?:docker|podman|helm registry|oras|skopeo|az|cf|heroku) login|influx|twine|clickhouse(?:-client)?"
+        r"sshpass|(?:docker|podman|helm registry|oras|skopeo|az|cf|heroku) login|twine|clickhouse(?:-client)?"
         r"|svn|mongo(?:sh|dump|restore|export|import)?|cqlsh|neo4j|cypher-shell",
-        rf"(?:{_SPACE})?{_WORD}",
+        rf"(?:{_SPACE})?{WORD}",
     ),
     option(
         "command-line-user",
@@ -383,20 +380,26 @@ OPTIONS = (
         "https?|httpie|xh",
         rf"""{_SPACE}["']?[^\s:"'\\]{{1,128}}:["']?(?P<secret>[^\s"'\\\x1b]{{3,256}})""",
     ),
-    option("login-password", "-U", r"smbclient|rpcclient|smbget", rf"""(?:{_SPACE})?["']?[^\s%"']{{1,80}}%{_WORD}"""),
-    option("login-password", "-p", "security|supabase|x?altool|notarytool|ssh-keygen|iscsiadm", rf"{_SPACE}{_WORD}"),
-    option("login-password", "-N", "ssh-keygen", rf"{_SPACE}{_WORD}"),
+    option("login-password", "-U", r"smbclient|rpcclient|smbget", rf"""(?:{_SPACE})?["']?[^\s%"']{{1,80}}%{WORD}"""),
+    option(
+        "login-password",
+        "-p",
+        "security|supabase|x?altool|notarytool|ssh-keygen|iscsiadm"
+        "|influx|evil-winrm|crackmapexec|netexec|nxc|user(?:add|mod)",
+        rf"{_SPACE}{WORD}",
+    ),
+    option("login-password", "-N", "ssh-keygen", rf"{_SPACE}{WORD}"),
     option(
         "login-password",
         "--value",
         r"put-parameter|(?:put|create|update)-secret(?:-value)?|keyvault secret set|secrets? (?:set|create|add)",
-        rf"{_SPACE}{_WORD}",
+        rf"{_SPACE}{WORD}",
     ),
-    option("openssl-password", "-k", r"openssl enc", rf"{_SPACE}{_WORD}"),
+    option("openssl-password", "-k", r"openssl enc", rf"{_SPACE}{WORD}"),
     option("cookie", "-b", "curl", r"""\s{1,4}["']?[\w.-]{1,60}=(?P<secret>[^\s"'\\]{8,1024})""", word="curl"),
-    option("login-password", "-a", r"(?:redis|valkey|keydb)-cli", rf"(?:{_SPACE})?{_WORD}", word="-cli"),
-    option("login-password", "-w", r"ldap\w{3,10}", rf"(?:{_SPACE})?{_WORD}"),
-    option("archive-password", "-P", r"zip|unzip|sqlcmd|bcp|ipmitool|mosquitto_\w{2,4}", rf"(?:{_SPACE})?{_WORD}"),
-    option("archive-password", "-p", r"7za?|rar|unrar", _WORD),
+    option("login-password", "-a", r"(?:redis|valkey|keydb)-cli", rf"(?:{_SPACE})?{WORD}", word="-cli"),
+    option("login-password", "-w", r"ldap\w{3,10}", rf"(?:{_SPACE})?{WORD}"),
+    option("archive-password", "-P", r"zip|unzip|sqlcmd|bcp|ipmitool|mosquitto_\w{2,4}", rf"(?:{_SPACE})?{WORD}"),
+    option("archive-password", "-p", r"7za?|rar|unrar", WORD),
 )
 """Secrets in options of one letter, which have another meaning in other commands."""

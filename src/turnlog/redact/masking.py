@@ -7,18 +7,19 @@ import binascii
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from turnlog.redact.columns import find_columns
 from turnlog.redact.contexts import BLOCKS
-from turnlog.redact.mnemonics import find_mnemonics
+from turnlog.redact.mnemonics import SHORTEST_PHRASE, find_mnemonics
 from turnlog.redact.names import find_assignments, secret_name
 from turnlog.redact.placeholders import is_placeholder, is_random
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
 from turnlog.redact.tokens import TOKENS
-from turnlog.redact.triggers import has_word, rules_for, tokens_in
+from turnlog.redact.triggers import Beginning, rules_for, tokens_in, words_in
 from turnlog.redact.views import TextView, cut_run, run_end, unmarked, unwrapped
 
 SHORTEST = 8
@@ -29,7 +30,7 @@ _FILL = "\ue000"
 
 
 _BLOCKS = frozenset(rule.name for rule in BLOCKS)
-_INSIDE = frozenset(rule.name for rule in TOKENS if not rule.begins)
+_INSIDE = tuple(rule for rule in TOKENS if not rule.begins)
 _WEB_KEY = next(rule for rule in RULES if rule.name == "json-web-key")
 
 
@@ -69,10 +70,10 @@ def find_named(name: str, value: str) -> list[SecretSpan]:
     spans = find_secrets(value)
     if spans or len(value) < 6:
         return spans
-    told = secret_name(name)
-    if told is None or not told.check(value) or is_placeholder(value):
+    named = secret_name(name)
+    if named is None or not named.check(value) or is_placeholder(value):
         return spans
-    return [SecretSpan(0, len(value), told.rule)]
+    return [SecretSpan(0, len(value), named.rule)]
 
 
 def find_web_keys(json: str) -> list[SecretSpan]:
@@ -84,12 +85,14 @@ def find_secrets(text: str) -> list[SecretSpan]:
     """The secrets in a text, in order and without overlaps."""
     if len(text) < SHORTEST:
         return []
-    spans = _find(text)
+    begun = tokens_in(text)
+    spans = _find(text, begun)
     view = unmarked(text)
     if view is not None:
-        spans += [SecretSpan(*view.span(span.start, span.end), span.rule) for span in _find(view.text)]
+        found = _find(view.text, tokens_in(view.text))
+        spans += [SecretSpan(*view.span(span.start, span.end), span.rule) for span in found]
     if len(text) >= SHORTEST_ENCODED:
-        spans += _find_wrapped(text, _joined(spans))
+        spans += _find_wrapped(text, begun, _joined(spans))
         spans += _find_encoded(text, _joined(spans))
     return _joined(spans)
 
@@ -99,27 +102,32 @@ def _lowered(text: str) -> str:
     return text.lower() if text.isascii() else text.replace("\u0130", "i").lower()
 
 
-def _find(text: str) -> list[SecretSpan]:
-    """The secrets that the rules find. Each rule sees only what the rules before it left."""
+def _find(text: str, begun: Sequence[Beginning]) -> list[SecretSpan]:
+    """The secrets that the rules find; `begun` is `tokens_in(text)`. Each rule sees what the rules before it left."""
     lowered = _lowered(text)
-    words = has_word(lowered)
-    spans = _find_tokens(text)
+    words = words_in(lowered)
+    spans = _find_tokens(text, begun)
     if spans:
         text, lowered = _filled(text, spans), _filled(lowered, spans)
-    for rule in rules_for(text, lowered, words):
+    for rule in rules_for(text, words or ()):
         new = [SecretSpan(*span, rule.name) for span in _matches(rule, text, lowered)]
         if new:
             text, lowered = _filled(text, new), _filled(lowered, new)
             spans += new
-    if words:
-        spans += [SecretSpan(*found) for found in find_assignments(text, lowered)]
-    return spans + [SecretSpan(start, end, "mnemonic") for start, end in find_mnemonics(text, lowered)]
+    if words is not None:
+        named = [SecretSpan(*found) for found in find_assignments(text, lowered)]
+        text, lowered = (_filled(text, named), _filled(lowered, named)) if named else (text, lowered)
+        spans += named
+        spans += [SecretSpan(*found) for found in find_columns(text, lowered)]
+    if len(text) >= SHORTEST_PHRASE:
+        spans += [SecretSpan(start, end, "mnemonic") for start, end in find_mnemonics(text, lowered)]
+    return spans
 
 
-def _find_tokens(text: str) -> list[SecretSpan]:
+def _find_tokens(text: str, begun: Iterable[Beginning]) -> list[SecretSpan]:
     """The secrets that are recognised by their beginning."""
     spans: list[SecretSpan] = []
-    for start, rules in tokens_in(text):
+    for start, rules in begun:
         if not spans or spans[-1].end <= start:
             spans += _token_at(text, start, rules)
     return spans
@@ -147,10 +155,11 @@ def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
     if rule.near_word not in text:
         return
     has_group = "secret" in rule.pattern.groupindex
+    command = None if rule.near is None else _Command(rule.near, text)
     for match in rule.pattern.finditer(lowered if rule.any_case else text):
         start, end = match.span("secret" if has_group and match["secret"] is not None else 0)
         secret = text[start:end].strip(_FILL)
-        if secret and _is_secret(rule, secret) and (rule.near is None or _is_near(rule.near, text, match.start())):
+        if secret and (command is None or command.is_near(match.start())) and _is_secret(rule, secret):
             yield start, end
 
 
@@ -165,25 +174,40 @@ _NEAR = 300
 """The command of an option is at most so many characters before it."""
 
 
-def _is_near(command: re.Pattern[str], text: str, position: int) -> bool:
-    line = text[max(0, position - _NEAR) : position]
-    return command.search(line, line.rfind("\n") + 1) is not None
+class _Command:
+    """The command of an option, which is before it on the same line. Positions must be looked at in order."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
+        self._pattern = pattern
+        self._text = text
+        self._start = -_NEAR
+        """Where the command that was found last begins: it may have many options."""
+
+    def is_near(self, position: int) -> bool:
+        """Whether the command is before this position."""
+        begin = max(0, position - _NEAR)
+        if self._start >= begin and self._text.find("\n", self._start, position) < 0:
+            return True
+        line = max(begin, self._text.rfind("\n", begin, position) + 1)
+        found = self._pattern.search(self._text[begin:position], line - begin)
+        self._start = -_NEAR if found is None else begin + found.start()
+        return found is not None
 
 
-def _find_wrapped(text: str, known: list[SecretSpan]) -> Iterator[SecretSpan]:
-    """Tokens that continue on the next line."""
+def _find_wrapped(text: str, begun: Iterable[Beginning], known: list[SecretSpan]) -> Iterator[SecretSpan]:
+    """Tokens that continue on the next line; `begun` is `tokens_in(text)`."""
     if "\n" not in text and "\\n" not in text:
         return
     begin = end = 0
     view: TextView | None = None
-    for start, rules in tokens_in(text):
+    for start, rules in begun:
         if start >= end:
             begin, end, view = start, run_end(text, start), cut_run(text, start)
         for span in () if view is None else _token_at(view.text, start - begin, rules):
             end = begin + view.span(span.start, span.end)[1] if view else end
             yield from _if_cut(text, SecretSpan(start, end, span.rule), known)
-    for rule in rules_for(text, "", words=False):
-        if rule.name in _INSIDE:
+    for rule in _INSIDE:
+        if any(literal in text for literal in rule.literals):
             view = unwrapped(text)
             for start, end in _matches(rule, view.text, view.text):
                 yield from _if_cut(text, SecretSpan(*view.span(start, end), rule.name), known)

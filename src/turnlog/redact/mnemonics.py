@@ -14,6 +14,9 @@ from importlib.resources import files
 
 LENGTHS = (24, 21, 18, 15, 12)
 
+SHORTEST_PHRASE = 4 * LENGTHS[-1] - 1
+"""Characters of the shortest phrase: words of three letters, and spaces between them."""
+
 _HINTS = ("mnemonic", "phrase", "seed", "wallet", "recovery", "bip39", "bip-39")
 """A text with a phrase contains one of these words, unless the phrase is the whole text."""
 

@@ -100,6 +100,9 @@ _FIELD = (
 )
 """Another field between them."""
 
+_HAS_VALUE = r"(?=[\s\S]{0,500}?(?:value|default))"
+"""Most names have no such field behind them, and to look for one through other fields takes long."""
+
 _LITERAL = (
     r"(?:(?:[bru@]|rb|br)(?=[\"'])|secret(?:str|bytes)\((?=\\{0,3}[\"'])|field\((?:default=)?(?=\\{0,3}[\"'])"
     r"|(?:[a-z]{1,20}\.)?(?:fromhex|unhexlify|b64decode|hex::decode|buffer\.from)\((?=\\{0,3}[\"']))?"
@@ -113,7 +116,7 @@ _ASSIGNMENT = re.compile(
     # add_argument("--token", default="…")
     rf"|(?P<defaulted>{_QUOTE},[\w=., ]{{0,60}}default={_QUOTE})"
     # {"name": "API_KEY", "value": "…"}, also in YAML and in attributes
-    rf"|(?P<value>(?:{_QUOTE})?{_FIELD}{{0,3}}{_GAP}(?:{_QUOTE})?(?:value|default)(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,4}}(?:{_QUOTE})?)"
+    rf"|(?P<value>{_HAS_VALUE}(?:{_QUOTE})?{_FIELD}{{0,3}}{_GAP}(?:{_QUOTE})?(?:value|default)(?:{_QUOTE})?\s{{0,8}}[:=]\s{{0,4}}(?:{_QUOTE})?)"
     # define("API_KEY", "…"), ["--token", "…"]
     rf"|(?P<listed>{_QUOTE}\s{{0,2}},\s{{0,2}}{_QUOTE})"
     # env.API_KEY || "…", ENV["API_KEY"] ?? "…"

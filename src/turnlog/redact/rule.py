@@ -28,6 +28,9 @@ class Rule(NamedTuple):
     """What every match of `near` contains: most texts lack it, and need no look at an option as short as `-a`."""
 
 
+WORD = r"""(?:\\{0,3}["'])?(?P<secret>[^\s"'`\\\x1b]{4,256})"""
+"""A value in a shell."""
+
 _BEFORE = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=[\[;0-9]m)|(?<=\[K))"
     # A secret also begins after an escaped line end, a percent code or a control sequence.

@@ -5,9 +5,10 @@ Every pattern has bounds, so that the time for a text grows with its length alon
 
 from __future__ import annotations
 
+from turnlog.redact.commands import COMMANDS
 from turnlog.redact.contexts import BLOCKS, OPTIONS, PLACES
 from turnlog.redact.rule import Rule
 from turnlog.redact.tokens import TOKENS
 
-RULES: tuple[Rule, ...] = (*TOKENS, *BLOCKS, *PLACES, *OPTIONS)
+RULES: tuple[Rule, ...] = (*TOKENS, *BLOCKS, *PLACES, *COMMANDS, *OPTIONS)
 """In the order in which they are tried: who issued a secret says more than its position."""

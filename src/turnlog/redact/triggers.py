@@ -7,9 +7,10 @@ pattern, a tree of its literals, so that a character that begins no literal is s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import TypeAlias
 
 from turnlog.redact.names import NAME_ENDS
 from turnlog.redact.rule import Rule
@@ -62,27 +63,51 @@ def _literals(any_case: bool) -> list[tuple[str, int]]:
 
 _EXACT = _literals(any_case=False)
 _ANY_CASE = _literals(any_case=True)
+
 _HAS_EXACT = re.compile(_tree(_shortest_beginnings(literal for literal, _ in _EXACT)))
-_HAS_WORD = re.compile(_tree(_shortest_beginnings([*(literal for literal, _ in _ANY_CASE), *NAME_ENDS])))
+_WORDS = _shortest_beginnings([*(literal for literal, _ in _ANY_CASE), *NAME_ENDS])
+_WORD = re.compile(_tree(_WORDS))
 
 
-def has_word(lowered: str) -> bool:
-    """Whether a text in lower case contains a literal of a rule for any case, or the end of a name."""
-    return _HAS_WORD.search(lowered) is not None
+def _overlapping(word: str) -> list[tuple[int, str, int]]:
+    """Offset, literal and rule of everything that may begin where this word is found: at its start or inside it."""
+    return [
+        (offset, literal, number)
+        for offset in range(len(word))
+        for literal, number in _ANY_CASE
+        if literal.startswith(word[offset:]) or word.startswith(literal, offset)
+    ]
 
 
-def tokens_in(text: str) -> Iterator[tuple[int, list[Rule]]]:
-    """The positions at which a token may begin, with the rules to try there, in order."""
-    if len(text) >= SHORTEST_TOKEN:
-        for match in _BEGINNING.finditer(text):
-            yield match.start(), _OF_BEGINNING[match[0]]
+_AT_WORD = {word: _overlapping(word) for word in _WORDS}
 
 
-def rules_for(text: str, lowered: str, words: bool) -> list[Rule]:
-    """The other rules that may match, in order. `words` says whether those for any case may."""
-    found: set[int] = set()
-    if words:
-        found.update([number for literal, number in _ANY_CASE if literal in lowered])
+def words_in(lowered: str) -> set[int] | None:
+    """The rules for any case whose literals a text in lower case contains; None if it has no end of a name either."""
+    found: set[int] | None = None
+    for match in _WORD.finditer(lowered):
+        found = set() if found is None else found
+        start = match.start()
+        for offset, literal, number in _AT_WORD[match[0]]:
+            if number not in found and lowered.startswith(literal, start + offset):
+                found.add(number)
+    return found
+
+
+Beginning: TypeAlias = tuple[int, list[Rule]]
+"""A position at which a token may begin, and the rules to try there, in order."""
+
+
+def tokens_in(text: str) -> list[Beginning]:
+    """Where tokens may begin, in order. This looks at every character, so callers keep the answer."""
+    if len(text) < SHORTEST_TOKEN:
+        return []
+    return [(match.start(), _OF_BEGINNING[match[0]]) for match in _BEGINNING.finditer(text)]
+
+
+def rules_for(text: str, words: Iterable[int]) -> list[Rule]:
+    """The other rules that may match, in order. `words` are those for any case, by `words_in`."""
+    found = set(words)
     if len(text) >= SHORTEST_TOKEN and _HAS_EXACT.search(text) is not None:
         found.update([number for literal, number in _EXACT if literal in text])
     return [RULES[number] for number in sorted(found)] if found else []
