@@ -100,6 +100,25 @@ def test_sessions_of_others_are_as_if_they_did_not_exist(client: TestClient) -> 
     assert unknown.text.replace("none", "talk") == others.text
 
 
+def _unowned(sessions: UIMessageStore) -> ASGIApp:
+    app = FastAPI()
+    app.include_router(ui_messages_endpoint(sessions))
+    return app
+
+
+@pytest.mark.parametrize("make", [UIMessagesApp, _unowned])
+def test_a_server_that_knows_nobody_shows_what_nobody_owns(make: Serve, store: Store) -> None:
+    """As the chat backend does: somebody's session is no guess at its id away."""
+    store.save_session("turnlog:free")
+    store.save_messages("turnlog:free", [Message(id="f1", role="user", parts=(TextPart(text="Hello"),))])
+    with TestClient(make(UIMessageStore(store))) as client:
+        unknown, owned = client.get(PATH.replace("talk", "none")), client.get(PATH)
+        assert (unknown.status_code, owned.status_code) == (404, 404)
+        assert unknown.text.replace("none", "talk") == owned.text
+        assert client.get(PATH + "?all=true").status_code == 404
+        assert client.get(PATH.replace("talk", "free")).json()["messages"][0]["id"] == "f1"
+
+
 def test_requests_that_cannot_be_answered(client: TestClient) -> None:
     for query in ("limit=x", "limit=0", "all=maybe", "offset=-1", "cursor=x", "cursor=1.2.m&offset=1"):
         assert client.get(f"{PATH}?{query}").status_code == 400, query

@@ -72,7 +72,7 @@ class ChatReader:
             reset_on_first_start=is_replay,
         )
         self._pushed: int | None = None
-        """Where the message stands that was added and not written since. It is the one that chunks change."""
+        """The index of the message that was added and not written since. It is the one that chunks change."""
         self.error_text: str | None = None
         """Why the answer ended early; no further chunk counts then."""
         self.error: ConversionError | None = None

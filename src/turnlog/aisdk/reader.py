@@ -22,7 +22,8 @@ from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.checks import known_chunks, known_finish_reasons
 from turnlog.aisdk.codec import JsonInput, parse_chunk
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.reader_parts import ContentReader, PartList, ToolReader
+from turnlog.aisdk.reader_parts import ContentReader, PartList
+from turnlog.aisdk.reader_tools import ToolReader
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.arguments import checked
 from turnlog.errors import ConversionError, ShapeError, StreamStateError

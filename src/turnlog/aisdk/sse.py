@@ -143,7 +143,7 @@ class Frames:
         """Of what is encoded: frames and bytes."""
         self._part: DeltaChunk = TextDeltaChunk(id="", delta="")
         self._head = self._between = b""
-        """What stands before its delta in a frame, and between two deltas."""
+        """The bytes before its delta in a frame, and between two deltas."""
         self._grown = 0
         """How many deltas of the part are encoded."""
 

@@ -134,7 +134,7 @@ def ui_messages_endpoint(
         sessions: The store, with the options of every page.
         path: What comes before the id of a session.
         owner: Says who sends a request; sessions of others are 404. Without it, everybody who reaches the server reads
-            every session.
+            the sessions that nobody owns.
 
     Raises:
         TypeError: `sessions` is none.

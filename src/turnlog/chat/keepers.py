@@ -25,7 +25,8 @@ from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.view import ui_message_id
 from turnlog.arguments import checked
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
-from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
+from turnlog.chat.loaded_chats import LoadedChats
+from turnlog.chat.loading import EVERYTHING, load_ui_json
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, Message, Ownership, Session
 from turnlog.model.codec import encode
@@ -135,6 +136,9 @@ _MAX_DIGESTS = 20_000
 """How many saved steps are remembered, of all chats together."""
 
 _ACTIVE = frozenset({Fate.ACTIVE})
+
+_PAGE = 100
+"""UI messages that are read at once. A request reads one or two such pages of a chat that was loaded before."""
 
 
 class NativeKeeper:
@@ -277,15 +281,21 @@ class _StoredChats:
         self._store = store
         self._digests: dict[str, bytes] = {}
         """Id in the store -> digest of the step as it was saved last; the newest `_MAX_DIGESTS` of all chats."""
+        self._loaded = LoadedChats(store)
 
     def load(self, chat_id: str) -> list[UIMessage]:
         prefix = _prefix(chat_id)
         try:
-            return load_all_ui_messages(
-                self._store,
+            return self._loaded.load(
                 session_id_of(chat_id),
-                fates=_ACTIVE,
-                generate_id=lambda _, message: _page_id(prefix, message),
+                lambda cursor: load_ui_json(
+                    self._store,
+                    session_id_of(chat_id),
+                    limit=_PAGE,
+                    cursor=cursor,
+                    fates=_ACTIVE,
+                    generate_id=lambda _, message: _page_id(prefix, message),
+                ),
             )
         except NotFoundError:
             return []
@@ -340,6 +350,7 @@ class _StoredChats:
 
     def delete(self, chat_id: str, owner: Ownership | None) -> None:
         self._store.forget(self._owned(chat_id, owner).id)
+        self._loaded.forget(session_id_of(chat_id))
         # Else a message that is sent again would count as saved, and the chat as one that can go on.
         prefix = _prefix(chat_id)
         self._digests = {id: digest for id, digest in self._digests.items() if not id.startswith(prefix)}

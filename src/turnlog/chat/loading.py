@@ -52,6 +52,8 @@ class UIJsonPage(NamedTuple):
     messages: UIJson
     has_more: bool
     next_cursor: str | None
+    next_position: int = 0
+    """Position of the first message of the next page; 0 on the last page."""
 
     def to_json(self) -> bytes:
         """`{"messages": […], "has_more": …, "next_cursor": …, "losses": […]}`."""
@@ -151,8 +153,9 @@ def load_ui_json(
         **options,
     )
     _report_orphans(store, session_id, made.losses, page, following)
-    next_cursor = None if following is None else _cursor(following[0], index + len(page))
-    return UIJsonPage(made, following is not None, next_cursor)
+    if following is None:
+        return UIJsonPage(made, has_more=False, next_cursor=None)
+    return UIJsonPage(made, True, _cursor(following[0], index + len(page)), following[0].position)
 
 
 class UIMessageStore:

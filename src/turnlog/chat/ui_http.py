@@ -52,7 +52,7 @@ class UIMessagesHttp:
         Args:
             session_id: The session's id, `<agent>:<external id>`.
             query: The query string.
-            owner: Who asks; None is anybody.
+            owner: Who asks. None reads the sessions that nobody owns.
         """
         try:
             # The store reads from the disk: the event loop must not wait for it.
@@ -61,7 +61,7 @@ class UIMessagesHttp:
             return failure(error)
 
     def _load(self, session_id: str, query: bytes, owner: Ownership | None) -> bytes:
-        if owner is not None and not is_of(self._sessions.session(session_id), owner):
+        if not is_of(self._sessions.session(session_id), owner):
             raise NotFoundError(f"there is no session {session_id}")
         given = dict(parse_qsl(query.decode("latin-1")))
         if flag_in(given, "all"):
@@ -104,7 +104,7 @@ class UIMessagesApp:
         Args:
             sessions: The store, with the options of every page.
             path: What comes before the id of a session.
-            owner: Says who asks. Without it, everybody who reaches the server reads every session.
+            owner: Says who asks. Without it, everybody who reaches the server reads the sessions that nobody owns.
         """
         self._http = UIMessagesHttp(sessions)
         self._path = path.rstrip("/") + "/"
