@@ -9,11 +9,12 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from support.agent_cases import CASES
 from support.browser_server import ask, serving
 from support.browser_visit import Visit, settle
 from turnlog.agents import BUILT_IN
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def test_every_session_opens_with_all_that_is_in_it(visit: Visit, sessions: list
 
 @pytest.mark.parametrize(
     ("agent", "tool"),
-    [("claude-code", "Edit"), ("codex", "apply_patch"), ("gemini-cli", "replace")],
+    [(case.name, case.edit_tool) for case in CASES.values() if case.edit_tool is not None],
 )
 def test_an_edit_is_the_patch_that_the_agent_recorded(
     visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str
@@ -81,14 +82,7 @@ def test_an_edit_is_the_patch_that_the_agent_recorded(
 
 @pytest.mark.parametrize(
     ("agent", "tool"),
-    [
-        ("codex", "spawn_agent"),
-        ("copilot-cli", "task"),
-        ("gemini-cli", "invoke_agent"),
-        ("klaude", "Agent"),
-        ("opencode", "task"),
-        ("qwen-code", "agent"),
-    ],
+    [(case.name, case.subagent_tool) for case in CASES.values() if case.subagent_tool is not None],
 )
 def test_a_subagent_of_any_agent_opens_in_place(
     visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from support.browser_visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from support.browser_history import VARIED_ID, VAULT
 from support.browser_visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 def test_a_file_page_shows_who_changed_it_and_how(visit: Visit) -> None:

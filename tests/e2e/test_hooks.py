@@ -18,7 +18,7 @@ from support.browser_server import ask, serving
 from support.browser_visit import Visit
 from support.hook_recordings import recording
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 RECORDED = recording("claude-code-tui")
 

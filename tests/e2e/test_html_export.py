@@ -28,7 +28,7 @@ from turnlog.model import (
 )
 from turnlog.model.codec import to_json
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 TURNS = 3000
 HOSTILE = "</pre></script><img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from support.browser_visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 def test_a_chart_has_its_table(visit: Visit) -> None:

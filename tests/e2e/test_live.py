@@ -16,7 +16,7 @@ from support.browser_server import serving
 from support.browser_visit import Visit, settle
 from support.cli_runner import command
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 GROWING = f"/sessions/{GROWING_ID}"
 

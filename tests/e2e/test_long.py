@@ -12,7 +12,7 @@ from support.browser_history import HUGE_CALLS, HUGE_ID, HUGE_TURNS, write_huge_
 from support.browser_server import serving
 from support.browser_visit import Visit, settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 HUGE = f"/sessions/{HUGE_ID}"
 

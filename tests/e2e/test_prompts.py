@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser_server import serving
 from support.browser_visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from support.browser_history import LONG_ID, TURNS, VARIED_ID
 from support.browser_visit import Visit, scroll_outline, settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 def test_a_session_plays_to_its_end(visit: Visit) -> None:

@@ -15,7 +15,7 @@ from support.browser_history import HARSH_ID, LONG_ID, VARIED_ID, VAULT
 from support.browser_visit import TOKEN, Visit, scroll_outline
 from turnlog.server import STATIC_FOLDER
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 PAGES = [
     "/",

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN
 from support.browser_visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 def test_a_hit_opens_the_part_that_holds_it(visit: Visit) -> None:

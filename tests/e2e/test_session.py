@@ -10,7 +10,7 @@ from playwright.sync_api import Route, expect
 from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
 from support.browser_visit import Visit, scroll_outline, settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 LONG, VARIED = f"/sessions/{LONG_ID}", f"/sessions/{VARIED_ID}"
 
@@ -49,7 +49,7 @@ def test_the_outline_jumps_and_marks_the_current_prompt(visit: Visit) -> None:
 def test_the_outline_is_one_stop_of_the_tabulator(visit: Visit) -> None:
     page = visit.open(LONG)
     outline = page.get_by_role("navigation", name="Prompts")
-    page.get_by_role("list", name="About this session").focus()
+    page.get_by_role("group", name="Sidebar").get_by_role("button").last.focus()
     page.keyboard.press("Tab")
     expect(outline.get_by_role("button", name="Prompt number 1:")).to_be_focused()
     for _ in range(3):
@@ -85,7 +85,7 @@ def test_a_click_counts_while_the_page_scrolls(visit: Visit) -> None:
     expect(page.get_by_role("complementary", name="Message details")).to_have_count(1)
     outline = page.get_by_role("navigation", name="Prompts")
     row = outline.get_by_role("button", name="Prompt number 9:")
-    outline.evaluate(SCROLL_A_LITTLE)
+    outline.locator(".sidebar-scroll").evaluate(SCROLL_A_LITTLE)
     box = row.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

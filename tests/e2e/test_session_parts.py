@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from support.browser_history import HARSH_ID, VARIED_ID
 from support.browser_visit import Visit, settle
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 VARIED = f"/sessions/{VARIED_ID}"
 
@@ -27,6 +27,27 @@ def test_a_tool_row_opens_to_its_input_and_output(visit: Visit) -> None:
     expect(row).not_to_contain_text("the very last row")
     row.get_by_role("button", name="Show all").click()
     expect(row).to_contain_text("the very last row")
+
+
+def test_a_word_far_down_in_a_long_output_is_shown_and_marked(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.keyboard.press("f")
+    page.get_by_role("textbox", name="Find in this session").fill('"the very last row"')
+    page.keyboard.press("Enter")
+    expect(page.locator(".tool", has_text="cat ledger").locator(".output").last).to_contain_text("the very last row")
+    settle(page)
+    seen = page.evaluate(MARK_IN_SIGHT)
+    assert seen.lower() == "the very last row"
+
+
+MARK_IN_SIGHT = """() => {
+  const inSight = range => {
+    const box = range.getBoundingClientRect();
+    const scrolled = range.startContainer.parentElement.closest('.output').getBoundingClientRect();
+    return box.top >= scrolled.top && box.bottom <= scrolled.bottom && box.bottom <= innerHeight;
+  };
+  return [...CSS.highlights.get('found')].filter(inSight).map(String).join(' ');
+}"""
 
 
 def test_parallel_calls_stand_side_by_side_in_the_order_of_their_results(visit: Visit) -> None:

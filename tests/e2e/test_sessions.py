@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from support.browser_history import LONG_ID
 from support.browser_visit import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 
 def test_sessions_are_grouped_by_day_with_their_figures(visit: Visit) -> None:

@@ -18,7 +18,7 @@ from support.browser_visit import SIGNED_IN, TOKEN
 from support.cli_runner import command
 from turnlog.server.access import page_key
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 

@@ -36,6 +36,7 @@ class Visit:
         self.requests: list[str] = []
         self._open: set[Request] = set()
         self.problems: list[str] = []
+        self._refusals: set[int] = set()
         self._address = address
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
@@ -58,6 +59,10 @@ class Visit:
             self.page.wait_for_timeout(100)
             calm = 0 if self._open else calm + 1
 
+    def expect_refusal(self, status: int) -> None:
+        """Take answers of this status, whenever they come, for what the test is about and no problem."""
+        self._refusals.add(status)
+
     def slow_down(self, factor: int) -> None:
         """Give the page a processor this many times as slow, from here on."""
         developer_tools: Any = self.page.context.new_cdp_session(self.page)
@@ -68,6 +73,9 @@ class Visit:
         return [url for url in self.requests if part in url]
 
     def _on_console(self, message: ConsoleMessage) -> None:
+        refused = re.search(r"status of (\d+)", message.text)
+        if refused is not None and int(refused[1]) in self._refusals:
+            return
         if message.type in {"error", "warning"}:
             self.problems.append(f"console: {message.text}")
 
@@ -79,7 +87,7 @@ class Visit:
             self.problems.append(f"another host was asked: {request.url}")
 
     def _on_response(self, response: Response) -> None:
-        if response.status >= 400:
+        if response.status >= 400 and response.status not in self._refusals:
             self.problems.append(f"{response.status} for {response.url}")
 
 
@@ -107,6 +115,8 @@ def scroll_outline(outline: Locator, prompt: int) -> None:
     outline.get_by_role("button").first.wait_for()
     # It goes to where one is by itself, once it is drawn.
     settle(outline.page, outline)
-    outline.evaluate("(outline, share) => { outline.scrollTop = outline.scrollHeight * share }", (prompt - 4) / TURNS)
+    outline.locator(".sidebar-scroll").evaluate(
+        "(outline, share) => { outline.scrollTop = outline.scrollHeight * share }", (prompt - 4) / TURNS
+    )
     # A click while its rows are measured would miss.
     settle(outline.page, outline)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Fate, HistoryEvent, Message } from "@/api/types";
+import { PROMPTS_AND_ANSWERS } from "@/session/blocks";
 import type { Entry } from "@/session/entries";
 import { entriesOf as entriesWith } from "@/session/entries";
 import type { SessionWindow } from "@/session/window";
@@ -54,6 +55,26 @@ describe("order", () => {
       "m20",
       "records",
     ]);
+  });
+});
+
+describe("hidden blocks", () => {
+  const window = windowOf(
+    [
+      { position: 10, message: { role: "user", origin: "prompt" } },
+      {
+        position: 20,
+        message: { role: "assistant", parts: [{ type: "tool-call", tool_call_id: "t", tool_name: "Bash" }] },
+      },
+      { position: 30, message: { role: "assistant", parts: [{ type: "text", text: "done" }] } },
+      { position: 40, message: { role: "user", origin: "notification" } },
+    ],
+    [record("r", 25), { type: "interrupt", id: "i", position: 35 }],
+  );
+
+  it("leave out messages of nothing else, and records", () => {
+    expect(kinds(entriesWith(window, () => true, PROMPTS_AND_ANSWERS))).toEqual(["m10", "m30", "event"]);
+    expect(kinds(entriesWith(window, () => true, new Set(["text"])))).not.toContain("m30");
   });
 });
 

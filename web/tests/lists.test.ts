@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseTags } from "@/annotations/annotations";
-import type { SearchGroup, SearchHit, SessionState, UsageRow } from "@/api/types";
+import type { SearchGroup, SearchHit, SessionState } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/message/message-text";
@@ -8,7 +8,6 @@ import { foldChains, foldForks, groupByDay, groupByProject, isEmpty } from "@/se
 import { titleOf } from "@/sessions/session-title";
 import { evidenceOf, isActive, stateAt, stateLabel } from "@/sessions/state-badge";
 import { withChanges } from "@/shell/use-live";
-import { fillDays, ticksFor } from "@/usage/measures";
 import { session } from "./samples";
 
 describe("sessions under their days", () => {
@@ -132,7 +131,15 @@ describe("an empty session", () => {
     ["holds only /clear", session({ counts: { messages: 3, prompts: 1 }, first_prompt: "/clear" })],
   ])("%s", (_, found) => expect(isEmpty(found)).toBe(true));
 
-  const annotations = { title: null, starred: true, archived: false, tags: [], note: null, changed_at: "" };
+  const annotations = {
+    title: null,
+    starred: true,
+    archived: false,
+    tags: [],
+    note: null,
+    pins: [],
+    changed_at: "",
+  };
   it.each([
     ["a prompt without an answer", session({ counts: { prompts: 1 }, first_prompt: "Fix it" })],
     ["an answer", session({ counts: { steps: 1 }, first_prompt: "/clear" })],
@@ -159,25 +166,6 @@ it("joins hits of one session that two pages share", () => {
     ["b", ["2", "3"]],
     ["a", ["4"]],
   ]);
-});
-
-describe("the usage chart", () => {
-  it("has round ticks that reach the largest value", () => {
-    expect(ticksFor(8.6, 4)).toEqual([0, 2.5, 5, 7.5, 10]);
-    expect(ticksFor(1_300_000, 4)).toEqual([0, 500_000, 1_000_000, 1_500_000]);
-    expect(ticksFor(0, 4)).toEqual([0]);
-  });
-
-  it("has a place for every day, also those on which nothing happened", () => {
-    const rows = ["2026-10-24", null, "2026-10-27"].map((name) => ({ name }) as UsageRow);
-    expect(fillDays(rows).map(({ day, row }) => [day, row !== null])).toEqual([
-      ["2026-10-24", true],
-      ["2026-10-25", false],
-      ["2026-10-26", false],
-      ["2026-10-27", true],
-    ]);
-    expect(fillDays([])).toEqual([]);
-  });
 });
 
 it.each([

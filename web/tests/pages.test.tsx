@@ -3,7 +3,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
-import type { SessionItem, UsageTotals } from "@/api/types";
+import type { SessionItem, UsageReport, UsageTotals } from "@/api/types";
 import FilesPage from "@/files/files-page";
 import SearchPage from "@/search/search-page";
 import { SessionRow } from "@/sessions/session-row";
@@ -169,13 +169,15 @@ it("shows an unknown price as unknown and not as zero", () => {
   renderAt(
     "/",
     <UsageTable
-      by="model"
+      report={
+        { by: "model", then_by: null, totals: { ...priced, calls: 3, unpriced_calls: 1 } } as UsageReport
+      }
       rows={[
         { name: "opus", label: "opus", totals: priced, parts: [], block: null },
         { name: "mystery-model-9", label: "mystery-model-9", totals: unpriced, parts: [], block: null },
       ]}
-      totals={{ ...priced, calls: 3, unpriced_calls: 1 }}
       measure={COST}
+      filters={{}}
     />,
   );
   const mystery = screen.getByRole("row", { name: /mystery-model-9/ });

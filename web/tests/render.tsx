@@ -4,6 +4,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, vi } from "vitest";
+import { NOTHING_HIDDEN } from "@/session/blocks";
 import { DisclosureProvider } from "@/session/disclosure";
 import { SessionContext, type SessionContextValue } from "@/session/session-context";
 
@@ -54,6 +55,10 @@ export function renderInSession(element: ReactNode, context: Partial<SessionCont
     linked: null,
     flashing: false,
     ChildSession: () => null,
+    pins: null,
+    hidden: NOTHING_HIDDEN,
+    subagents: new Set(),
+    knowsSubagents: false,
     goTo: () => undefined,
     ...context,
   };

@@ -29,6 +29,18 @@ it.each<[string, Partial<ToolCallPart>]>([
   expect(row().textContent).toContain(label);
 });
 
+it.each([
+  [404, "Subagent not stored", null],
+  [200, null, "Open subagent"],
+])("links to a subagent that is stored and says where one is not (%s)", async (status, said, linked) => {
+  answerWith({
+    "GET /api/sessions/": status === 404 ? { status, message: "not stored" } : { json: { session: {} } },
+  });
+  renderCall(toolCall({ kind: "subagent", child_session_id: "a:1.sub" }));
+  expect(await screen.findByText(new RegExp(said ?? linked ?? ""))).toBeDefined();
+  expect(screen.queryByRole("link", { name: /Open subagent/ }) !== null).toBe(linked !== null);
+});
+
 it("shows the colours of a terminal and not its codes", async () => {
   const text = "\u001b[31mred\u001b[0m failure";
   const container = renderCall(
@@ -117,7 +129,7 @@ it("shows the session that a call started when the call is opened", async () => 
       placement={placement({ children: { call1: "claude-code:s1.child" } })}
       index={0}
     />,
-    { ChildSession: ({ id }) => <p>Session {id}</p> },
+    { ChildSession: ({ id }) => <p>Session {id}</p>, subagents: new Set(["claude-code:s1.child"]) },
   );
   expect(screen.getByRole("link", { name: "Open subagent" }).getAttribute("href")).toBe(
     "/sessions/claude-code:s1.child",

@@ -134,7 +134,7 @@ export function TagLabels({ tags }: { tags: string[] | undefined }) {
 /** The annotations; only changed ones are sent. */
 export type Said = Omit<Annotations, "changed_at">;
 
-const NOTHING: Said = { title: null, starred: false, archived: false, tags: [], note: null };
+const NOTHING: Said = { title: null, starred: false, archived: false, tags: [], note: null, pins: [] };
 
 /** What was said about a session; nothing yet is empty. */
 export function annotationsOf(session: SessionItem): Said {
@@ -156,7 +156,14 @@ function refresh(queries: QueryClient): Promise<void> {
 }
 
 /** Queries whose answers contain annotations. */
-const SHOWING: ReadonlySet<unknown> = new Set(["sessions", "session", "search", "palette", "tags"]);
+const SHOWING: ReadonlySet<unknown> = new Set([
+  "sessions",
+  "session",
+  "search",
+  "palette",
+  "tags",
+  "outline",
+]);
 
 /** "a, b ,,a" -> ["a", "b"]. */
 export function parseTags(text: string): string[] {

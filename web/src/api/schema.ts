@@ -41,6 +41,7 @@ export interface Annotations {
   archived: boolean;
   tags: string[];
   note: string | null;
+  pins: string[];
   changed_at: string | null;
 }
 
@@ -51,6 +52,7 @@ export interface AnnotationsBody {
   archived?: boolean;
   tags?: string[];
   note?: string | null;
+  pins?: string[];
 }
 
 /** What the model said: its text parts joined as they are; empty where it only called tools (R-K13). */
@@ -503,7 +505,7 @@ export interface ModelsResponse {
 /** Where a message that no model wrote came from. */
 export type Origin = "command" | "command_output" | "compaction" | "harness" | "notification" | "prompt" | "shell" | "shell_output" | "subagent_prompt";
 
-/** A landmark of a session: a prompt, a compaction, a rewind, or an error that is not a tool's. */
+/** A landmark of a session: a prompt, a compaction, a rewind, an error that is not a tool's, or a pinned message. */
 export interface OutlineEntry {
   position: number;
   kind: string;
@@ -842,7 +844,7 @@ export interface SessionBody {
   metadata?: JsonObject;
 }
 
-/** What a session holds, by its memberships (copies in forks included). */
+/** What a session holds, by its memberships: copies in forks included, superseded messages not. */
 export interface SessionCounts {
   messages?: number;
   prompts?: number;
@@ -888,6 +890,7 @@ export interface SessionItem {
   children?: number;
   cost_with_subagents?: Cost;
   unpriced_with_subagents?: number;
+  active_ms?: number;
 }
 
 /** A piece of the list of sessions. */

@@ -7,8 +7,8 @@ interface CopyButtonProps {
   label: string;
   /** What is copied; it may have to be loaded first. */
   text: () => string | Promise<string>;
-  /** `button` with a frame, `link` in a line of text, `menu-item` in a menu. */
-  className?: "button" | "link" | "menu-item";
+  /** `button` with a frame, `icon-button` without its label, `link` in a line of text, `menu-item` in a menu. */
+  className?: "button" | "icon-button" | "link" | "menu-item";
 }
 
 export function CopyButton({ label, text, className = "button" }: CopyButtonProps) {
@@ -27,6 +27,15 @@ export function CopyButton({ label, text, className = "button" }: CopyButtonProp
       setOutcome("Could not copy");
     }
   };
+  if (className === "icon-button")
+    return (
+      <button type="button" className={className} onClick={copy} title={outcome ?? label}>
+        <Icon name={outcome === "Copied" ? "check" : outcome ? "cross" : "copy"} size={14} />
+        <span className="visually-hidden" aria-live="polite">
+          {outcome ?? label}
+        </span>
+      </button>
+    );
   return (
     <button type="button" className={className} onClick={copy}>
       {className === "button" && <Icon name="link" size={14} />}

@@ -15,6 +15,7 @@ import { formatCompact, formatCost, formatCount, formatTotalCost, UNKNOWN } from
 import { formatDuration } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { FiguresTable } from "./figures-table";
+import { SearchLink, SessionsLink } from "./links";
 
 function share(value: number | null): string {
   return value === null ? UNKNOWN : `${Math.round(100 * value)} %`;
@@ -36,9 +37,11 @@ export function ToolTable({ tools }: { tools: ToolUsage[] }) {
       rows={tools.map((each) => ({
         key: `${each.tool_name} ${each.kind}`,
         cells: [
-          each.tool_name,
+          <SearchLink key="name" to={{ tool: each.tool_name }}>
+            {each.tool_name}
+          </SearchLink>,
           formatCount(each.calls),
-          formatCount(each.failed),
+          <Failed key="failed" count={each.failed} to={{ tool: each.tool_name }} />,
           share(each.failed / each.calls),
           formatCount(each.denied),
           time(each.unknown_durations < each.calls ? each.duration_ms : null),
@@ -56,16 +59,20 @@ export function CommandTable({ commands }: { commands: CommandFigures[] }) {
         key: each.command ?? "",
         cells: [
           each.command ? (
-            <Link key="name" href={`/search?q=${encodeURIComponent(`"${each.command}"`)}`}>
+            <SearchLink key="name" to={{ q: `"${each.command}"`, field: "input" }}>
               {each.command}
-            </Link>
+            </SearchLink>
           ) : (
             <span key="name" className="unknown">
               {UNKNOWN}
             </span>
           ),
           formatCount(each.calls),
-          formatCount(each.failed),
+          each.command ? (
+            <Failed key="failed" count={each.failed} to={{ q: `"${each.command}"`, field: "input" }} />
+          ) : (
+            formatCount(each.failed)
+          ),
           time(each.median_ms),
           <LongestCall key="longest" each={each} />,
           time(each.median_ms === null ? null : each.duration_ms),
@@ -73,6 +80,12 @@ export function CommandTable({ commands }: { commands: CommandFigures[] }) {
       }))}
     />
   );
+}
+
+/** How many calls failed, with the way to them. */
+function Failed({ count, to }: { count: number; to: Record<string, string> }) {
+  if (count === 0) return formatCount(count);
+  return <SearchLink to={{ ...to, failed: "true" }}>{formatCount(count)}</SearchLink>;
 }
 
 function LongestCall({ each }: { each: CommandFigures }) {
@@ -119,9 +132,9 @@ export function ModelTable({ models }: { models: ModelFigures[] }) {
         key: each.model ?? "",
         cells: [
           each.model ? (
-            <Link key="name" href={`/?model=${encodeURIComponent(each.model)}`}>
+            <SessionsLink key="name" to={{ model: each.model }}>
               {each.model}
-            </Link>
+            </SessionsLink>
           ) : (
             <span key="name" className="unknown">
               {UNKNOWN}
@@ -170,9 +183,9 @@ export function CompactionTable({ compactions }: { compactions: CompactionFigure
       rows={compactions.map((each) => ({
         key: `${each.agent} ${each.trigger}`,
         cells: [
-          <Link key="name" href={`/?agent=${encodeURIComponent(each.agent)}`}>
+          <SessionsLink key="name" to={{ agent: each.agent }}>
             {[look(each.agent).name, each.trigger].filter(Boolean).join(", ")}
-          </Link>,
+          </SessionsLink>,
           formatCount(each.compactions),
           formatCount(each.sessions),
           rounded(each.median_tokens_before),
@@ -190,9 +203,11 @@ export function ErrorTable({ errors }: { errors: ErrorFigures[] }) {
       rows={errors.map((each) => ({
         key: `${each.agent} ${each.kind} ${each.status} ${each.is_limit}`,
         cells: [
-          [look(each.agent).name, each.kind, each.status, each.is_limit ? "limit" : null]
-            .filter(Boolean)
-            .join(", "),
+          <SessionsLink key="name" to={{ agent: each.agent }}>
+            {[look(each.agent).name, each.kind, each.status, each.is_limit ? "limit" : null]
+              .filter(Boolean)
+              .join(", ")}
+          </SessionsLink>,
           formatCount(each.errors),
           formatCount(each.sessions),
           each.last_session_id ? (

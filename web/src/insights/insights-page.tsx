@@ -22,6 +22,7 @@ import {
   SubagentTable,
   ToolTable,
 } from "./figures";
+import { ReportFilters } from "./links";
 import { ProjectChart, ProjectTable } from "./projects-over-time";
 import "./insights.css";
 
@@ -57,7 +58,11 @@ export default function InsightsPage() {
         <ProjectFilter value={filters.project} onChange={(project) => change({ project })} />
       </FilterBar>
       {insights.isError && <Problem error={insights.error} what="The insights" />}
-      {insights.data && !insights.isError && <Sections report={insights.data} csv={csv} />}
+      {insights.data && !insights.isError && (
+        <ReportFilters value={filters}>
+          <Sections report={insights.data} csv={csv} />
+        </ReportFilters>
+      )}
     </main>
   );
 }
@@ -88,11 +93,11 @@ function Sections({ report, csv }: SectionsProps) {
         table={<ActivityTable hours={activity} />}
       />
       <Section
-        title={`Cost by project and ${report.granularity}`}
+        title={`Projects by ${report.granularity}`}
         name="projects"
         csv={csv}
         chart={<ProjectChart periods={projects} granularity={report.granularity} />}
-        table={<ProjectTable periods={projects} />}
+        table={<ProjectTable periods={projects} granularity={report.granularity} />}
       />
       {tools.length > 0 && (
         <Section title="Tools" name="tools" csv={csv} table={<ToolTable tools={tools} />} />

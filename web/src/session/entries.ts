@@ -6,6 +6,7 @@
 
 import type { Fate, HistoryEvent, RecordEvent, RunMetadataEvent } from "@/api/types";
 import { dayKey } from "@/format/time";
+import { type Hidden, NOTHING_HIDDEN, showsEvent, showsMessage } from "./blocks";
 import { isLeft } from "./fates";
 import { eventKey, type PlacedMessage, type SessionWindow } from "./window";
 
@@ -71,8 +72,11 @@ export function fateOf(entry: Entry): { fate: Fate; cause: string | null } | nul
 }
 
 /** The entries of a window, in the order of the page. `isOpen` says which branches are unfolded. */
-export function entriesOf(window: SessionWindow, isOpen: IsOpen): Entry[] {
-  const entries = [...window.messages.map(messageEntry), ...window.events.map(eventEntry)];
+export function entriesOf(window: SessionWindow, isOpen: IsOpen, hidden: Hidden = NOTHING_HIDDEN): Entry[] {
+  const entries = [
+    ...window.messages.filter(({ message }) => showsMessage(message, hidden)).map(messageEntry),
+    ...window.events.filter((event) => showsEvent(event, hidden)).map(eventEntry),
+  ];
   entries.sort((one, other) => one.position - other.position || rankOf(one) - rankOf(other));
   return markDays(foldBranches(markFates(foldBackground(foldRecords(entries))), isOpen));
 }

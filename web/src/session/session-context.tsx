@@ -2,9 +2,18 @@
 
 import { type ComponentType, createContext, type ReactNode, useContext } from "react";
 import type { Anchor } from "@/api/anchor";
+import { type Hidden, NOTHING_HIDDEN } from "./blocks";
 
 /** A message or event by id; a compaction by its id and what it left out, since it may not be loaded; any position. */
 export type Destination = { id: string } | { compaction: string; after: number } | { position: number };
+
+export interface PinnedMessages {
+  has: (messageId: string) => boolean;
+  toggle: (messageId: string) => void;
+}
+
+/** A message or part, and the words in it that are looked for, in lower case. */
+export type Linked = Anchor & { words?: string[] };
 
 export interface SessionContextValue {
   sessionId: string;
@@ -12,8 +21,8 @@ export interface SessionContextValue {
   cwd: string | undefined;
   /** Id of the tool call that runs just now. */
   running: string | null;
-  /** What the address names: it is open, whatever it is. */
-  linked: Anchor | null;
+  /** What the address or a search leads to: it is open, whatever it is. */
+  linked: Linked | null;
   /** Whether it has just been reached. */
   flashing: boolean;
   /**
@@ -21,6 +30,14 @@ export interface SessionContextValue {
    * gives its calls this view, so that they need not import the timeline.
    */
   ChildSession: ComponentType<{ id: string }>;
+  /** Which messages are pinned; null where none can be. */
+  pins: PinnedMessages | null;
+  /** Kinds of blocks that are not shown. */
+  hidden: Hidden;
+  /** Ids of the session's subagents that are known to be stored. */
+  subagents: ReadonlySet<string>;
+  /** Whether these are all: calls of a fork may have started subagents of its original. Null until that is known. */
+  knowsSubagents: boolean | null;
   /** Scrolls there, loading it first where it must be. */
   goTo: (to: Destination) => void;
 }
@@ -32,6 +49,10 @@ export const SessionContext = createContext<SessionContextValue>({
   linked: null,
   flashing: false,
   ChildSession: () => null,
+  pins: null,
+  hidden: NOTHING_HIDDEN,
+  subagents: new Set(),
+  knowsSubagents: null,
   goTo: () => undefined,
 });
 

@@ -1,10 +1,30 @@
-/** Tokens and cost of a session. An unknown figure is shown as unknown, and a sum without some calls as a lower bound. */
+/** Duration, tokens and cost of a session. An unknown figure is shown as unknown, and a sum without some calls as a lower bound. */
 
 import type { Session, SessionItem } from "@/api/types";
 import { formatTokens, formatTotalCost, plural } from "@/format/numbers";
+import { formatDuration, spanOf } from "@/format/time";
 import { describeUsage, totalTokens } from "@/format/token-buckets";
 
 const SHARED = "No model calls of its own: shared answers count in the session they come from";
+
+const ACTIVE = "Time between messages, without gaps of more than 10 minutes";
+
+/** How long it was active, and of how long from its first record to its last where that is much longer. */
+export function Duration({ session }: { session: SessionItem }) {
+  const span = spanOf(session.created_at, session.updated_at);
+  const active = session.active_ms ?? null;
+  if (active === null) return span === null ? null : formatDuration(span);
+  const whole = span !== null && span - active >= MUCH ? formatDuration(span) : null;
+  return (
+    <span title={ACTIVE}>
+      {formatDuration(active)}
+      {whole && <span className="session-span"> of {whole}</span>}
+    </span>
+  );
+}
+
+/** Milliseconds: less makes no difference to what one expects of a session. */
+const MUCH = 60_000;
 
 /** Why a session has no usage. */
 function noUsage(session: Session): string {

@@ -9,10 +9,10 @@ import { SESSIONS, sessionPage } from "@/api/paths";
 import type { SessionItem, SessionPage } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
-import { formatClock, formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
+import { formatClock, formatExact, formatRelative } from "@/format/time";
 import { AgentLabel } from "./agent-label";
 import { useSelection } from "./selection";
-import { Cost, Tokens } from "./session-figures";
+import { Cost, Duration, Tokens } from "./session-figures";
 import { titleOf } from "./session-title";
 import { StateBadge } from "./state-badge";
 
@@ -65,7 +65,7 @@ export function SessionRow({ session, now, depth = 0, earlier = NONE, clock }: S
   );
 }
 
-const FIGURES = ["duration", "messages", "tokens", "cost", "active"];
+const FIGURES = ["active time", "messages", "tokens", "cost", "updated"];
 
 /** The heading of a group; the first one also names the figures. */
 export function SessionListHead({ title, labelled }: { title: string; labelled: boolean }) {
@@ -134,7 +134,7 @@ function FoldToggle({ session, earlier, open, onToggle }: FoldToggleProps) {
 /** Where the title is not the prompt itself. */
 function FirstPrompt({ session }: { session: SessionItem }) {
   const prompt = session.first_prompt?.replace(/\s+/g, " ").trim();
-  if (!prompt || session.title_source === "prompt") return null;
+  if (!prompt || session.title_source === "prompt" || prompt.startsWith(titleOf(session))) return null;
   return <span className="session-prompt">{prompt}</span>;
 }
 
@@ -166,13 +166,14 @@ interface FiguresProps {
 }
 
 function Figures({ session, now, clock }: FiguresProps) {
-  const duration = spanOf(session.created_at, session.updated_at);
   const moment = clock ?? session.updated_at ?? session.created_at;
   const messages = session.counts?.messages ?? 0;
   return (
     <>
       <span className="session-figures">
-        <span className="session-figure">{duration === null ? "" : formatDuration(duration)}</span>
+        <span className="session-figure">
+          <Duration session={session} />
+        </span>
         <span className="session-figure">
           {formatCount(messages)}
           <span className="session-unit">{messages === 1 ? " message" : " messages"}</span>

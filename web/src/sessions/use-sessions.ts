@@ -1,6 +1,7 @@
 /** The list of sessions as the filters in the address want it, page by page. */
 
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { getJson } from "@/api/client";
 import { SESSIONS } from "@/api/paths";
 import type { SessionPage } from "@/api/types";
@@ -24,14 +25,29 @@ export const SESSION_FILTERS = [
 export type SessionFilters = Filters<(typeof SESSION_FILTERS)[number]>;
 
 export function useSessions(filters: SessionFilters) {
-  return useInfiniteQuery({
+  useEffect(() => {
+    last = filters;
+  }, [filters]);
+  return useInfiniteQuery({ ...sessionsQuery(filters), placeholderData: keepPreviousData });
+}
+
+export function sessionsQuery(filters: SessionFilters) {
+  return infiniteQueryOptions({
     queryKey: ["sessions", "list", filters],
     queryFn: ({ pageParam, signal }) =>
       getJson<SessionPage>(SESSIONS, { ...asParameters(filters), cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
-    placeholderData: (previous) => previous,
   });
+}
+
+const NO_FILTERS = Object.fromEntries(SESSION_FILTERS.map((name) => [name, ""])) as SessionFilters;
+
+let last = NO_FILTERS;
+
+/** The filters that the list had when it was last seen. */
+export function lastFilters(): SessionFilters {
+  return last;
 }
 
 /** Days in the address are in the reader's time zone; the server takes moments. */

@@ -32,6 +32,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
       ["e E", "next and previous error"],
       ["d D", "next and previous edit"],
       ["f or Ctrl F", "find in this session"],
+      ["[ ]", "previous and next session of the list"],
       ["Enter", "open or fold the entry"],
       ["x", "open all, fold all, reset"],
       ["r", "raw records of the focused or hovered part"],

@@ -59,6 +59,8 @@ export function useItemKeys(list: RefObject<HTMLElement | null>): void {
 const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 
 function nameOf(event: KeyboardEvent): string {
+  // On many keyboards, brackets are typed with AltGr, which some systems report as Ctrl and Alt.
+  if (event.getModifierState("AltGraph")) return event.key;
   const modifier = event.ctrlKey || event.metaKey ? "Ctrl+" : event.altKey ? "Alt+" : "";
   return modifier + event.key;
 }

@@ -8,26 +8,28 @@ import type { UsageBy, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { LoadButton } from "@/design/load-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
-import { AgentFilter, FilterBar, FilterDates, ModelFilter, ProjectFilter } from "@/filters/filters";
+import {
+  AgentFilter,
+  FilterBar,
+  FilterDates,
+  FilterSelect,
+  ModelFilter,
+  ProjectFilter,
+} from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { formatCompact, formatTotalCost } from "@/format/numbers";
 import { dayAfter, startOf } from "@/format/time";
 import { useTitle } from "@/shell/title";
-import { DayChart } from "./day-chart";
+import { Budgets } from "./budgets";
 import { COST, MEASURES, outputOf } from "./measures";
+import { BY, type Listed } from "./names";
+import { isTime, TimeChart } from "./time-chart";
 import { UsageTable } from "./usage-table";
 import "./usage.css";
 
-const FILTERS = ["by", "measure", "zone", "agent", "project", "model", "since", "until"] as const;
+const FILTERS = ["by", "then_by", "measure", "zone", "agent", "project", "model", "since", "until"] as const;
 
-const BY: { value: UsageBy; label: string }[] = [
-  { value: "day", label: "Day" },
-  { value: "model", label: "Model" },
-  { value: "project", label: "Project" },
-  { value: "session", label: "Session" },
-  { value: "agent", label: "Agent" },
-  { value: "subagent", label: "Subagent" },
-];
+const CHOICES = Object.entries(BY).map(([value, label]) => ({ value: value as UsageBy, label }));
 
 const ZONES = [
   { value: "", label: "My time" },
@@ -73,13 +75,22 @@ export default function UsagePage() {
         first={
           <Segments
             label="By"
-            choices={BY}
+            choices={CHOICES}
             value={by}
-            onChange={(value) => change({ by: value === "day" ? "" : value })}
+            onChange={(value) =>
+              change({ by: value === "day" ? "" : value, ...(value === filters.then_by && { then_by: "" }) })
+            }
           />
         }
-        active={countSet(filters, ["measure", "zone", "agent", "project", "model", "since"])}
+        active={countSet(filters, ["then_by", "measure", "zone", "agent", "project", "model", "since"])}
       >
+        <FilterSelect
+          label="Then by"
+          everything="Not divided"
+          value={filters.then_by}
+          choices={CHOICES.filter(({ value }) => value !== by)}
+          onChange={(value) => change({ then_by: value })}
+        />
         <Segments
           label="Measure"
           choices={MEASURES}
@@ -98,7 +109,7 @@ export default function UsagePage() {
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
       {usage.isError && <Problem error={usage.error} what="The usage" />}
-      {usage.data && !usage.isError && <Report answer={usage.data} measure={measure} />}
+      {usage.data && !usage.isError && <Report answer={usage.data} measure={measure} filters={filters} />}
     </main>
   );
 }
@@ -109,23 +120,33 @@ function newestFirst(rows: UsageRow[]): UsageRow[] {
   return [...known.toReversed(), ...unknown];
 }
 
-function Report({ answer, measure }: { answer: UsageReport; measure: typeof COST }) {
+interface ReportProps {
+  answer: UsageReport;
+  measure: typeof COST;
+  filters: Listed;
+}
+
+function Report({ answer, measure, filters }: ReportProps) {
   const { by, rows, totals } = answer;
   if (totals.calls === 0) {
     return (
-      <div className="problem">
-        <h2>No model calls here</h2>
-        <p>Nothing was used in this period, or the logs do not record it.</p>
-      </div>
+      <>
+        <Budgets budgets={answer.budgets} />
+        <div className="problem">
+          <h2>No model calls here</h2>
+          <p>Nothing was used in this period, or the logs do not record it.</p>
+        </div>
+      </>
     );
   }
   const used = rows.filter((row) => row.totals.calls > 0);
-  const shown = by === "day" ? newestFirst(used) : used;
+  const shown = isTime(by) ? newestFirst(used) : used;
   return (
     <>
+      <Budgets budgets={answer.budgets} />
       <UsageSummary totals={totals} />
-      {by === "day" && <DayChart rows={rows} measure={measure} />}
-      <UsageTable by={by} rows={shown.slice(0, ROWS)} totals={totals} measure={measure} />
+      <TimeChart report={answer} measure={measure} filters={filters} />
+      <UsageTable report={answer} rows={shown.slice(0, ROWS)} measure={measure} filters={filters} />
       {shown.length > ROWS && (
         <p className="usage-note">
           The first {ROWS} of {shown.length}.

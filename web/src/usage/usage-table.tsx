@@ -1,18 +1,23 @@
 /** The figures: what each day, model, project, session or agent used, with its share of the whole. */
 
+import { Fragment } from "react";
 import { Link } from "wouter";
-import { sessionPage } from "@/api/paths";
-import type { UsageBy, UsageRow, UsageTotals } from "@/api/types";
+import type { UsageBlock, UsageBy, UsagePart, UsageReport, UsageRow, UsageTotals } from "@/api/types";
+import { daysOf } from "@/charts/calendar";
 import { projectLabels } from "@/filters/project-label";
-import { formatCompact, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
+import { formatCompact, formatCost, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
+import { formatClock } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { type Measure, outputOf } from "./measures";
+import { BY, type Listed, listOf } from "./names";
+import { isTime } from "./time-chart";
 
 interface UsageTableProps {
-  by: UsageBy;
+  report: UsageReport;
+  /** Those of its rows that are shown. */
   rows: UsageRow[];
-  totals: UsageTotals;
   measure: Measure;
+  filters: Listed;
 }
 
 interface Column {
@@ -40,30 +45,23 @@ function columnsOf(totals: UsageTotals): Column[] {
   return COLUMNS.filter(({ label }) => label !== THINKING || totals.reasoning > 0);
 }
 
-const TITLES: Record<UsageBy, string> = {
-  hour: "Hour",
-  day: "Day",
-  week: "Week of",
-  month: "Month",
-  block: "Block",
-  model: "Model",
-  project: "Project",
-  session: "Session",
-  agent: "Agent",
-  subagent: "Subagent",
-};
-
-export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
+export function UsageTable({ report, rows, measure, filters }: UsageTableProps) {
+  const { by, then_by, totals } = report;
   const columns = columnsOf(totals);
   const look = useAgents();
-  const labels = labelsOf(by, rows, (agent) => look(agent).name);
+  const agentName = (agent: string) => look(agent).name;
+  const labels = labelsOf(by, rows, agentName);
   const largest = Math.max(0, ...rows.map((row) => measure.of(row.totals) ?? 0));
+  const parts = rows.flatMap((row) => row.parts);
+  const partLabels = then_by ? labelsOf(then_by, parts, agentName) : new Map<string | null, string>();
   return (
     <div className="usage-table" tabIndex={0}>
       <table>
         <thead>
           <tr>
-            <th scope="col">{TITLES[by]}</th>
+            <th scope="col">
+              {[BY[by], then_by && BY[then_by].toLowerCase()].filter(Boolean).join(" and ")}
+            </th>
             <th scope="col">Cost</th>
             {columns.map(({ label }) => (
               <th scope="col" key={label}>
@@ -78,13 +76,30 @@ export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
             <Figures totals={totals} columns={columns} />
           </tr>
           {rows.map((row) => (
-            <tr key={row.name ?? ""}>
-              <th scope="row">
-                <Share value={measure.of(row.totals)} largest={largest} />
-                <Name by={by} row={row} label={labels.get(row.name) ?? ""} />
-              </th>
-              <Figures totals={row.totals} columns={columns} />
-            </tr>
+            <Fragment key={row.name ?? ""}>
+              <tr className={then_by ? "usage-divided" : undefined}>
+                <th scope="row">
+                  <Share value={measure.of(row.totals)} largest={largest} />
+                  <Name by={by} row={row} label={labels.get(row.name) ?? ""} filters={filters} />
+                  {row.block?.is_running && <Running block={row.block} />}
+                </th>
+                <Figures totals={row.totals} columns={columns} />
+              </tr>
+              {then_by &&
+                row.parts.map((part) => (
+                  <tr key={part.name ?? ""} className="usage-part">
+                    <th scope="row">
+                      <Name
+                        by={then_by}
+                        row={part}
+                        label={partLabels.get(part.name) ?? ""}
+                        filters={row.name === null ? filters : { ...filters, ...narrowed(by, row.name) }}
+                      />
+                    </th>
+                    <Figures totals={part.totals} columns={columns} />
+                  </tr>
+                ))}
+            </Fragment>
           ))}
         </tbody>
       </table>
@@ -92,10 +107,30 @@ export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
   );
 }
 
+/** The filters that select what is in a row, as far as the list of sessions has them. */
+function narrowed(by: UsageBy, name: string): Listed {
+  if (isTime(by)) return daysOf(name, by);
+  return by === "model" || by === "project" || by === "agent" ? { [by]: name } : {};
+}
+
+/** Until when the running block lasts, its rate, and what it comes to at that rate. */
+function Running({ block }: { block: UsageBlock }) {
+  const { end, cost_per_hour, projected_cost } = block;
+  const rate = cost_per_hour === null ? "" : `, ${formatCost(cost_per_hour)} an hour`;
+  const projection = projected_cost === null ? "" : `, ≈ ${formatCost(projected_cost)} at its end`;
+  return (
+    <span className="usage-running">
+      running until {formatClock(end)}
+      {rate}
+      {projection}
+    </span>
+  );
+}
+
 /** What each row is called, by its name. */
 function labelsOf(
   by: UsageBy,
-  rows: UsageRow[],
+  rows: (UsageRow | UsagePart)[],
   agentName: (agent: string) => string,
 ): Map<string | null, string> {
   const named = rows.flatMap(({ name, label }) =>
@@ -132,14 +167,19 @@ function Share({ value, largest }: { value: number | null; largest: number }) {
   return <span className="usage-share" style={{ width: `${width}%` }} />;
 }
 
-function Name({ by, row, label }: { by: UsageBy; row: UsageRow; label: string }) {
+interface NameProps {
+  by: UsageBy;
+  row: UsageRow | UsagePart;
+  label: string;
+  filters: Listed;
+}
+
+function Name({ by, row, label, filters }: NameProps) {
   if (row.name === null && by === "subagent") return <span>No subagent</span>;
   if (row.name === null) return <span className="unknown">{UNKNOWN}</span>;
-  if (by === "session" || by === "subagent") return <Link href={sessionPage(row.name)}>{label}</Link>;
-  if (by === "day") return <Link href={`/?since=${row.name}&until=${row.name}`}>{label}</Link>;
   return (
-    <Link href={`/?${by}=${encodeURIComponent(row.name)}`} title={row.name}>
-      {label}
+    <Link href={listOf(by, row.name, filters)} title={row.name}>
+      {by === "hour" || by === "block" ? label.slice(0, 16).replace("T", " ") : label}
     </Link>
   );
 }

@@ -79,17 +79,20 @@ export function anyOf(query: string): string {
 }
 
 export function inOrder({ hits, cut, unindexed }: Pages): Found {
-  const marked = hits.flatMap((hit) =>
-    hit.snippet.filter((piece) => piece.marked).map((piece) => piece.text),
-  );
   return {
     hits: hits.toSorted((one, other) => one.position - other.position || one.part - other.part),
     cut,
     unindexed,
-    words: [...new Set(marked.map((word) => word.toLowerCase()))].sort(
-      (one, other) => other.length - one.length,
-    ),
+    words: wordsOf(hits),
   };
+}
+
+/** The words that hits have marked, in lower case, the longest first. */
+export function wordsOf(hits: SearchHit[]): string[] {
+  const marked = hits.flatMap((hit) =>
+    hit.snippet.filter((piece) => piece.marked).map((piece) => piece.text.toLowerCase()),
+  );
+  return [...new Set(marked)].sort((one, other) => other.length - one.length);
 }
 
 /** The hit that a step from here leads to; it goes around at the ends. */

@@ -25,7 +25,7 @@ interface FindProps {
   position: number;
   /** What is marked. */
   root: RefObject<HTMLElement | null>;
-  onHit: (hit: SearchHit, words: string[]) => void;
+  onHit: (hit: SearchHit) => void;
   /** What is found at first, from the address: a whole query, and the hit that was opened. */
   first: FirstFind | null;
 }
@@ -85,9 +85,9 @@ function OpenFind({ sessionId, position, root, onHit, field, first, onClose }: O
       const hit = next === null ? undefined : found?.hits[next];
       if (!hit) return;
       setCurrent(next);
-      onHit(hit, words);
+      onHit(hit);
     },
-    [found, current, position, onHit, words],
+    [found, current, position, onHit],
   );
   // The hit that was opened from a search is the current one, and its words are scrolled to.
   const opened = useRef(false);
@@ -100,7 +100,7 @@ function OpenFind({ sessionId, position, root, onHit, field, first, onClose }: O
     const hit = found.hits[index];
     if (!hit) return;
     setCurrent(index);
-    onHit(hit, found.words);
+    onHit(hit);
   }, [first, found, stale, text, onHit]);
   const keys = useMemo(() => ({ n: () => step(1), p: () => step(-1), Escape: onClose }), [step, onClose]);
   useKeys(keys);

@@ -58,6 +58,12 @@ export function messageMarkdown(message: Message): string {
   return blocks((message.parts ?? []).map(partMarkdown));
 }
 
+/** The texts of a message; all of it as Markdown where it has none. */
+export function saidIn(message: Message): string {
+  const texts = (message.parts ?? []).filter((part) => part.type === "text").map(partText);
+  return blocks(texts) || messageMarkdown(message);
+}
+
 export function asJson(value: Message | Part): string {
   return JSON.stringify(value, null, 2);
 }

@@ -1,6 +1,8 @@
 /** The frame of every message: its content, the note beside it, and its details when they are opened. */
 
 import type { ReactNode } from "react";
+import type { Message } from "@/api/types";
+import { CopyButton } from "@/design/copy-button";
 import { Icon } from "@/design/icon";
 import { formatCost, formatTokens, UNKNOWN } from "@/format/numbers";
 import { formatClock, formatDuration, formatExact, spanOf } from "@/format/time";
@@ -8,8 +10,8 @@ import { contextTokens, describeUsage } from "@/format/token-buckets";
 import { useOwnDisclosure } from "@/session/disclosure";
 import type { MessageEntry } from "@/session/entries";
 import { FATES } from "@/session/fates";
-import { useLinked } from "@/session/session-context";
-import { CopyMessage } from "./copy-as";
+import { useLinked, useSessionContext } from "@/session/session-context";
+import { CopyMessage, saidIn } from "./copy-as";
 import { RawRecords, rawId } from "./raw-records";
 import "./message.css";
 
@@ -32,9 +34,35 @@ export function MessageFrame({ entry, className, label, children }: MessageFrame
       aria-label={label}
     >
       <div className="message-body">{children}</div>
-      <StepNote entry={entry} detailed={detailed} onToggle={toggleDetails} />
+      <div className="message-margin">
+        <MessageActions message={message} />
+        <StepNote entry={entry} detailed={detailed} onToggle={toggleDetails} />
+      </div>
       {detailed && <MessageDetails entry={entry} />}
     </article>
+  );
+}
+
+/** Copies what a message says, and pins it. */
+function MessageActions({ message }: { message: Message }) {
+  const { pins } = useSessionContext();
+  const isPinned = pins?.has(message.id) ?? false;
+  return (
+    <span className="message-actions">
+      <CopyButton className="icon-button" label="Copy this message" text={() => saidIn(message)} />
+      {pins && (
+        <button
+          type="button"
+          className="icon-button pin"
+          aria-pressed={isPinned}
+          aria-label="Pin this message"
+          title={isPinned ? "Unpin this message" : "Pin this message"}
+          onClick={() => pins.toggle(message.id)}
+        >
+          <Icon name="pin" size={14} />
+        </button>
+      )}
+    </span>
   );
 }
 
@@ -80,6 +108,7 @@ export function detailsId(messageId: string): string {
 /** Times, model, usage, cost, fate and link of a message, and its records as they were written. */
 export function MessageDetails({ entry }: { entry: MessageEntry }) {
   const [raw, toggleRaw] = useOwnDisclosure(rawId(entry.message.id));
+  const { pins } = useSessionContext();
   return (
     <aside className="details" aria-label="Message details">
       <dl>
@@ -94,6 +123,11 @@ export function MessageDetails({ entry }: { entry: MessageEntry }) {
         <button type="button" className="link" aria-expanded={raw} onClick={toggleRaw} title="Key: r">
           {raw ? "Hide raw records" : "Raw records"}
         </button>
+        {pins && (
+          <button type="button" className="link" onClick={() => pins.toggle(entry.message.id)}>
+            {pins.has(entry.message.id) ? "Unpin this message" : "Pin this message"}
+          </button>
+        )}
         <CopyMessage message={entry.message} />
       </div>
       {raw && <RawRecords messageId={entry.message.id} />}

@@ -5,6 +5,7 @@ import type { Message, Origin, Part, TextPart } from "@/api/types";
 import { Terminal } from "@/content/terminal";
 import { Icon, type IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
+import { blockOf, isInjected } from "@/session/blocks";
 import { useDisclosure } from "@/session/disclosure";
 import type { MessageEntry } from "@/session/entries";
 import { useSessionContext } from "@/session/session-context";
@@ -15,22 +16,10 @@ import { commandOutput, commandText, previewOf, sizeOf, textOf } from "./message
 import { PartFrame } from "./part-frame";
 import { PartView, Reasoning, UnrecordedReasoning } from "./part-view";
 
-const INJECTED: ReadonlySet<Origin | undefined> = new Set<Origin>([
-  "harness",
-  "notification",
-  "command_output",
-  "shell_output",
-  "compaction",
-]);
-
 export function MessageView({ entry }: { entry: MessageEntry }) {
   const { message } = entry;
   if (message.role === "assistant") return <AssistantMessage entry={entry} />;
   return isInjected(message) ? <InjectedMessage entry={entry} /> : <PromptMessage entry={entry} />;
-}
-
-function isInjected(message: Message): boolean {
-  return message.role !== "user" || INJECTED.has(message.origin);
 }
 
 /** Parts that are one line: a step of nothing else needs no room around it. */
@@ -42,22 +31,26 @@ const NO_PARTS: Part[] = [];
 export function AssistantMessage({ entry }: { entry: MessageEntry }) {
   const { message, placement } = entry;
   const parts = message.parts ?? NO_PARTS;
+  const { hidden } = useSessionContext();
   const items = useMemo(() => layOut(parts, placement.results), [parts, placement.results]);
-  const talks = parts.some((part) => !QUIET.has(part.type));
+  const talks = parts.some((part) => !QUIET.has(part.type)) && !hidden.has("text");
   return (
     <MessageFrame
       entry={entry}
       className={talks ? "answer talks" : "answer"}
       label={`Step${placement.step ? ` ${placement.step}` : ""}`}
     >
-      {thoughtUnseen(message) && <UnrecordedReasoning tokens={message.usage?.reasoning ?? 0} />}
-      {items.map((item, index) =>
-        item.kind === "calls" ? (
+      {thoughtUnseen(message) && !hidden.has("reasoning") && (
+        <UnrecordedReasoning tokens={message.usage?.reasoning ?? 0} />
+      )}
+      {items.map((item, index) => {
+        if (hidden.has(item.kind === "calls" ? "calls" : blockOf(item.item.part))) return null;
+        return item.kind === "calls" ? (
           <CallGroup key={index} calls={item.calls} message={message} placement={placement} />
         ) : (
           <StepPart key={index} placed={item.item} message={message} />
-        ),
-      )}
+        );
+      })}
       {message.error && (
         <p className="answer-error" role="note">
           <Icon name="cross" size={14} />

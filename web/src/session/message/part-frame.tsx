@@ -1,7 +1,7 @@
 /** Around every part: the place that a link to the part leads to, flashing when it has just been reached. */
 
-import type { ReactNode } from "react";
-import { useLinked } from "@/session/session-context";
+import { createContext, type ReactNode, useContext, useMemo } from "react";
+import { useLinked, useSessionContext } from "@/session/session-context";
 
 /** A part by its place in its message. */
 export interface PartPlace {
@@ -14,6 +14,18 @@ export function disclosureId({ messageId, index }: PartPlace): string {
   return `${messageId}/${index}`;
 }
 
+const PlaceContext = createContext<PartPlace | null>(null);
+
+const NO_WORDS: string[] = [];
+
+/** The words that a search has found in this part and leads to; none for other parts. */
+export function useSoughtWords(): string[] {
+  const place = useContext(PlaceContext);
+  const { linked } = useSessionContext();
+  const isHere = linked?.messageId === place?.messageId && linked?.part === place?.index;
+  return (isHere && linked?.words) || NO_WORDS;
+}
+
 interface PartFrameProps {
   place: PartPlace;
   className: string;
@@ -23,10 +35,14 @@ interface PartFrameProps {
 }
 
 export function PartFrame({ place, className, callId, children }: PartFrameProps) {
-  const { flashing } = useLinked(place.messageId, place.index);
+  const { messageId, index } = place;
+  const { flashing } = useLinked(messageId, index);
+  const here = useMemo(() => ({ messageId, index }), [messageId, index]);
   return (
-    <div className={flashing ? `${className} flash` : className} data-part={place.index} data-call={callId}>
-      {children}
-    </div>
+    <PlaceContext value={here}>
+      <div className={flashing ? `${className} flash` : className} data-part={index} data-call={callId}>
+        {children}
+      </div>
+    </PlaceContext>
   );
 }

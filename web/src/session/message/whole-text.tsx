@@ -8,6 +8,7 @@ import { blobTextPath } from "@/api/paths";
 import type { BlobRef } from "@/api/types";
 import { LoadButton } from "@/design/load-button";
 import { formatBytes, formatCount } from "@/format/numbers";
+import { useSoughtWords } from "./part-frame";
 
 /** Beyond this the page would stall; the browser's own plain text view does not. */
 const LARGEST_INLINE = 2_000_000;
@@ -30,7 +31,11 @@ interface WholeTextProps {
 }
 
 export function WholeText({ preview, whole, children = plain }: WholeTextProps) {
-  const [wanted, setWanted] = useState(false);
+  const [isAsked, setAsked] = useState(false);
+  const words = useSoughtWords();
+  const isInline = (whole?.size ?? 0) <= LARGEST_INLINE;
+  // What was found further down is shown like anything else that was found.
+  const wanted = isAsked || (isInline && words.some((word) => !preview.toLowerCase().includes(word)));
   const text = useQuery({
     queryKey: ["text", whole?.address],
     queryFn: ({ signal }) => getText(whole?.address ?? "", signal),
@@ -43,8 +48,8 @@ export function WholeText({ preview, whole, children = plain }: WholeTextProps) 
       {whole && text.data === undefined && (
         <p className="tool-note">
           {sizes(preview, whole)}{" "}
-          {(whole.size ?? 0) <= LARGEST_INLINE && (
-            <button type="button" className="link" onClick={() => setWanted(true)} disabled={text.isFetching}>
+          {isInline && (
+            <button type="button" className="link" onClick={() => setAsked(true)} disabled={text.isFetching}>
               {text.isFetching ? "Loading…" : "Show all"}
             </button>
           )}{" "}

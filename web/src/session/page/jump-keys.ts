@@ -20,6 +20,9 @@ interface JumpKeys {
 
 type Step = 1 | -1;
 
+/** Landmarks that are passed on the way from prompt to prompt. */
+const NO_PROMPTS: ReadonlySet<string> = new Set(["error", "pin"]);
+
 /** The query of each kind of landmark among tool calls. */
 const CALLS: Record<"errors" | "edits", Parameters> = {
   errors: { failed: true },
@@ -51,7 +54,9 @@ export function useJumpKeys({ sessionId, outline, positionNow, jump, finding }: 
       const next = following(places, from, step);
       if (next) jump(next);
     };
-    const prompts = outline.filter((entry) => entry.kind !== "error").map((entry) => placeAt(entry.position));
+    const prompts = outline
+      .filter((entry) => !NO_PROMPTS.has(entry.kind))
+      .map((entry) => placeAt(entry.position));
     return {
       ...(finding
         ? {}

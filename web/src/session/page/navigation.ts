@@ -8,14 +8,14 @@ import type { MessageResponse, OutlineEntry } from "@/api/types";
 import type { LoadedWindow } from "@/session/loaded-window";
 import { type Place, placeAt, START } from "@/session/place";
 import type { Replay } from "@/session/replay/replay";
-import type { Destination } from "@/session/session-context";
+import type { Destination, Linked } from "@/session/session-context";
 import { retryEachFrame } from "@/session/timeline/frames";
 import { FLASH } from "@/session/timeline/scroll";
 import { holds, type SessionWindow } from "@/session/window";
 
 /** Follows the address to the message or part that it names, else to the start of the session. */
 export function useAnchor(sessionId: string, jump: (place: Place) => void) {
-  const [linked, setLinked] = useState<Anchor | null>(null);
+  const [linked, setLinked] = useState<Linked | null>(null);
   const [flashing, setFlashing] = useState(false);
   const [problem, setProblem] = useState<Error | null>(null);
 
@@ -62,7 +62,7 @@ export function useAnchor(sessionId: string, jump: (place: Place) => void) {
   }, [flashing, linked]);
 
   /** As if the address named it: it opens, wherever it is folded. */
-  const link = useCallback((anchor: Anchor) => setLinked(anchor), []);
+  const link = useCallback((anchor: Linked) => setLinked(anchor), []);
 
   return { linked, flashing, problem, link };
 }

@@ -1,6 +1,15 @@
 /** The landmarks of a session: its prompts, errors, compactions and rewinds. A click jumps there. */
 
-import { type FocusEvent, type KeyboardEvent, memo, useCallback, useEffect, useRef, useState } from "react";
+import {
+  type FocusEvent,
+  type KeyboardEvent,
+  memo,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { OutlineEntry } from "@/api/types";
 import { retryEachFrame } from "@/session/timeline/frames";
@@ -18,7 +27,8 @@ interface OutlineProps {
   onJump: (position: number) => void;
 }
 
-export const Outline = memo(function Outline({ entries, position, onJump }: OutlineProps) {
+export const Outline = memo(function Outline({ entries: all, position, onJump }: OutlineProps) {
+  const entries = useMemo(() => all.filter(({ kind }) => kind !== "pin"), [all]);
   const current = entries.findLastIndex((entry) => entry.position <= position);
   const list = useRef<VirtualizerHandle>(null);
   // What scrolls is around it: the column beside the timeline, or the drawer.

@@ -6,15 +6,17 @@ import { sessionPage } from "@/api/paths";
 import type { Session, SessionItem, SessionResponse } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
+import { BlockMenu } from "./block-menu";
 import { ResumeMenu } from "./resume-menu";
 import { SessionMenu } from "./session-menu";
 import "./session-header.css";
 import type { ReactNode } from "react";
 import { formatCount, formatTotalCost, plural } from "@/format/numbers";
-import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
+import { formatExact, formatRelative } from "@/format/time";
+import type { Hidden } from "@/session/blocks";
 import { nextAll, useAll, useDisclosures } from "@/session/disclosure";
 import { AgentLabel } from "@/sessions/agent-label";
-import { Cost, CostBesides, Tokens } from "@/sessions/session-figures";
+import { Cost, CostBesides, Duration, Tokens } from "@/sessions/session-figures";
 import { StateBadge } from "@/sessions/state-badge";
 import { useClock } from "@/sessions/use-clock";
 import { useSessionState } from "./prompt";
@@ -25,12 +27,15 @@ interface SessionHeaderProps {
   answer: SessionResponse | undefined;
   /** Whether what the agent writes now would be seen. */
   live: boolean;
+  hidden: Hidden;
+  onHide: (hidden: Hidden) => void;
   onReplay: () => void;
   onFind: () => void;
   onOutline: () => void;
 }
 
-export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: SessionHeaderProps) {
+export function SessionHeader(props: SessionHeaderProps) {
+  const { answer, live, hidden, onHide, onReplay, onFind, onOutline } = props;
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -51,6 +56,7 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
           <button type="button" className="button outline-button" onClick={onOutline} title="Outline">
             <Icon name="list" size={14} /> <span>Outline</span>
           </button>
+          <BlockMenu hidden={hidden} onChange={onHide} />
           <AllButton />
           <button type="button" className="button" onClick={onFind} title="Find in this session (f)">
             <Icon name="search" size={14} /> <span>Find</span>
@@ -124,7 +130,6 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
   const now = new Date();
   const state = useSessionState(session);
   const counts = session.counts ?? {};
-  const duration = spanOf(session.created_at, session.updated_at);
   return (
     <ul className="session-facts" tabIndex={0} aria-label="About this session" data-live={live}>
       {state && (
@@ -145,11 +150,11 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
       )}
       <li title={session.models?.join(", ")}>{session.models?.join(", ") || "model unknown"}</li>
       {session.created_at && (
-        <li title={formatExact(session.created_at)}>
-          {formatRelative(session.created_at, now)}
-          {duration !== null && `, ${formatDuration(duration)}`}
-        </li>
+        <li title={formatExact(session.created_at)}>{formatRelative(session.created_at, now)}</li>
       )}
+      <li>
+        <Duration session={session} />
+      </li>
       {counts.prompts && <li>{plural(counts.prompts, "prompt")}</li>}
       <li>{plural(counts.messages ?? 0, "message")}</li>
       <li>

@@ -6,11 +6,19 @@ import { parseAnchor } from "@/api/anchor";
 import { getJson } from "@/api/client";
 import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
-import type { Items, OutlineEntry, SearchHit, SessionResponse, SessionUpdate } from "@/api/types";
+import type {
+  Items,
+  OutlineEntry,
+  SearchHit,
+  SessionItem,
+  SessionResponse,
+  SessionUpdate,
+} from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { describeFailure, isMissing, Problem } from "@/design/problem";
 import { DisclosureProvider } from "@/session/disclosure";
 import { Find, type FirstFind } from "@/session/find/find";
+import { wordsOf } from "@/session/find/find-hits";
 import { type LoadedWindow, useLoadedWindow } from "@/session/loaded-window";
 import { type Place, placeAt } from "@/session/place";
 import { useReplay } from "@/session/replay/replay";
@@ -24,11 +32,13 @@ import { useTitle } from "@/shell/title";
 import { Composer } from "./composer";
 import { useJumpKeys } from "./jump-keys";
 import { useAnchor, useGoTo, useJumpDuringReplay } from "./navigation";
-import { Outline } from "./outline";
+import { useNeighbourKeys } from "./other-sessions";
+import { usePins } from "./pins";
 import { useSessionState } from "./prompt";
-import { Relatives } from "./relatives";
 import { SessionHeader } from "./session-header";
 import { applyUpdate, reloadSession, renewSession, useSession } from "./session-query";
+import { SessionSidebar } from "./session-sidebar";
+import { useHidden, useKeepPlace } from "./use-hidden";
 import "./session-page.css";
 
 // Loaded when the first call that started a session is opened.
@@ -74,9 +84,13 @@ interface OpenSessionProps {
 }
 
 const NO_LANDMARKS: OutlineEntry[] = [];
+const NO_SESSIONS: SessionItem[] = [];
+/** Until it is loaded: nothing can be pinned in it. */
+const UNKNOWN_SESSION: SessionItem = { id: "", agent: "", external_id: "" };
 
 function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const landmarks = outline ?? NO_LANDMARKS;
+  const { hidden, hide, reveal } = useHidden();
   const { loaded, open, loadBefore, loadAfter, renew, apply } = useLoadedWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
@@ -96,14 +110,19 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
       setDrawer(false);
       // Set at once, so that a second key press goes on from here before the list has scrolled.
       if (place.position !== null) moveTo(place.position);
+      // What is looked for is shown, whatever was left out.
+      if (place.part !== null || place.call) reveal();
       if (!timeline.current?.scrollTo(place)) open(place);
     },
-    [open, moveTo],
+    [open, moveTo, reveal],
   );
+  useKeepPlace(hidden, newest, jump);
   const { linked, flashing, problem, link } = useAnchor(id, jump);
   const showHit = useCallback(
-    ({ message_id, position, part }: SearchHit, words: string[]) => {
-      link({ messageId: message_id, part });
+    (hit: SearchHit) => {
+      const { message_id, position, part } = hit;
+      const words = wordsOf([hit]);
+      link({ messageId: message_id, part, words });
       jump({ position, part, words });
     },
     [link, jump],
@@ -124,27 +143,50 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
   const state = useSessionState(answer?.session);
   const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
+  const pins = usePins(answer?.session ?? UNKNOWN_SESSION);
+  const { children: subagents = NO_SESSIONS, forks = NO_SESSIONS } = answer ?? {};
+  const stored = useMemo(() => new Set(subagents.map((subagent) => subagent.id)), [subagents]);
+  const isKnown = answer !== undefined;
+  const knowsSubagents = answer
+    ? (answer.session.relationships ?? []).every(({ kind }) => kind === "subagent")
+    : null;
   const context = useMemo(
-    () => ({ sessionId: id, cwd, running, linked, flashing, goTo, ChildSession }),
-    [id, cwd, running, linked, flashing, goTo],
+    () => ({
+      sessionId: id,
+      cwd,
+      running,
+      linked,
+      flashing,
+      goTo,
+      ChildSession,
+      pins: isKnown ? pins : null,
+      hidden,
+      subagents: stored,
+      knowsSubagents,
+    }),
+    [id, cwd, running, linked, flashing, goTo, isKnown, pins, hidden, stored, knowsSubagents],
   );
   const prompts = useStatus()?.prompts ?? false;
   const failure = problem ?? loaded.error ?? replay.error;
-  const { children: subagents = [], forks = [] } = answer ?? {};
-  // Known once both are loaded: a column that appears later would move the text that is being read.
-  const bare = answer !== undefined && outline?.length === 0 && subagents.length + forks.length === 0;
-  const sidebar = outline && (
-    <>
-      <Outline entries={outline} position={position} onJump={travelTo} />
-      <Relatives subagents={subagents} forks={forks} />
-    </>
+  useNeighbourKeys(id);
+  const sidebar = (
+    <SessionSidebar
+      sessionId={id}
+      outline={outline}
+      position={position}
+      subagents={subagents}
+      forks={forks}
+      onJump={travelTo}
+    />
   );
   return (
     <SessionContext value={context}>
-      <main className="session-page" data-bare={bare || undefined}>
+      <main className="session-page">
         <SessionHeader
           answer={answer}
           live={live}
+          hidden={hidden}
+          onHide={hide}
           onReplay={replayHere}
           onFind={() => setFinding(true)}
           onOutline={() => setDrawer(true)}

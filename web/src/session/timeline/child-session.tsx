@@ -24,9 +24,12 @@ export default function ChildSession({ id }: { id: string }) {
       getJson<WindowPage>(`${sessionPath(id)}/window`, { after: pageParam, limit: PAGE }, signal),
     getNextPageParam: (page) => (page.has_after ? page.rows.at(-1)?.position : undefined),
   });
-  const entries = useMemo(() => entriesOf(joined(pages.data?.pages ?? []), () => true), [pages.data]);
+  const entries = useMemo(
+    () => entriesOf(joined(pages.data?.pages ?? []), () => true, outer.hidden),
+    [pages.data, outer.hidden],
+  );
   const context = useMemo(
-    () => ({ ...outer, sessionId: id, running: null, linked: null, flashing: false }),
+    () => ({ ...outer, sessionId: id, running: null, linked: null, flashing: false, pins: null }),
     [outer, id],
   );
   return (

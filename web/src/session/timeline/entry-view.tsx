@@ -60,7 +60,7 @@ function NewFate({ entry }: { entry: MessageEntry }) {
     <p className="timeline-fate">
       <Icon name={icon} size={14} /> {text}
       {cause && entry.newFate === "compacted" && (
-        <JumpLink to={{ compaction: cause, after: entry.position }}>Jump to the summary</JumpLink>
+        <JumpLink to={{ compaction: cause, after: entry.position }}>Jump</JumpLink>
       )}
     </p>
   );

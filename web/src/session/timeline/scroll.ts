@@ -144,7 +144,7 @@ export function showPart(scroller: HTMLElement | null, entryKey: string, place: 
   return retryEachFrame(() => {
     const part = scroller.querySelector<HTMLElement>(selector);
     if (!part || performance.now() - searchedAt < SEARCH_PAUSE) return false;
-    const [word] = place.words ? rangesOf(part, place.words) : [];
+    const word = place.words && firstOf(part, place.words);
     searchedAt = performance.now();
     if (!shown && place.call) flash(part);
     if (!shown || word) scrollIntoSight(scroller, word ?? part, word?.startContainer.parentElement ?? part);
@@ -153,19 +153,30 @@ export function showPart(scroller: HTMLElement | null, entryKey: string, place: 
   });
 }
 
+/** Where the longest of these words stands first, which says most about where the others are; as soon as it is drawn. */
+function firstOf(part: HTMLElement, words: string[]): Range | undefined {
+  return words.length > 0 ? rangesOf(part, words.slice(0, 1))[0] : undefined;
+}
+
 function selectorOf({ part, call }: Place): string {
   return call ? `[data-call="${CSS.escape(call)}"]` : `[data-part="${part}"]`;
 }
 
 /** Also inside of what scrolls by itself, as long outputs do. */
 function scrollIntoSight(scroller: HTMLElement, place: Range | Element, target: Element): void {
-  const inner = target.closest(".output, .diff, .json-text, .json-code, .code-block") ?? scroller;
+  const inner = target.closest(".output, .diff, .json-text, .json-code, .code-block");
+  if (inner) centre(inner, place, 20);
+  centre(scroller, place, 120);
+}
+
+/** Scrolls what is not in a view, or within so many pixels of its lower edge, to the middle: a text may be one element. */
+function centre(view: Element, place: Range | Element, margin: number): void {
   const box = place.getBoundingClientRect();
-  const outside = [scroller, inner].some((view) => {
-    const frame = view.getBoundingClientRect();
-    return box.top < frame.top + 8 || box.top > frame.bottom - (view === scroller ? 120 : 20);
-  });
-  if (outside) target.scrollIntoView({ block: "center" });
+  const frame = view.getBoundingClientRect();
+  if (box.top < frame.top + 8 || box.top > frame.bottom - margin)
+    view.scrollTop += (box.top + box.bottom) / 2 - (frame.top + frame.bottom) / 2;
+  if (box.left < frame.left || box.right > frame.right)
+    view.scrollLeft += (box.left + box.right) / 2 - (frame.left + frame.right) / 2;
 }
 
 export function flash(element: HTMLElement): void {

@@ -19,6 +19,7 @@ import { useDisclosures } from "@/session/disclosure";
 import { BRANCH_PREFIX, entriesOf } from "@/session/entries";
 import type { LoadedWindow } from "@/session/loaded-window";
 import type { Place } from "@/session/place";
+import { useSessionContext } from "@/session/session-context";
 import { stateAt } from "@/sessions/state-badge";
 import { useClock } from "@/sessions/use-clock";
 import { useEntryKeys } from "./entry-keys";
@@ -76,6 +77,9 @@ export function Timeline(props: TimelineProps) {
   return (
     <div className="timeline-frame">
       {children}
+      <p className="gutter-heading" title={GUTTER}>
+        <span>context → output · cost</span>
+      </p>
       <section className="timeline" ref={scroller} tabIndex={0} aria-label="Session" aria-busy={!session}>
         <Virtualizer
           key={generation}
@@ -107,6 +111,8 @@ export function Timeline(props: TimelineProps) {
   );
 }
 
+const GUTTER = "Of each step: tokens of its context, tokens of its output, and its cost";
+
 /** An end only where nothing more is to be expected. */
 function End({ state }: { state: SessionState | undefined }) {
   useClock();
@@ -128,10 +134,11 @@ function useShift({ window: session, grewBefore }: LoadedWindow): boolean {
 /** Computed again when something was loaded, and when a branch is opened or folded. */
 function useEntries({ window: session }: LoadedWindow) {
   const disclosures = useDisclosures();
+  const { hidden } = useSessionContext();
   const branches = useSyncExternalStore(disclosures.subscribe, () => disclosures.signature(BRANCH_PREFIX));
   // biome-ignore lint/correctness/useExhaustiveDependencies: the signature says when a branch has changed
   return useMemo(
-    () => (session ? entriesOf(session, (id) => disclosures.isOpen(id, false)) : []),
-    [session, disclosures, branches],
+    () => (session ? entriesOf(session, (id) => disclosures.isOpen(id, false), hidden) : []),
+    [session, disclosures, branches, hidden],
   );
 }

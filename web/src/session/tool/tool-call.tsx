@@ -1,11 +1,14 @@
 /** A tool call: one line, a glance at its outcome, and everything when it is opened. */
 
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link } from "wouter";
-import { sessionPage } from "@/api/paths";
-import type { Message, MessageRow, ToolCallPart } from "@/api/types";
+import { getJson } from "@/api/client";
+import { sessionPage, sessionPath } from "@/api/paths";
+import type { Message, MessageRow, SessionResponse, ToolCallPart } from "@/api/types";
 import type { FileChange } from "@/content/patches";
 import { Icon } from "@/design/icon";
+import { isMissing } from "@/design/problem";
 import { formatDuration } from "@/format/time";
 import { useDisclosure, useGlances } from "@/session/disclosure";
 import { disclosureId, PartFrame } from "@/session/message/part-frame";
@@ -30,7 +33,9 @@ export function ToolCall({ part, message, placement, index }: ToolCallProps) {
   const [open, toggle] = useDisclosure(disclosureId(place), linked);
   const glances = useGlances();
   const changes = useMemo(() => (part.kind === "edit" ? changesOf(part) : []), [part]);
-  const child = placement.children[part.tool_call_id] ?? part.child_session_id ?? null;
+  const started = placement.children[part.tool_call_id] ?? part.child_session_id ?? null;
+  const isStored = useIsStored(started);
+  const child = isStored ? started : null;
   return (
     <PartFrame place={place} className={open ? "tool tool-open" : "tool"} callId={part.tool_call_id}>
       <div className="tool-line">
@@ -44,11 +49,30 @@ export function ToolCall({ part, message, placement, index }: ToolCallProps) {
             Open subagent <Icon name="arrow" size={12} />
           </Link>
         )}
+        {isStored === false && (
+          <span className="tool-child-missing" title="turnlog has found no log of this subagent">
+            Subagent not stored
+          </span>
+        )}
       </div>
       {open && <ToolPanel part={part} messageId={message.id} index={index} child={child} />}
       {!open && glances && <ToolGlance part={part} changes={changes} onMore={toggle} />}
     </PartFrame>
   );
+}
+
+/** Whether the session that a call started is in the store; null until that is known, and without one. */
+function useIsStored(id: string | null): boolean | null {
+  const { subagents, knowsSubagents } = useSessionContext();
+  const isKnown = id !== null && subagents.has(id);
+  const answer = useQuery({
+    queryKey: ["child", id, "stored"],
+    queryFn: ({ signal }) => getJson<SessionResponse>(sessionPath(id ?? ""), {}, signal),
+    enabled: id !== null && !isKnown && knowsSubagents === false,
+  });
+  if (isKnown || answer.data) return true;
+  if (id !== null && knowsSubagents) return false;
+  return answer.error && isMissing(answer.error) ? false : null;
 }
 
 function CallName({ part }: { part: ToolCallPart }) {
