@@ -12,6 +12,10 @@ BIN := .venv/bin
 # pip is told where to install, since the system's Python may lack what puts a pip into a new environment.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet
 
+# The bytecode of tests is kept, also where Python may write none by itself: rewriting their assertions takes each of
+# their processes as long as all imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The web app, once there is one.
 WEB := $(wildcard web/package.json)
 STATIC := $(if $(WEB),src/turnlog/server/static/index.html)
@@ -58,9 +62,10 @@ pytest: units pages ## Run the tests (ARGS="-k usage")
 units: .build/tools .build/bytecode $(STATIC) $(JUDGES)
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 
-# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server.
+# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. They are
+# all in one folder: collecting the others would take each process half a minute.
 pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser
-	$(BIN)/pytest -n 2 --dist loadfile -m browser $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/pytest -n 2 --loadscope-reorder -m browser $(or $(ARGS),tests/e2e) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix

@@ -1,5 +1,6 @@
 """What every test stands on: a home folder of its own, and an environment that names no other place."""
 
+import gc
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -7,35 +8,15 @@ from pathlib import Path
 import pytest
 
 from support import installed_agents, new_stores
+from support.environment import hide_places
 from support.profiles import load_profile
 
 load_profile()
 
-PLACES = (
-    "TURNLOG_CONFIG",
-    "TURNLOG_DATA_DIR",
-    "TURNLOG_TOKEN",
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-    "COPILOT_HOME",
-    "GEMINI_CLI_HOME",
-    "OPENCODE_CONFIG_DIR",
-    "KILO_DB",
-    "KILO_TEST_HOME",
-    "OPENCODE_DB",
-    "OPENCODE_TEST_HOME",
-    "PI_CODING_AGENT_DIR",
-    "PI_CODING_AGENT_SESSION_DIR",
-    "QWEN_HOME",
-    "QWEN_RUNTIME_DIR",
-    "PRIME_AGENT_CODING_AGENT_DIR",
-    "PRIME_AGENT_SESSION_DIR",
-    "OMO_CODING_AGENT_DIR",
-    "OPENCLAW_STATE_DIR",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_CACHE_HOME",
-)
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays until the end, so the garbage collector need not look through it again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -57,8 +38,7 @@ def home(new_home: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home folder, so that no test ever sees the logs or the store of whoever runs it."""
     folder = new_home()
     monkeypatch.setenv("HOME", str(folder))
-    for name in PLACES:
-        monkeypatch.delenv(name, raising=False)
+    hide_places(monkeypatch)
     return folder
 
 

@@ -20,7 +20,7 @@ from turnlog import __version__
 
 ROOT = Path(__file__).parent.parent
 
-pytestmark = [pytest.mark.wheel, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.wheel, pytest.mark.timeout(600)]
 
 
 def check_call(*command: str | Path) -> None:

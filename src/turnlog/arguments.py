@@ -255,7 +255,11 @@ def _fits_generic(value: Any, origin: type, inner: tuple[Hint, ...]) -> bool:
     found: Any = value
     if isinstance(value, Mapping):
         return all(_fits(each, inner[-1]) for each in (found.values() if issubclass(origin, Mapping) else found))
-    return not isinstance(value, _SEVERAL) or not inner or all(_fits(each, inner[0]) for each in found)
+    if not isinstance(value, _SEVERAL) or not inner:
+        return True
+    # A chat may hold thousands of messages: values of just these types need no look each.
+    plain = {each for each in _alternatives(inner[0]) if isinstance(each, type) and not _fields_of(each)}
+    return set(map(type, found)) <= plain or all(_fits(each, inner[0]) for each in found)
 
 
 def _fits_type(value: Any, kind: type[Any]) -> bool:

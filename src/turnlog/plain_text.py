@@ -22,8 +22,6 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAYBE_SPECIAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What one of the three above has in it. Most texts have none, and one search is a third of the time of three."""
 
-_SPACES = re.compile(r"\s+")
-
 _JOINED_SCRIPTS = (
     # Arabic and its kin, Indic scripts, Mongolian
     "\u0600-\u061b\u061d-\u06ff\u0700-\u074f\u0750-\u077f\u07c0-\u07ff\u0840-\u08ff\ufb50-\ufdff\ufe70-\ufefc"
@@ -81,7 +79,7 @@ def replace_unseen(text: str, sign: Callable[[str], str]) -> str:
 
 def one_line(text: str, limit: int | None = None) -> str:
     """The text as a title or a cell of a table: `plain`, in one line, cut to `limit` characters with an ellipsis."""
-    line = _SPACES.sub(" ", plain(text)).strip()
+    line = " ".join(plain(text).split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
 from support.cli_runner import Command
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.cli.insights import insights
+from turnlog.model import Message, Usage
 from turnlog.store.insights import SECTIONS
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -21,6 +25,19 @@ def test_each_section_with_rows_is_a_table(run: Command) -> None:
     titles = [line for line in result.stdout.splitlines() if line in ("Activity", "Projects", "Tools", "Models")]
     assert titles == ["Activity", "Projects", "Tools", "Models"]
     assert "approximate" in result.stderr
+
+
+def test_projects_of_one_name_stay_apart(run: Command, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for number, folder in enumerate(("/a/work", "/b/work", "/c/shop")):
+        log = Log(logs, f"s{number}")
+        log.session(project_path=folder, cwd=folder)
+        usage = Usage(input=10, output=1)
+        log.message(Message(id=f"m{number}", role="assistant", model="large", created_at=at(number), usage=usage))
+    read_home(tmp_path / "other.db", logs)
+    table = run("insights", "--utc", "--store", str(tmp_path / "other.db")).stdout.partition("Projects\n")[2]
+    assert [line.split()[0] for line in table.splitlines()[1:4]] == ["/a/work", "/b/work", "shop"]
 
 
 def test_json_and_csv_have_the_same_rows(run: Command) -> None:

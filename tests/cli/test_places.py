@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import Command, in_pipe
+from support.environment import names_place
 from support.opencode_files import recorded, write_database
 from support.plain_agent import PlainAgent
 from support.plain_history import SESSION
 from turnlog import __version__, paths
 from turnlog.agents import agents
 
-MANUAL = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+MANUAL = (DOCS / "reference/cli.md").read_text(encoding="utf-8")
+FORMATS = DOCS / "formats"
 RETENTION = "Claude Code deletes sessions that were not used for {} days"
 
 
@@ -47,10 +50,10 @@ def test_every_variable_that_is_read_is_documented_and_unset_in_tests() -> None:
     sources = [package / "paths.py", *package.glob("agents/*/__init__.py")]
     pattern = re.compile(r"""(?:get\(|_named_by\(|variable=)"([A-Z_]+)\"""")
     read = {name for source in sources for name in pattern.findall(source.read_text(encoding="utf-8"))}
-    assert {name for name in read if f"`{name}`" not in MANUAL} == set()
+    documented = MANUAL + "".join(page.read_text(encoding="utf-8") for page in FORMATS.glob("*.md"))
+    assert {name for name in read if f"`{name}`" not in documented} == set()
     assert "CODEX_HOME" in read
-    unset = (Path(__file__).parents[1] / "conftest.py").read_text(encoding="utf-8")
-    assert {name for name in read - {"TERM", "NO_COLOR"} if f'"{name}"' not in unset} == set()
+    assert [name for name in read - {"TERM", "NO_COLOR"} if not names_place(name)] == []
 
 
 @pytest.mark.usefixtures("store", "plain_agent")

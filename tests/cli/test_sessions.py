@@ -119,6 +119,7 @@ def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
         "archived": False,
         "tags": ["work", "done"],
         "note": "ask Ida",
+        "pins": [],
     }
     emptied = said(run, "--title", "", "--no-star", "--note", "")
     assert (emptied["title"], emptied["starred"], emptied["note"]) == (None, False, None)
@@ -156,6 +157,7 @@ def test_people_see_it_in_lines(run: Command) -> None:
         f"  tags: {UNKNOWN}",
         "  note: red ",
         "        and green",
+        f"  pins: {UNKNOWN}",
     ]
 
 

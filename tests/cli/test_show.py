@@ -8,6 +8,7 @@ import pytest
 from support.cli_runner import Command, in_pipe, on_terminal
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from support.plain_store import at
+from turnlog.agents.commands import CommandForm
 from turnlog.cli.transcript import Detail
 from turnlog.cli.transcript import transcript as transcript_lines
 from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolState
@@ -26,6 +27,22 @@ def transcript(run: Command, *arguments: str) -> str:
 def test_the_head_counts_failures_where_there_are_some(run: Command) -> None:
     assert "5 tool calls (1 failed), " in transcript(run)
     assert "0 tool calls, " in run("show", OTHER).stdout
+
+
+def test_the_head_says_how_long_a_session_was_active(run: Command) -> None:
+    (times,) = [line for line in transcript(run).splitlines() if " to " in line and "active" in line]
+    assert times.endswith("09:08 (8 min 0 s in all, 8 min 0 s active)")
+
+
+def test_the_head_has_the_command_that_continues_a_session(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "resume:" not in transcript(run)
+
+    def form_of(name: str) -> CommandForm:
+        return CommandForm(program=name, resume=("--resume",))
+
+    monkeypatch.setattr("turnlog.runs.resuming._command_form", form_of)
+    assert f"resume: cd /work/webshop && plain --resume {SESSION.removeprefix('plain:')}\n" in transcript(run)
+    assert "resume:" not in run("show", SUBAGENT).stdout
 
 
 def test_a_transcript_tells_everything_in_its_order(run: Command) -> None:

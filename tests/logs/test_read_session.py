@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import turnlog
+from support.agent_cases import CASES, names, one_per_package
 from support.plain_agent import Log, PlainAgent, PlainFold
 from support.plain_history import write_history
 from support.plain_store import read_home
@@ -229,14 +230,14 @@ def test_discover_lists_logs_with_project_and_session(tmp_path: Path) -> None:
     assert {source.kind for source in sources} == {SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.SIDECAR}
 
 
-@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "klaude", "opencode"])
+@pytest.mark.parametrize("agent", names(one_per_package()))
 def test_every_log_is_listed_with_its_session_and_where_they_are_kept_by_project_with_that(agent: str) -> None:
     """R-S20, R-S43: also of Gemini CLI, whose files have but the beginning of an id in their names."""
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT)
     logs = [source for source in discover(SAMPLE / agent) if source.agent == agent and source.kind in kinds]
     assert logs
     assert [source.session_id for source in logs] == [read_session(source.path).session.id for source in logs]
-    assert {source.project is None for source in logs} == {agent == "codex"}
+    assert {source.project is None for source in logs} == {"projects" in CASES[agent].lacks}
 
 
 def test_a_log_that_says_nothing_of_its_session_is_listed_without_one(tmp_path: Path) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Sequence
+from typing import TypeVar
 
 from hypothesis import settings
+
+T = TypeVar("T")
 
 THOROUGH = "CI" in os.environ or os.environ.get("TURNLOG_TESTS") == "thorough"
 
@@ -15,6 +20,11 @@ _QUICK_SHARE = 4
 def examples(count: int) -> int:
     """The number of examples for a property that tries `count` of them in a thorough run; at least 5."""
     return count if THOROUGH else max(5, count // _QUICK_SHARE)
+
+
+def some_of(cases: Sequence[T], least: int = 2) -> list[T]:
+    """All cases in a thorough run; otherwise a quarter of them, at least so many, which differ from run to run."""
+    return list(cases) if THOROUGH else random.sample(cases, min(len(cases), max(least, len(cases) // _QUICK_SHARE)))
 
 
 def load_profile() -> None:

@@ -58,6 +58,19 @@ def dump(connection: sqlite3.Connection) -> Dump:
             4,
         ),
         "usage": _usage(connection),
+        "call totals": _rows(
+            connection,
+            f"{_NAMES} SELECT t.tool_name, t.tool_kind, t.command, coalesce(o.name, ''), t.quarter_hour, n.id, t.calls,"
+            " t.failed, t.denied, t.aborted, t.open, t.duration_ms, t.unknown_durations FROM call_totals t"
+            " JOIN names n ON n.key = t.session_key LEFT JOIN models o ON o.key = t.model_key",
+            6,
+        ),
+        "edit totals": _rows(
+            connection,
+            f"{_NAMES} SELECT t.path, n.id, t.quarter_hour, t.edits FROM edit_totals t"
+            " JOIN names n ON n.key = t.session_key",
+            3,
+        ),
         "blobs": _blobs(connection),
     }
 
@@ -204,10 +217,12 @@ def check_integrity(connection: sqlite3.Connection) -> None:
         paid = f"SELECT billed_key, sum({name}) FROM messages WHERE {_PAID} GROUP BY 1 HAVING sum({name}) <> 0"
         assert connection.execute(total).fetchall() == connection.execute(f"{paid} ORDER BY 1").fetchall(), name
     _check_frames(connection)
-    counted = "SELECT s.key, s.messages, s.events FROM sessions s ORDER BY 1"
+    counted = "SELECT s.key, s.messages, s.turns, s.events FROM sessions s ORDER BY 1"
+    # What the file of a session no longer has is kept, and not counted.
     recounted = (
-        "SELECT s.key, (SELECT count(*) FROM memberships WHERE session_key = s.key),"
-        " (SELECT count(*) FROM events WHERE session_key = s.key) FROM sessions s ORDER BY 1"
+        "SELECT s.key, count(m.session_key), coalesce(max(m.turn), 0),"
+        " (SELECT count(*) FROM events WHERE session_key = s.key) FROM sessions s"
+        " LEFT JOIN memberships m ON m.session_key = s.key AND m.fate <> 'superseded' GROUP BY 1 ORDER BY 1"
     )
     assert connection.execute(counted).fetchall() == connection.execute(recounted).fetchall()
     # What a file said of a message that it still has is not paid: the call is paid with what the file says now.

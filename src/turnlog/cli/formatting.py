@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,13 @@ def duration(milliseconds: int | None) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def span(session: Session) -> int | None:
+    """Milliseconds from the first to the last record of a session; None without times."""
+    if session.created_at is None or session.updated_at is None:
+        return None
+    return (session.updated_at - session.created_at) // timedelta(milliseconds=1)
 
 
 def moment(at: datetime | None) -> str:

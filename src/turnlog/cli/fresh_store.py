@@ -6,6 +6,8 @@ Everything that is said goes to standard error, so a pipe gets only the answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +54,11 @@ def open_fresh(store_path: Path) -> Store:
     if _is_wanted(store_path):
         _bring_up_to_date(store_path)
     return open_existing(store_path)
+
+
+def refresher(store_path: Path) -> Callable[[], None]:
+    """A function that reads what is new, if `open_fresh` would; for a command that answers for hours."""
+    return partial(_bring_up_to_date, store_path) if _is_wanted(store_path) else lambda: None
 
 
 def _is_wanted(store_path: Path) -> bool:

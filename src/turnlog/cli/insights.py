@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -19,7 +19,7 @@ from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.store.base import InsightFilter
 
 if TYPE_CHECKING:
-    from turnlog.store.insights import Insights, Section
+    from turnlog.store.insights import Insights, ProjectPeriod, Section
 
 _SECTIONS = ("activity", "projects", "tools", "commands", "files", "models", "subagents", "compactions", "errors")
 
@@ -116,21 +116,25 @@ def _activity(report: Insights) -> list[tuple[str, ...]]:
 
 
 def _projects(report: Insights) -> list[tuple[str, ...]]:
-    by_name = defaultdict[str, list[tuple[int, Decimal | None, int]]](list)
+    """Projects by cost. Those that have the same name are called by their paths."""
+    by_project: dict[str | None, list[ProjectPeriod]] = defaultdict(list)
     for each in report.projects:
-        name = each.label or each.project or "unknown"
-        by_name[name].append((each.calls, each.cost, each.unpriced_calls))
-    totals = {
-        name: (sum(calls for calls, _, _ in periods), [cost for _, cost, _ in periods if cost is not None])
-        for name, periods in by_name.items()
+        by_project[each.project].append(each)
+    labels = {project: periods[0].label or project or "unknown" for project, periods in by_project.items()}
+    shared = Counter(labels.values())
+    spent = {
+        project: [each.cost for each in periods if each.cost is not None] for project, periods in by_project.items()
     }
     return [
         (
-            name,
-            formatting.count(calls),
-            formatting.money(sum(costs, Decimal(0)) if costs else None, sum(each[2] for each in by_name[name])),
+            labels[project] if shared[labels[project]] == 1 else project or "unknown",
+            formatting.count(sum(each.calls for each in periods)),
+            formatting.money(
+                sum(spent[project], Decimal(0)) if spent[project] else None,
+                sum(each.unpriced_calls for each in periods),
+            ),
         )
-        for name, (calls, costs) in sorted(totals.items(), key=lambda item: -sum(item[1][1], Decimal(0)))
+        for project, periods in sorted(by_project.items(), key=lambda item: -sum(spent[item[0]], Decimal(0)))
     ]
 
 

@@ -1,4 +1,4 @@
-"""`turnlog sessions` and `annotate`: the list of sessions, and the user's own title, star, tags and note for one."""
+"""`turnlog sessions` and `annotate`: the list of sessions, and what the user says about one."""
 
 from __future__ import annotations
 
@@ -115,6 +115,8 @@ def _write_list(store: Store, page: Page[Session]) -> None:
         Column("With subagents", right=True, is_optional=True),
         Column("Prompts", right=True, is_optional=True),
         Column("Tools", right=True, is_optional=True),
+        Column("Active", right=True, is_optional=True),
+        Column("Duration", right=True, is_optional=True),
     )
     ids = [session.id for session in page.items]
     states, previews = session_states(store, ids), store.previews(ids)
@@ -131,6 +133,8 @@ def _write_list(store: Store, page: Page[Session]) -> None:
             formatting.cost_with_subagents(previews[session.id]),
             formatting.count(session.counts.prompts),
             formatting.count(session.counts.tool_calls),
+            formatting.duration(previews[session.id].active_ms),
+            formatting.duration(formatting.span(session)),
         )
         for session in page.items
     ]
@@ -156,12 +160,25 @@ def _write_list(store: Store, page: Page[Session]) -> None:
 @click.option("--tag", "tags", multiple=True, help="Add a tag; can be repeated.")
 @click.option("--untag", "untags", multiple=True, help="Remove a tag; can be repeated.")
 @click.option("--note", help="Set the note; an empty one removes it.")
+@click.option("--pin", "pins", metavar="MESSAGE", multiple=True, help="Pin a message; can be repeated.")
+@click.option("--unpin", "unpins", metavar="MESSAGE", multiple=True, help="Unpin a message; can be repeated.")
 @json_option
 @store_option
 def annotate(
-    *, session: str, tags: tuple[str, ...], untags: tuple[str, ...], as_json: bool, store_path: Path, **facts: Any
+    *,
+    session: str,
+    tags: tuple[str, ...],
+    untags: tuple[str, ...],
+    pins: tuple[str, ...],
+    unpins: tuple[str, ...],
+    as_json: bool,
+    store_path: Path,
+    **facts: Any,
 ) -> None:
-    """Give a session a title, a star, tags or a note; without options, show them. Later syncs keep them."""
+    """Give a session a title, a star, tags or a note, or pin messages; without options, show them.
+
+    MESSAGE is an id as `turnlog show --json` has it. Later syncs keep all of this.
+    """
     from msgspec.structs import asdict
 
     from turnlog.store.values import Annotations, AnnotationsChange
@@ -172,6 +189,8 @@ def annotate(
         change = AnnotationsChange(**{name: value for name, value in facts.items() if value is not None})
         if tags or untags:
             change["tags"] = _changed_tags(annotations.tags, tags, untags)
+        if pins or unpins:
+            change["pins"] = [pin for pin in (*annotations.pins, *pins) if pin not in unpins]
         if change:
             annotations = store.annotate(session_id, **change)
     if as_json:
@@ -193,6 +212,7 @@ def _annotation_lines(session_id: str, annotations: Annotations) -> list[str]:
         "marks": ", ".join(marks),
         "tags": ", ".join(annotations.tags),
         "note": annotations.note,
+        "pins": ", ".join(annotations.pins),
     }
     return [session_id, *(_fact_line(name, value or formatting.UNKNOWN) for name, value in facts.items())]
 

@@ -78,9 +78,9 @@ def _write_document(store: Store, session: Session) -> None:
 
 
 def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
-    from turnlog.cli.formatting import cost_with_subagents
     from turnlog.cli.status import status
     from turnlog.cli.transcript import Detail, transcript
+    from turnlog.runs.resuming import resume_line
     from turnlog.runs.states import session_states
 
     def read_spill(name: str) -> str | None:
@@ -97,7 +97,8 @@ def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: 
         store.events(session.id),
         detail,
         status=status(session_states(store, [session.id]).get(session.id)),
-        cost_with_subagents=cost_with_subagents(store.previews([session.id])[session.id]),
+        preview=store.previews([session.id])[session.id],
+        resume=resume_line(session),
     )
     if pager and is_terminal():
         click.echo_via_pager(f"{line}\n" for line in lines)

@@ -38,7 +38,7 @@ from turnlog.model import (
 from turnlog.model.message import command_line
 from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line, plain
-from turnlog.store.values import PlacedMessage
+from turnlog.store.values import PlacedMessage, SessionPreview
 
 
 class Detail(NamedTuple):
@@ -166,7 +166,8 @@ def transcript(
     detail: Detail,
     *,
     status: str | None = None,
-    cost_with_subagents: str = "",
+    preview: SessionPreview | None = None,
+    resume: str | None = None,
 ) -> Iterator[str]:
     """The lines of a session, in the order in which things were logged.
 
@@ -176,9 +177,10 @@ def transcript(
         events: What happened besides messages and results of known calls, in order.
         detail: How much is shown.
         status: What it is doing, in words.
-        cost_with_subagents: What it cost with its subagents, if it has any.
+        preview: How long it was active, and what it cost with its subagents.
+        resume: The command that goes on with it.
     """
-    yield from _head(session, status, cost_with_subagents)
+    yield from _head(session, status, preview, resume)
     waiting = iter(events)
     event = next(waiting, None)
     turn: int | None = None
@@ -195,27 +197,41 @@ def transcript(
         event = next(waiting, None)
 
 
-def _head(session: Session, status: str | None, cost_with_subagents: str) -> Iterator[str]:
+def _head(session: Session, status: str | None, preview: SessionPreview | None, resume: str | None) -> Iterator[str]:
     yield click.style(one_line(session.title or session.id), bold=True)
     place = session.project.path if session.project else session.cwd
     detail = ", ".join(filter(None, (session.worktree and f"worktree {session.worktree}", session.git_branch)))
     branch = f" ({detail})" if detail else ""
     counts = session.counts
-    more = f" ({cost_with_subagents} with subagents)" if cost_with_subagents else ""
+    with_subagents = formatting.cost_with_subagents(preview) if preview else ""
+    more = f" ({with_subagents} with subagents)" if with_subagents else ""
     failed = f" ({formatting.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
     facts = (
         session.id,
         f"{place}{branch}" if place else None,
         ", ".join(session.models) or None,
-        f"{formatting.moment(session.created_at)} to {formatting.moment(session.updated_at)}",
+        f"{formatting.moment(session.created_at)} to {formatting.moment(session.updated_at)}{_times(session, preview)}",
         f"{formatting.plural(counts.prompts, 'prompt')}, {formatting.plural(counts.steps, 'step')},"
         f" {formatting.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}{more}",
         status,
         *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
+        f"resume: {resume}" if resume else None,
     )
     for fact in facts:
         if fact is not None:
             yield dim(one_line(fact))
+
+
+def _times(session: Session, preview: SessionPreview | None) -> str:
+    """How long it took from first to last, and how long it was active."""
+    span = formatting.span(session)
+    active = preview.active_ms if preview else None
+    known = (
+        (f"{formatting.duration(span)} in all" if span is not None else None),
+        (f"{formatting.duration(active)} active" if active is not None else None),
+    )
+    words = ", ".join(filter(None, known))
+    return f" ({words})" if words else ""
 
 
 def _cost(session: Session) -> str:

@@ -18,7 +18,17 @@ from turnlog.arguments import checked
 from turnlog.errors import NotFoundError
 from turnlog.history.order import order_history
 from turnlog.logs.sources import SessionSources, is_empty, read_file, source_of
-from turnlog.model import HistoryEvent, Membership, Message, Project, Session, SessionCounts, ToolCallPart, ToolResult
+from turnlog.model import (
+    Fate,
+    HistoryEvent,
+    Membership,
+    Message,
+    Project,
+    Session,
+    SessionCounts,
+    ToolCallPart,
+    ToolResult,
+)
 from turnlog.model.usage import BUCKETS
 from turnlog.pricing import price_nanos
 from turnlog.store.keys import project_name
@@ -85,12 +95,17 @@ def session_of(
 def session_counts(
     messages: Iterable[Message], memberships: Iterable[Membership], *, events: int, diagnostics: int
 ) -> SessionCounts:
-    """How much there is in a session."""
+    """How much there is in a session, without what its file no longer has."""
+    counted = [
+        (message, place)
+        for message, place in zip(messages, memberships, strict=True)
+        if place.fate is not Fate.SUPERSEDED
+    ]
     return SessionCounts(
-        turns=max((membership.turn or 0 for membership in memberships), default=0),
+        turns=max((place.turn or 0 for _, place in counted), default=0),
         events=events,
         diagnostics=diagnostics,
-        **_message_counts(messages),
+        **_message_counts(message for message, _ in counted),
     )
 
 

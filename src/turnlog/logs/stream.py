@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
 
-from turnlog.agents import HEAD_SIZE, MORE_SIZE, agents
+from turnlog.agents import HEAD_SIZE, MORE_SIZE, agents, most_certain
 from turnlog.agents import agent as agent_named
 from turnlog.agents.base import Fold, Source
 from turnlog.arguments import checked
@@ -99,7 +99,8 @@ class _Lines:
         self._looked_at = end
         head = bytes(self._pending[: self._pending.find(b"\n", HEAD_SIZE + MORE_SIZE, end) + 1 or end])
         found = (candidate.detect(_NAMELESS, head) for candidate in agents())
-        self._source = next((detection.source for detection in found if detection.source is not None), None)
+        detection = most_certain(detection for detection in found if detection.source is not None)
+        self._source = None if detection is None else detection.source
         if self._source is None and (last or end >= HEAD_SIZE + MORE_SIZE):
             raise FormatError("the stream is no agent's log")
         return self._source is not None

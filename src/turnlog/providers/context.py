@@ -1,7 +1,7 @@
 """The messages of a session that the model sees: the active branch, with compactions applied.
 
 A message that was rewound, retracted, superseded or never part of the conversation is left out by its fate. Of what
-stands before the last compaction, only its summary (or replacement) and what it kept count. Whatever is left out is
+comes before the last compaction, only its summary (or replacement) and what it kept count. Whatever is left out is
 reported.
 """
 

@@ -190,19 +190,19 @@ class _Streaming:
                 # A client stops reading at an error chunk, so one is sent only if nothing follows (`_end`).
                 self._survived.append(("error", {"errorText": event.error_text}))
             case CompactionEvent():
-                told = {
+                details = {
                     "trigger": event.trigger,
                     "tokensBefore": event.tokens_before,
                     "tokensAfter": event.tokens_after,
                 }
-                yield _data("compaction", {name: value for name, value in told.items() if value is not None})
+                yield _data("compaction", {name: value for name, value in details.items() if value is not None})
             case _:
                 return
 
     def _answer(self, message: Message) -> _Chunks:
         yield from self._end_step()
-        for name, told in self._survived:
-            yield _data(name, told)
+        for name, details in self._survived:
+            yield _data(name, details)
         self._survived.clear()
         self._open = message
         yield events.StepStart(model=message.model, response_id=message.response_id)
@@ -269,17 +269,17 @@ class _Streaming:
         """The run ends as it did: with its answer, with an error, or because the user stopped it."""
         yield from self._end_step()
         names = [name for name, _ in self._survived]
-        for name, told in self._survived:
+        for name, details in self._survived:
             if name == "error":
-                yield events.StreamError(error_text=str(told["errorText"]))
+                yield events.StreamError(error_text=str(details["errorText"]))
         if "interrupt" in names:
             yield events.Abort()
         else:
             yield events.RunFinish(stop_reason=None if self._open is None else self._open.stop_reason)
 
 
-def _data(name: str, told: dict[str, Any]) -> events.DataEvent:
-    return events.DataEvent(name=name, data=to_json(told))
+def _data(name: str, details: dict[str, Any]) -> events.DataEvent:
+    return events.DataEvent(name=name, data=to_json(details))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -291,9 +291,9 @@ def _pieces(text: str) -> Iterator[str]:
 _GROWING = (events.TextDelta, events.ReasoningDelta)
 
 
-def _spread(delay: float, told: list[StreamEvent]) -> Iterator[Timed[StreamEvent]]:
+def _spread(delay: float, emitted: list[StreamEvent]) -> Iterator[Timed[StreamEvent]]:
     """The wait in equal shares before the pieces of texts; before everything where there are none."""
-    growing = sum(isinstance(event, _GROWING) for event in told)
-    for number, event in enumerate(told):
+    growing = sum(isinstance(event, _GROWING) for event in emitted)
+    for number, event in enumerate(emitted):
         waits = isinstance(event, _GROWING) if growing else number == 0
         yield Timed(delay / max(growing, 1) if waits else 0.0, event)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
-from turnlog import agents
-from turnlog.agents.commands import CommandForm, prompted_command, resume_command
-from turnlog.errors import TurnlogError
 from turnlog.model import Session
+from turnlog.runs.resuming import resume_of
 from turnlog.runs.states import session_states
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import SessionItem
@@ -32,7 +29,11 @@ class SessionItems:
         states = {id: self._asked(id, state) for id, state in session_states(self._store, ids).items()}
         return [
             SessionItem.of(
-                session, annotations.get(session.id), previews.get(session.id), states.get(session.id), _resume(session)
+                session,
+                annotations.get(session.id),
+                previews.get(session.id),
+                states.get(session.id),
+                resume_of(session),
             )
             for session in found
         ]
@@ -44,30 +45,3 @@ class SessionItems:
             return state
         request, since = requests[0]
         return SessionState("waiting", "approval", detail=request.tool_name, since=since, doing=state.doing)
-
-
-def prompt_command(session: Session) -> list[str] | None:
-    """How its agent answers a prompt in it without a screen."""
-    form = _form_of(session)
-    return None if form is None else prompted_command(form, session.external_id)
-
-
-def _resume(session: Session) -> list[str] | None:
-    form = _form_of(session)
-    return None if form is None else resume_command(form, session.external_id)
-
-
-def _form_of(session: Session) -> CommandForm | None:
-    """How its agent goes on with it; a subagent's session goes on only within its parent's."""
-    if any(link.kind == "subagent" for link in session.relationships):
-        return None
-    return _command_form(session.agent)
-
-
-@cache
-def _command_form(name: str) -> CommandForm | None:
-    """How the agent's command line is read; None for one that is not installed, or has none that is known."""
-    try:
-        return agents.agent(name).command
-    except TurnlogError:
-        return None

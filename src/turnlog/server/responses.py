@@ -103,6 +103,8 @@ class SessionItem(Session, frozen=True, kw_only=True):
     cost_with_subagents: Cost | None = None
     """Of the session and of all subagents below it; null if it has no subagents, or no call could be priced."""
     unpriced_with_subagents: int = 0
+    active_ms: int | None = None
+    """Milliseconds between its own messages, without gaps of more than ten minutes; null if none has a time."""
 
     @classmethod
     def of(
@@ -124,6 +126,7 @@ class SessionItem(Session, frozen=True, kw_only=True):
             children=preview.children if preview else 0,
             cost_with_subagents=preview.cost_with_subagents if preview else None,
             unpriced_with_subagents=preview.unpriced_with_subagents if preview else 0,
+            active_ms=preview.active_ms if preview else None,
         )
 
 

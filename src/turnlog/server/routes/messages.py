@@ -153,7 +153,7 @@ def _with_records(store: Store, event: HistoryEvent) -> dict[str, msgspec.Raw | 
     }
 
 
-# An agent may put a slash into a message's id; the longer address stands first, so that `/raw` is not part of it.
+# An agent may put a slash into a message's id; the longer address comes first, so that `/raw` is not part of it.
 
 
 @router.get("/messages/{message_id:path}/raw", tags=["messages"], responses=responds_with(RecordsResponse))

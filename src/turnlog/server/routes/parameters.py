@@ -40,7 +40,7 @@ Position = Annotated[int, Field(ge=0, le=LARGEST_POSITION)]
 
 
 SessionPosition = Annotated[int, Field(ge=-LARGEST_POSITION, le=LARGEST_POSITION)]
-"""Of a message or event in its session. What a fork shares and has no copy of stands before its own, below zero."""
+"""Of a message or event in its session. What a fork shares and has no copy of comes before its own, below zero."""
 
 
 def _page_size(default: int, largest: int) -> BeforeValidator:

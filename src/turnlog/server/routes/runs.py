@@ -12,10 +12,10 @@ from starlette.responses import Response
 from turnlog.errors import ConflictError
 from turnlog.model import Session
 from turnlog.model.codec import encode
+from turnlog.runs.resuming import prompt_of
 from turnlog.runs.states import session_states
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.errors import judging
-from turnlog.server.items import prompt_command
 from turnlog.server.openapi import responds_with
 from turnlog.server.prompts import Prompts, PromptState, can_ask
 from turnlog.server.responses import PromptResponse, RunMessagePage, RunPage, RunResponse
@@ -85,7 +85,7 @@ def list_run_messages(
 def get_prompt(request: Request, context: ContextOf, session_id: str) -> Response:
     """Whether the session can go on from here, whether it does, and how the last prompt failed."""
     session = context.store.session(session_id)
-    can_go_on = context.prompts is not None and prompt_command(session) is not None
+    can_go_on = context.prompts is not None and prompt_of(session) is not None
     return _state(request, context, session, can_go_on=can_go_on)
 
 
@@ -99,7 +99,7 @@ def post_prompt(request: Request, context: ContextOf, session_id: str, body: Pro
     """Let the session's agent answer a prompt."""
     prompts = _prompts(context)
     session = context.store.session(session_id)
-    command = prompt_command(session)
+    command = prompt_of(session)
     if command is None:
         raise HTTPException(409, f"{session.agent} cannot go on with this session")
     state = session_states(context.store, [session_id]).get(session_id)

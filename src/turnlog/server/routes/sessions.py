@@ -62,6 +62,7 @@ class ExportQuery(QueryParameters):
 
 
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
+MessageId = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class PromptBody(BaseModel):
@@ -92,6 +93,7 @@ class AnnotationsBody(BaseModel):
     archived: StrictBool = False
     tags: Annotated[tuple[Tag, ...], Field(max_length=100)] = ()
     note: str | None = Field(None, max_length=100_000)
+    pins: Annotated[tuple[MessageId, ...], Field(max_length=1000, description="Ids of pinned messages.")] = ()
 
     def to_change(self) -> AnnotationsChange:
         """The same for the store."""
@@ -169,7 +171,7 @@ async def may_annotate(request: Request) -> None:
     dependencies=[Depends(takes_json), Depends(may_annotate)],
 )
 def patch_session(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
-    """Change what is said about a session: its title, star, tags, note, and whether it is archived."""
+    """Change what is said about a session: its title, star, tags, note, pinned messages, and whether it is archived."""
     context.store.annotate(session_id, **body.to_change())
     context.hub.wake()
     (item,) = context.items.of([context.store.session(session_id)])
