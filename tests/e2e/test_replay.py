@@ -92,9 +92,12 @@ def test_the_keyboard_controls_a_replay(visit: Visit) -> None:
 
 def test_a_replay_goes_from_prompt_to_prompt_and_to_the_ends(visit: Visit) -> None:
     page = visit.open(f"/sessions/{LONG_ID}")
+    # Keys go to the prompts that the outline has loaded.
+    page.get_by_role("navigation", name="Prompts").get_by_role("button", name="Prompt number 1:").wait_for()
     page.keyboard.press("R")
     player = page.get_by_role("region", name="Replay")
     page.keyboard.press(" ")
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible()
     slider = player.get_by_role("slider")
     first = slider.input_value()
     for number in (2, 3, 4):

@@ -87,6 +87,7 @@ def test_an_unknown_browser_is_told_how_and_then_sees_the_page_that_it_came_for(
     assert page.url == f"{address}/sessions/{VARIED_ID}"
 
 
+@pytest.mark.usefixtures("address")
 def test_a_used_link_says_so(context: BrowserContext, data: Path) -> None:
     link = new_link(data)
     first = context.new_page()
