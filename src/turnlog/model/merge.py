@@ -272,6 +272,9 @@ def join_values(one: T | None, other: T | None) -> T | None:
     A fold that joins the records of a message decides as the store does for two feeds. Otherwise the result would
     depend on where a log was split.
     """
+    # Nearly all records of a message repeat its facts.
+    if other is None or one == other:
+        return one
     return _join(one, other, None)
 
 
