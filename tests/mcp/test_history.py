@@ -12,7 +12,7 @@ import pytest
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.errors import NotFoundError
-from turnlog.mcp.history import History, Scope, project_of
+from turnlog.mcp.history import History, HistoryScope, project_of
 from turnlog.model import (
     Message,
     Origin,
@@ -68,7 +68,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "turnlog.db"
 
 
-Ask = Callable[[Scope], History]
+Ask = Callable[[HistoryScope], History]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def ask(path: Path) -> Iterator[Ask]:
     opened: list[History] = []
     with open_store(path) as store:
 
-        def history(scope: Scope) -> History:
+        def history(scope: HistoryScope) -> History:
             opened.append(History(store, path, scope))
             return opened[-1]
 
@@ -87,18 +87,18 @@ def ask(path: Path) -> Iterator[Ask]:
 
 @pytest.fixture
 def shop(ask: Ask) -> History:
-    return ask(Scope("/w/shop"))
+    return ask(HistoryScope("/w/shop"))
 
 
 def test_only_the_own_project_is_seen(ask: Ask) -> None:
-    shop, everything = ask(Scope("/w/shop")), ask(Scope())
+    shop, everything = ask(HistoryScope("/w/shop")), ask(HistoryScope())
     assert ZOO not in shop.search("flaky")
     assert ZOO not in shop.sessions()
     with pytest.raises(NotFoundError, match="there is no session plain:zoo in /w/shop"):
         shop.session(ZOO)
     with pytest.raises(NotFoundError):
         shop.output(ZOO, "c1")
-    assert "No call touched" in ask(Scope("/w/zoo")).file("/w/shop/cart.py")
+    assert "No call touched" in ask(HistoryScope("/w/zoo")).file("/w/shop/cart.py")
     assert all(each in everything.search("flaky") for each in (SHOP, ZOO))
     assert "flaky lions" in everything.session(ZOO)
 
@@ -151,8 +151,8 @@ def test_what_was_said_cannot_leave_its_marks(shop: History) -> None:
 
 
 def test_secrets_are_masked_unless_they_are_wanted(ask: Ask) -> None:
-    assert KEY not in ask(Scope()).session(SHOP)
-    assert KEY in ask(Scope(is_redacted=False)).session(SHOP, cursor=1000)
+    assert KEY not in ask(HistoryScope()).session(SHOP)
+    assert KEY in ask(HistoryScope(is_redacted=False)).session(SHOP, cursor=1000)
 
 
 def test_a_file_has_a_history(shop: History) -> None:
@@ -160,8 +160,8 @@ def test_a_file_has_a_history(shop: History) -> None:
 
 
 def test_usage_is_that_of_the_project(ask: Ask) -> None:
-    assert "large: 1 calls, input 5" in ask(Scope("/w/shop")).usage("model")
-    assert "large" not in ask(Scope("/w/zoo")).usage("model")
+    assert "large: 1 calls, input 5" in ask(HistoryScope("/w/shop")).usage("model")
+    assert "large" not in ask(HistoryScope("/w/zoo")).usage("model")
 
 
 def test_wrong_questions_are_refused(shop: History) -> None:

@@ -14,7 +14,7 @@ import pytest
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from mcp import Client, StdioServerParameters
-from turnlog.mcp.history import History, Scope
+from turnlog.mcp.history import History, HistoryScope
 from turnlog.mcp.server import make_server
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
@@ -79,7 +79,7 @@ def test_in_another_folder_there_is_nothing_to_see(home: Path, tmp_path: Path) -
 def test_errors_are_answers_that_a_model_can_read(tmp_path: Path) -> None:
     async def run() -> list[CallToolResult]:
         with open_store(tmp_path / "turnlog.db", create=True) as store:
-            history = History(store, tmp_path / "turnlog.db", Scope())
+            history = History(store, tmp_path / "turnlog.db", HistoryScope())
             async with Client(make_server(history)) as client:
                 results = [
                     await client.call_tool("read_session", {"session": "codex:none"}),
@@ -114,7 +114,7 @@ def test_what_agents_write_meanwhile_is_read(tmp_path: Path) -> None:
 
     async def run() -> None:
         with open_store(tmp_path / "turnlog.db", create=True) as store:
-            history = History(store, tmp_path / "turnlog.db", Scope())
+            history = History(store, tmp_path / "turnlog.db", HistoryScope())
             async with Client(make_server(history, lambda: refreshed.append(1))) as client:
                 await client.call_tool("list_sessions", {})
                 await client.call_tool("list_sessions", {})

@@ -16,14 +16,14 @@ from support.search_store import SearchStore, call, text_message
 from turnlog.model import Message, TextPart, ToolCallPart, ToolKind
 from turnlog.store import open_store
 from turnlog.store.search import session_ranking, session_search
-from turnlog.store.search.base import SearchFilter, SessionPage
+from turnlog.store.search.base import SearchFilter, SessionSearchPage
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.search.spelling import is_near
 
 
 def sessions(
     store: SearchStore, query: str, *, limit: int = 100, cursor: str | None = None, **filters: Any
-) -> SessionPage:
+) -> SessionSearchPage:
     with Searcher(store.path, store.search_path) as searcher:
         return searcher.sessions(query, SearchFilter(**filters), limit=limit, cursor=cursor)
 

@@ -38,7 +38,7 @@ def mcp(*, project: str | None, all_projects: bool, no_redact: bool, store_path:
         if not (error.name or "").startswith(("mcp", "pydantic")):
             raise
         raise TurnlogError("turnlog mcp needs the extra `mcp`: install `turnlog[mcp]` where turnlog is") from error
-    from turnlog.mcp.history import History, Scope, project_of
+    from turnlog.mcp.history import History, HistoryScope, project_of
 
     with open_fresh(store_path) as store:
         projects = store.projects()
@@ -47,7 +47,7 @@ def mcp(*, project: str | None, all_projects: bool, no_redact: bool, store_path:
             shown = next(each.path for each in projects if named in (each.path, each.name))
         else:
             shown = project_of(projects, Path.cwd())
-        scope = Scope(None if all_projects else shown, is_redacted=not no_redact)
+        scope = HistoryScope(None if all_projects else shown, is_redacted=not no_redact)
         history = History(store, store_path, scope)
         try:
             make_server(history, refresher(store_path)).run()

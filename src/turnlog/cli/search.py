@@ -33,7 +33,7 @@ from turnlog.store.search.base import (
     SearchPage,
     SearchSort,
     SessionHits,
-    SessionPage,
+    SessionSearchPage,
     search_path,
 )
 
@@ -172,7 +172,7 @@ def _hit_document(hit: Hit) -> HitDocument:
     }
 
 
-def _write_sessions(page: SessionPage, *, as_json: bool) -> None:
+def _write_sessions(page: SessionSearchPage, *, as_json: bool) -> None:
     if as_json:
         write_json(_sessions_document(page))
         return
@@ -206,7 +206,7 @@ def _more(session: SessionHits) -> str:
     return click.style(f"  {exact if session.matches_is_exact else least} in this session", dim=True)
 
 
-def _session_notes(page: SessionPage) -> Iterator[str]:
+def _session_notes(page: SessionSearchPage) -> Iterator[str]:
     if not page.sessions:
         yield "Nothing found."
         if page.suggestion is not None:
@@ -217,7 +217,7 @@ def _session_notes(page: SessionPage) -> Iterator[str]:
     yield from _unindexed(page.unindexed)
 
 
-def _sessions_document(page: SessionPage) -> SessionSearchDocument:
+def _sessions_document(page: SessionSearchPage) -> SessionSearchDocument:
     return {
         "sessions": [
             {

@@ -30,7 +30,7 @@ _PAGE = 20
 """Messages that are read at once."""
 
 
-class Scope(NamedTuple):
+class HistoryScope(NamedTuple):
     """Which sessions an agent may see."""
 
     project: str | None = None
@@ -53,7 +53,7 @@ def project_of(projects: Iterable[ProjectSummary], folder: Path) -> str:
 class History:
     """Answers questions from a store. Any number of threads may ask at once."""
 
-    def __init__(self, store: Store, store_path: Path, scope: Scope) -> None:
+    def __init__(self, store: Store, store_path: Path, scope: HistoryScope) -> None:
         """Answer from this open store, whose file is at `store_path`."""
         self._store = store
         self._searcher = Searcher(store_path, search_path(store_path))

@@ -10,7 +10,7 @@ from turnlog.agents import fold_bytes
 from turnlog.agents.changes import LineCounts
 from turnlog.agents.copilot_cli.messages import ORIGINS
 from turnlog.agents.copilot_cli.record_kinds import EPHEMERAL, PERSISTED, READ, RECORD_KINDS
-from turnlog.agents.copilot_cli.records import Data
+from turnlog.agents.copilot_cli.records import CopilotData
 
 PAGE = FormatPage("copilot-cli")
 
@@ -37,7 +37,7 @@ def test_every_source_of_a_user_message_is_on_the_page() -> None:
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23"""
     described = [name for fields, _ in PAGE.rows("### Fields") for name in named(fields)]
-    assert sorted(described) == sorted(field.encode_name for field in msgspec.structs.fields(Data))
+    assert sorted(described) == sorted(field.encode_name for field in msgspec.structs.fields(CopilotData))
 
 
 def test_every_kind_is_read_without_a_word_in_it() -> None:

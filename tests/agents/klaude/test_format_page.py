@@ -7,7 +7,7 @@ import msgspec
 from support.format_page import FormatPage, named
 from turnlog.agents.klaude.contents import PARTS
 from turnlog.agents.klaude.messages import SOURCE_ORIGINS
-from turnlog.agents.klaude.records import RECORD_KINDS, Data
+from turnlog.agents.klaude.records import RECORD_KINDS, KlaudeData
 
 PAGE = FormatPage("klaude")
 
@@ -31,4 +31,4 @@ def test_every_source_of_a_user_message_is_on_the_page() -> None:
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23"""
     described = [name for fields, _ in PAGE.rows("### Fields") for name in named(fields)]
-    assert sorted(described) == sorted(field.encode_name for field in msgspec.structs.fields(Data))
+    assert sorted(described) == sorted(field.encode_name for field in msgspec.structs.fields(KlaudeData))

@@ -42,7 +42,7 @@ class ClaudeRecord(_Wire, gc=False):
     api_block_index: Count | None = None
     requested_model: str | None = None
     request_session_id: str | None = None
-    forked_from: ForkedFrom | None = None
+    forked_from: ClaudeForkedFrom | None = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     prompt_source: str | None = None
@@ -128,7 +128,7 @@ class PromptOrigin(_Wire, gc=False):
     kind: str | None = None
 
 
-class ForkedFrom(_Wire, gc=False):
+class ClaudeForkedFrom(_Wire, gc=False):
     """The record that a copy by `/branch` was made from."""
 
     session_id: str | None = None

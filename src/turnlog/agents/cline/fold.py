@@ -16,7 +16,7 @@ from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Pl
 from turnlog.agents.cline import NAME
 from turnlog.agents.cline.contents import blocks_of, call_of, cost_of, part_of, result_of, time_of, usage_of
 from turnlog.agents.cline.records import FILES, MESSAGES, Block, ClineMessage, MessageFile
-from turnlog.agents.cline.sidecars import Compaction, compaction_of, place_of
+from turnlog.agents.cline.sidecars import ClineCompaction, compaction_of, place_of
 from turnlog.agents.cline.sources import session_id
 from turnlog.agents.decoding import LineContext, aware, fields_of
 from turnlog.agents.json_file import locate_items, read_object
@@ -161,7 +161,7 @@ class _Reading(LineContext):
         if self._compaction is not None and self._compaction.after == message.id:
             self._add_compaction(self._compaction, record)
 
-    def _add_compaction(self, compaction: Compaction, record: tuple[int, int]) -> None:
+    def _add_compaction(self, compaction: ClineCompaction, record: tuple[int, int]) -> None:
         """Add what the newest compaction left, behind the last message that it replaced."""
         found = [_message_of(raw) for raw in compaction.messages]
         at = None if compaction.updated_at is None else aware(compaction.updated_at)

@@ -95,7 +95,7 @@ def _facts_of(manifest: _Manifest, session: str) -> SessionChange:
     return change
 
 
-class Compaction(msgspec.Struct):
+class ClineCompaction(msgspec.Struct):
     """What the model reads instead of the messages up to one of them."""
 
     updated_at: datetime | None = None
@@ -108,12 +108,13 @@ class Compaction(msgspec.Struct):
         return (self.source_last_message_key or "").removeprefix("id:") or None
 
 
-def compaction_of(source: Source) -> Compaction | None:
+def compaction_of(source: Source) -> ClineCompaction | None:
     """What the newest compaction of a session left; None if there was none, or its file is gone."""
     path = Path(source.path)
     try:
         return msgspec.json.decode(
-            read_regular_file(path.with_name(path.name.replace(".messages.json", ".compaction.json"))), type=Compaction
+            read_regular_file(path.with_name(path.name.replace(".messages.json", ".compaction.json"))),
+            type=ClineCompaction,
         )
     except UNREADABLE:
         return None

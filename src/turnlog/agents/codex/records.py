@@ -300,7 +300,7 @@ read_lines = JsonLines(CodexLine, first_keys=FIRST_KEYS, plausible=_is_record).r
 decode_line = msgspec.json.Decoder(CodexLine).decode
 
 
-class Payload(Generic[PayloadT]):
+class CodexPayload(Generic[PayloadT]):
     """Decodes payloads of one type of record."""
 
     def __init__(self, kind: type[PayloadT], complete: type[PayloadT] | None = None) -> None:
@@ -328,16 +328,16 @@ class Payload(Generic[PayloadT]):
         return found.record
 
 
-ITEMS = Payload(Item, CompleteItem)
-EVENTS = Payload(CodexEvent)
+ITEMS = CodexPayload(Item, CompleteItem)
+EVENTS = CodexPayload(CodexEvent)
 decode_item = ITEMS.decode
 decode_event = EVENTS.decode
 read_item = ITEMS.read
-read_usage_record = Payload(UsageRecord).read
-read_meta = Payload(Meta).read
-read_turn_context = Payload(TurnContext).read
-read_compacted = Payload(Compacted).read
-read_communication = Payload(Communication).read
+read_usage_record = CodexPayload(UsageRecord).read
+read_meta = CodexPayload(Meta).read
+read_turn_context = CodexPayload(TurnContext).read
+read_compacted = CodexPayload(Compacted).read
+read_communication = CodexPayload(Communication).read
 
 
 def clean(raw: Raw) -> Raw:

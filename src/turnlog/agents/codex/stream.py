@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import Link
 from turnlog.agents.codex import NAME
 from turnlog.agents.codex.record_kinds import RECORD_KINDS
-from turnlog.agents.codex.records import Payload
+from turnlog.agents.codex.records import CodexPayload
 from turnlog.agents.codex.sources import session_id
 from turnlog.agents.codex.stream_records import (
     CALL_ITEMS,
@@ -215,7 +215,7 @@ def _show_plan(state: CodexStreamState, printed: PrintedContext, item: ExecItem)
 _SETTINGS = ("model", "provider", "approval", "sandbox", "workdir", "reasoning effort", "reasoning summaries")
 
 
-_read_event = Payload(ExecEvent).read
+_read_event = CodexPayload(ExecEvent).read
 
 
 def _is_event(line: ExecLine) -> bool:

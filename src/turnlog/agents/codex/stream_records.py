@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex.record_kinds import CodexRecordOutcome
-from turnlog.agents.codex.records import Duration, Payload
+from turnlog.agents.codex.records import CodexPayload, Duration
 from turnlog.agents.codex.responses_api import from_base64
 from turnlog.agents.codex.tools import status_of
 from turnlog.agents.decoding import clean_json, fields_of, keep_newest
@@ -186,10 +186,10 @@ EXEC_LINES = JsonLines(ExecLine, first_keys=("type", "id", "prompt"), plausible=
 _MCP_TYPES = frozenset({"image", "audio", "resource", "resource_link"})
 """Types of an MCP server's content that become a `DataPart` when they have no bytes."""
 
-read_item = Payload(ExecItem).read
+read_item = CodexPayload(ExecItem).read
 """Reads an item. What cannot be read of it is reported and left out."""
 
-_read_mcp_content = Payload(McpContent).read
+_read_mcp_content = CodexPayload(McpContent).read
 
 
 def tool_name_of(item: ExecItem) -> str:

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
-from turnlog.agents.copilot_cli.records import FILE, CopilotFile, CopilotUsage, Data, ReasoningBlock
+from turnlog.agents.copilot_cli.records import FILE, CopilotData, CopilotFile, CopilotUsage, ReasoningBlock
 from turnlog.agents.decoding import clean_json
 from turnlog.model import DataPart, FilePart, Part, ProviderData, ReasoningPart, StopReason, UnknownPart, Usage
 from turnlog.model.usage import Exactness
@@ -67,7 +67,7 @@ def usage_of(usage: CopilotUsage | None, exactness: Exactness = "exact") -> Usag
 # -- thoughts
 
 
-def reasoning_parts(data: Data, message_id: str, first: int) -> Iterator[ReasoningPart]:
+def reasoning_parts(data: CopilotData, message_id: str, first: int) -> Iterator[ReasoningPart]:
     """The thoughts of an answer, numbered from `first`, with what their provider needs to accept them again."""
     blocks = data.reasoning_blocks
     name = None if blocks is None else _PROVIDERS.get(blocks.provider or "", blocks.provider)

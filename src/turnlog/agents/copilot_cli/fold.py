@@ -25,7 +25,7 @@ from turnlog.agents.copilot_cli.messages import (
     read_user_command,
 )
 from turnlog.agents.copilot_cli.record_kinds import RECORD_KINDS
-from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotRecord, Data, Folder
+from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotData, CopilotRecord, Folder
 from turnlog.agents.copilot_cli.sources import session_id
 from turnlog.agents.copilot_cli.state import (
     MAIN,
@@ -96,14 +96,14 @@ def _read(context: CopilotContext, record: CopilotRecord) -> None:
 # -- the session
 
 
-def _read_start(context: CopilotContext, data: Data) -> None:
+def _read_start(context: CopilotContext, data: CopilotData) -> None:
     if data.copilot_version:
         context.state.version = context.session.agent_version = data.copilot_version
     _set_folder(context, data.context or Folder())
     context.add_run_metadata()
 
 
-def _read_context(context: CopilotContext, data: Data) -> None:
+def _read_context(context: CopilotContext, data: CopilotData) -> None:
     _set_folder(context, Folder(cwd=data.cwd, branch=data.branch, head_commit=data.head_commit))
     context.add_run_metadata()
 
@@ -118,7 +118,7 @@ def _set_folder(context: CopilotContext, folder: Folder) -> None:
     state.cwd, state.branch = folder.cwd, change.git_branch
 
 
-def _read_info(context: CopilotContext, data: Data) -> None:
+def _read_info(context: CopilotContext, data: CopilotData) -> None:
     """Read a note. One says that this session was forked, or is a fork."""
     context.add_record(known=True)
     if data.info_type != "fork":
@@ -133,7 +133,7 @@ def _read_info(context: CopilotContext, data: Data) -> None:
         context.link("fork", parent=session_id(came["parent"]), child=session_id(own))
 
 
-def _read_shutdown(context: CopilotContext, data: Data) -> None:
+def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
     """Read the end of a run. Its totals are those of the whole session, and count only where no call has a usage."""
     abort_calls(context, None)
     context.add_run_metadata()
@@ -160,7 +160,7 @@ def _read_shutdown(context: CopilotContext, data: Data) -> None:
 # -- model calls that no answer shows
 
 
-def _read_usage(context: CopilotContext, data: Data) -> None:
+def _read_usage(context: CopilotContext, data: CopilotData) -> None:
     """Read the usage of a model call, which is written before the answer."""
     usage = data.usage
     if usage is not None:
@@ -171,13 +171,13 @@ def _read_usage(context: CopilotContext, data: Data) -> None:
     context.add_run_metadata()
 
 
-def _read_compaction_start(context: CopilotContext, data: Data) -> None:
+def _read_compaction_start(context: CopilotContext, data: CopilotData) -> None:
     if context.agent == MAIN:
         context.state.compacting = []
     context.add_record(known=True)
 
 
-def _read_compaction(context: CopilotContext, data: Data) -> None:
+def _read_compaction(context: CopilotContext, data: CopilotData) -> None:
     """Read a compaction: the summary replaces what came before it began. A failed one replaces nothing."""
     kept, context.state.compacting = context.state.compacting or [], None
     if not data.success or not data.summary_content or context.agent != MAIN:
@@ -215,7 +215,7 @@ def _read_compaction(context: CopilotContext, data: Data) -> None:
 # -- interruptions and failures
 
 
-def _read_abort(context: CopilotContext, data: Data) -> None:
+def _read_abort(context: CopilotContext, data: CopilotData) -> None:
     conversation = context.conversation
     is_running = any(call.agent == context.agent for call in context.state.calls.values())
     context.add_event(
@@ -229,7 +229,7 @@ def _read_abort(context: CopilotContext, data: Data) -> None:
     abort_calls(context, context.agent)
 
 
-def _read_error(context: CopilotContext, data: Data) -> None:
+def _read_error(context: CopilotContext, data: CopilotData) -> None:
     context.add_event(
         ErrorEvent(
             id=context.position_id(),
@@ -244,7 +244,7 @@ def _read_error(context: CopilotContext, data: Data) -> None:
 # -- subagents
 
 
-def _read_subagent_start(context: CopilotContext, data: Data) -> None:
+def _read_subagent_start(context: CopilotContext, data: CopilotData) -> None:
     """Read that a call started a subagent, whose records are in the same file."""
     call = context.state.calls.get(data.tool_call_id or "")
     if context.agent == MAIN and data.tool_call_id is not None:
@@ -262,7 +262,7 @@ def _read_subagent_start(context: CopilotContext, data: Data) -> None:
     context.add_run_metadata()
 
 
-def _read_subagent_end(context: CopilotContext, data: Data) -> None:
+def _read_subagent_end(context: CopilotContext, data: CopilotData) -> None:
     """Read that a subagent has ended. Calls that have no result then were stopped with it."""
     if context.agent == MAIN and data.tool_call_id is not None:
         context.agent = data.tool_call_id
@@ -279,18 +279,18 @@ def _read_subagent_end(context: CopilotContext, data: Data) -> None:
 # -- everything else
 
 
-def _read_asset(context: CopilotContext, data: Data) -> None:
+def _read_asset(context: CopilotContext, data: CopilotData) -> None:
     """Read the bytes of a file: the record after it names them."""
     if data.asset_id is not None and data.data is not None:
         keep_newest(context.state.assets, data.asset_id, data.data, MOST_ASSETS)
     context.add_record(known=True)
 
 
-def _read_run_metadata(context: CopilotContext, data: Data) -> None:
+def _read_run_metadata(context: CopilotContext, data: CopilotData) -> None:
     context.add_run_metadata()
 
 
-_READERS: dict[str, Callable[[CopilotContext, Data], None]] = {
+_READERS: dict[str, Callable[[CopilotContext, CopilotData], None]] = {
     "abort": _read_abort,
     "assistant.message": read_answer,
     "permission.completed": read_permission,

@@ -23,7 +23,7 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.copilot_cli.records import CopilotRecord
 from turnlog.agents.copilot_cli.sources import session_id
-from turnlog.agents.copilot_cli.state import MAIN, Conversation, CopilotPendingCall, CopilotState
+from turnlog.agents.copilot_cli.state import MAIN, CopilotConversation, CopilotPendingCall, CopilotState
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json
 from turnlog.model import (
     HistoryEvent,
@@ -67,11 +67,11 @@ class CopilotContext(LineContext):
         return session_id(self.external_id if agent == MAIN else f"{self.external_id}.{agent}")
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> CopilotConversation:
         """The conversation of the record."""
         found = self.state.conversations.get(self.agent)
         if found is None:
-            found = self.state.conversations[self.agent] = Conversation()
+            found = self.state.conversations[self.agent] = CopilotConversation()
         return found
 
     @property

@@ -11,7 +11,7 @@ from turnlog.agents.changes import RecordRef
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import STOP_REASONS, file_parts, reasoning_parts, usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
-from turnlog.agents.copilot_cli.records import UNUSED, CopilotUsage, Data, ToolRequest
+from turnlog.agents.copilot_cli.records import UNUSED, CopilotData, CopilotUsage, ToolRequest
 from turnlog.agents.copilot_cli.state import MAIN, MOST_CALLS, CopilotPendingCall, CopilotPendingUsage
 from turnlog.agents.copilot_cli.tools import TOOL_KINDS
 from turnlog.agents.decoding import clean_json, fields_of, keep_newest, names_of, other_fields
@@ -26,7 +26,7 @@ ORIGINS: dict[str, Origin] = {
 }
 """First word of a user message's `source` -> its origin. The parent's message in a subagent is its prompt."""
 
-_FIELDS = names_of(Data) | UNUSED
+_FIELDS = names_of(CopilotData) | UNUSED
 _SYNTHETIC: dict[str, Any] = {NAME: {"synthetic": True}}
 
 
@@ -39,17 +39,17 @@ def _metadata_of(context: CopilotContext, facts: dict[str, Any]) -> dict[str, An
 # -- what no model wrote
 
 
-def read_system(context: CopilotContext, data: Data) -> None:
+def read_system(context: CopilotContext, data: CopilotData) -> None:
     """Read the instructions for the model. They are written again when they change."""
     _add_text(context, "developer" if data.role == "developer" else "system", Origin.HARNESS, data.content or "")
 
 
-def read_notification(context: CopilotContext, data: Data) -> None:
+def read_notification(context: CopilotContext, data: CopilotData) -> None:
     """Read what the program tells the model about a subagent or a command in the background."""
     _add_text(context, "developer", Origin.NOTIFICATION, data.content or "")
 
 
-def read_user(context: CopilotContext, data: Data) -> None:
+def read_user(context: CopilotContext, data: CopilotData) -> None:
     """Read a prompt, or what the program, a skill or another agent wrote in its place."""
     message_id, content = context.record_id(), data.content or ""
     origin = _origin(context, data)
@@ -75,7 +75,7 @@ def read_user(context: CopilotContext, data: Data) -> None:
         context.set_title(content)
 
 
-def _origin(context: CopilotContext, data: Data) -> Origin:
+def _origin(context: CopilotContext, data: CopilotData) -> Origin:
     if data.is_autopilot_continuation:
         return Origin.HARNESS
     word = (data.source or "user").partition("-")[0]
@@ -98,7 +98,7 @@ def _texts(message_id: str, content: str, transformed: str | None) -> list[TextP
     ]
 
 
-def read_user_command(context: CopilotContext, data: Data) -> None:
+def read_user_command(context: CopilotContext, data: CopilotData) -> None:
     """Read a command that the user ran with `!`."""
     arguments = fields_of(b"{}" if data.arguments is UNSET else data.arguments)
     command = arguments.get("command")
@@ -128,7 +128,7 @@ def _add_text(
 # -- answers
 
 
-def read_answer(context: CopilotContext, data: Data) -> None:
+def read_answer(context: CopilotContext, data: CopilotData) -> None:
     """Read an answer, or another chunk of it: a response is split where it thinks again."""
     conversation = context.conversation
     is_chunk = bool(data.chunk_index) and data.api_call_id is not None and conversation.answer_call == data.api_call_id
@@ -156,7 +156,7 @@ def read_answer(context: CopilotContext, data: Data) -> None:
         context.add_message(message, refs=refs)
 
 
-def _answer_parts(context: CopilotContext, data: Data, message_id: str, first: int) -> tuple[Part, ...]:
+def _answer_parts(context: CopilotContext, data: CopilotData, message_id: str, first: int) -> tuple[Part, ...]:
     parts: list[Part] = [*reasoning_parts(data, message_id, first)]
     if data.content:
         parts.append(TextPart(id=f"{message_id}.{first + len(parts)}", text=data.content))
@@ -189,7 +189,7 @@ def _input(arguments: Raw | UnsetType) -> tuple[Raw | UnsetType, str | None]:
     return (UNSET, msgspec.json.decode(json, type=str)) if json.startswith(b'"') else (Raw(json), None)
 
 
-def _call_facts(context: CopilotContext, data: Data, pending: CopilotPendingUsage | None) -> dict[str, Any]:
+def _call_facts(context: CopilotContext, data: CopilotData, pending: CopilotPendingUsage | None) -> dict[str, Any]:
     """The fields of a message that describe its model call."""
     usage = None if pending is None else pending.usage
     reason = None if usage is None else usage.finish_reason
@@ -202,7 +202,7 @@ def _call_facts(context: CopilotContext, data: Data, pending: CopilotPendingUsag
     }
 
 
-def _counted_output(context: CopilotContext, data: Data) -> Usage | None:
+def _counted_output(context: CopilotContext, data: CopilotData) -> Usage | None:
     """What an answer itself says of its tokens, in a log without usages; totals at the end add the rest."""
     state = context.state
     if data.output_tokens is None or state.has_usages:

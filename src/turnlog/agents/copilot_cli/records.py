@@ -123,7 +123,7 @@ class ShellExecution(msgspec.Struct, rename="camel", gc=False):
     exit_code: int | None = None
 
 
-class Data(msgspec.Struct, rename="camel", gc=False):
+class CopilotData(msgspec.Struct, rename="camel", gc=False):
     """The data of any record. Every field has a default, because each kind and version writes another subset."""
 
     session_id: str | None = None
@@ -194,7 +194,7 @@ def _is_record(record: CopilotRecord) -> bool:
 LINES = JsonLines(CopilotRecord, first_keys=("type",), plausible=_is_record)
 """Decodes lines."""
 
-DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)
+DATA = JsonLines(CopilotData, first_keys=(), plausible=lambda data: True)
 """Decodes the data of a record."""
 
 FILE = JsonLines(CopilotFile, first_keys=(), plausible=lambda file: True)

@@ -16,7 +16,7 @@ from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.copilot_cli import LOGS, NAME
 from turnlog.agents.copilot_cli.record_kinds import RECORD_KINDS
-from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotRecord, Data
+from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotData, CopilotRecord
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.files import entries, is_file, is_folder
 from turnlog.agents.jsonl import whole_lines
@@ -101,9 +101,9 @@ def _is_own(record: CopilotRecord, json: bytes) -> bool:
     return record.type in RECORD_KINDS and record.id is not None and b'"parentId"' in json and b'"data"' in json
 
 
-def _data(record: CopilotRecord) -> Data:
+def _data(record: CopilotRecord) -> CopilotData:
     found = DATA.decode(clean_json(bytes(record.data))) if not isinstance(record.data, msgspec.UnsetType) else "none"
-    return Data() if isinstance(found, str) else found.record
+    return CopilotData() if isinstance(found, str) else found.record
 
 
 def _log_source(path: Path, named: str | None) -> Source:

@@ -24,7 +24,7 @@ MAIN = ""
 """The key of the session's own conversation; a subagent's key is its `agentId`."""
 
 
-class Conversation(msgspec.Struct, omit_defaults=True):
+class CopilotConversation(msgspec.Struct, omit_defaults=True):
     """The session itself, or one of its subagents."""
 
     leaf: str | None = None
@@ -68,7 +68,7 @@ class CopilotState(msgspec.Struct, omit_defaults=True):
     version: str | None = None
     cwd: str | None = None
     branch: str | None = None
-    conversations: dict[str, Conversation] = {}
+    conversations: dict[str, CopilotConversation] = {}
     calls: dict[str, CopilotPendingCall] = {}
     usages: dict[str, CopilotPendingUsage] = {}
     """By the id of the model call."""

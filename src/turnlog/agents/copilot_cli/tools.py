@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import file_parts
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
-from turnlog.agents.copilot_cli.records import Data, ToolError
+from turnlog.agents.copilot_cli.records import CopilotData, ToolError
 from turnlog.agents.copilot_cli.state import CopilotPendingCall
 from turnlog.agents.decoding import fields_of
 from turnlog.model import (
@@ -68,7 +68,7 @@ _EXIT_CODE = re.compile(r"exit code (-?\d{1,10})>\s*\Z")
 """How the output of a command ends, in logs without `shellExecution`."""
 
 
-def read_start(context: CopilotContext, data: Data) -> None:
+def read_start(context: CopilotContext, data: CopilotData) -> None:
     """Read that a call begins to run."""
     call = context.state.calls.get(data.tool_call_id or "")
     if call is None:
@@ -80,7 +80,7 @@ def read_start(context: CopilotContext, data: Data) -> None:
     context.changes.counts.messages += 1
 
 
-def read_permission(context: CopilotContext, data: Data) -> None:
+def read_permission(context: CopilotContext, data: CopilotData) -> None:
     """Read the answer to a permission request."""
     context.add_record(known=True)
     call = context.state.calls.get(data.tool_call_id or "")
@@ -118,7 +118,7 @@ def _partial(call: CopilotPendingCall, call_id: str) -> ToolCallPart:
 # -- results
 
 
-def read_result(context: CopilotContext, data: Data) -> None:
+def read_result(context: CopilotContext, data: CopilotData) -> None:
     """Read the result of a call, or the output of a command that the user ran with `!`."""
     if data.is_user_requested:
         _add_user_output(context, data)
@@ -141,7 +141,7 @@ def read_result(context: CopilotContext, data: Data) -> None:
     context.add_result(call_id, result)
 
 
-def _add_user_output(context: CopilotContext, data: Data) -> None:
+def _add_user_output(context: CopilotContext, data: CopilotData) -> None:
     message_id, text = context.record_id(), _text(data)
     exit_code = _exit_code(data, text)
     context.add_message(
@@ -156,27 +156,27 @@ def _add_user_output(context: CopilotContext, data: Data) -> None:
     )
 
 
-def _status(data: Data, exit_code: int | None) -> ResultStatus:
+def _status(data: CopilotData, exit_code: int | None) -> ResultStatus:
     if data.success is not False:
         # A command that failed has `success: true`, because the tool itself did its work.
         return "error" if exit_code else "success"
     return "denied" if _error(data).code in _DENIED else "error"
 
 
-def _text(data: Data) -> str:
+def _text(data: CopilotData) -> str:
     if data.result is not None and data.result.content is not None:
         return data.result.content
     return _error(data).message or ""
 
 
-def _error(data: Data) -> ToolError:
+def _error(data: CopilotData) -> ToolError:
     try:
         return ToolError() if data.error is UNSET else msgspec.json.decode(data.error, type=ToolError)
     except msgspec.MsgspecError:
         return ToolError()
 
 
-def _exit_code(data: Data, text: str) -> int | None:
+def _exit_code(data: CopilotData, text: str) -> int | None:
     if data.shell_execution is not None:
         return data.shell_execution.exit_code
     written = _EXIT_CODE.search(text[-200:])

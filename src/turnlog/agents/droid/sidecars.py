@@ -22,7 +22,7 @@ _TOTALS_POSITION = HOOKED_FROM - 1
 """The position of the totals: after every record of the log."""
 
 
-class TokenUsage(msgspec.Struct, rename="camel", gc=False):
+class DroidTokenUsage(msgspec.Struct, rename="camel", gc=False):
     """Tokens of all calls of a session. `input_tokens` excludes what was read from the cache or written to it."""
 
     input_tokens: Count | None = None
@@ -33,12 +33,12 @@ class TokenUsage(msgspec.Struct, rename="camel", gc=False):
     factory_credits: float | None = None
 
 
-class Settings(msgspec.Struct, rename="camel", gc=False):
+class DroidSettings(msgspec.Struct, rename="camel", gc=False):
     """The fields of the settings that are read."""
 
     model: str | None = None
     provider_lock_timestamp: datetime | None = None
-    token_usage: TokenUsage | None = None
+    token_usage: DroidTokenUsage | None = None
     assistant_active_time_ms: float | None = None
     autonomy_level: str | None = None
     interaction_mode: str | None = None
@@ -55,7 +55,7 @@ class DroidSidecarFold:
         """See `turnlog.agents.base.Fold.feed`."""
         changes = Changes()
         try:
-            settings = msgspec.json.decode(data, type=Settings)
+            settings = msgspec.json.decode(data, type=DroidSettings)
         except UNREADABLE as error:
             changes.counts.unreadable = 1
             changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
@@ -80,7 +80,7 @@ class DroidSidecarFold:
         """See `turnlog.agents.base.Fold.state`."""
         return b""
 
-    def _totals(self, settings: Settings, usage: Usage, size: int) -> MessageChange:
+    def _totals(self, settings: DroidSettings, usage: Usage, size: int) -> MessageChange:
         began = settings.provider_lock_timestamp
         message = Message(
             # The totals only grow: of two readings the larger one counts.
@@ -100,7 +100,7 @@ class DroidSidecarFold:
         return MessageChange(message=message, placement=placement)
 
 
-def usage_of(tokens: TokenUsage | None) -> Usage | None:
+def usage_of(tokens: DroidTokenUsage | None) -> Usage | None:
     """The totals in disjoint buckets; None if nothing was counted.
 
     `output_tokens` includes the thinking. Droid writes 0 thinking tokens where a provider counts none of them apart.

@@ -14,13 +14,13 @@ from turnlog.agents.decoding import branch_of
 from turnlog.agents.hermes import NAME
 from turnlog.agents.hermes.contents import time_of
 from turnlog.agents.hermes.database import SESSIONS, Row, config_of, row_of
-from turnlog.agents.hermes.row_log import RowLine
+from turnlog.agents.hermes.row_log import HermesRowLine
 from turnlog.agents.hermes.sources import session_id
 from turnlog.agents.jsonl import JsonLines
 from turnlog.model import Fate, Message, RelationshipKind, Usage
 from turnlog.model.session import title_line
 
-_LINES = JsonLines(RowLine, first_keys=("table",), plausible=lambda line: line.table == SESSIONS)
+_LINES = JsonLines(HermesRowLine, first_keys=("table",), plausible=lambda line: line.table == SESSIONS)
 
 _TOTALS_POSITION = HOOKED_FROM - 1
 """The position of what a session has used, after every message; further rows are before it."""
@@ -70,7 +70,7 @@ class HermesFactsFold:
             change.titles["generated"] = title
         changes.sessions[self._session_id] = change
 
-    def _add_link(self, changes: Changes, row: Row, line: RowLine) -> None:
+    def _add_link(self, changes: Changes, row: Row, line: HermesRowLine) -> None:
         config = config_of(row)
         parent = config.delegate_from or config.branched_from or _text(row.get("parent_session_id"))
         if not parent or session_id(parent) == self._session_id:

@@ -16,7 +16,7 @@ from turnlog.agents.decoding import LineContext, clean_json, keep_newest, other_
 from turnlog.agents.hermes import NAME
 from turnlog.agents.hermes.contents import call_parts, content_parts, reasoning_part, result_of, time_of
 from turnlog.agents.hermes.database import MESSAGES, SESSIONS, Row, row_of
-from turnlog.agents.hermes.row_log import COMPACTION, RowLine, is_summary, message_id
+from turnlog.agents.hermes.row_log import COMPACTION, HermesRowLine, is_summary, message_id
 from turnlog.agents.hermes.sources import session_id
 from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.model import (
@@ -35,7 +35,7 @@ from turnlog.model import (
 from turnlog.model.session import title_from
 
 _LINES = JsonLines(
-    RowLine, first_keys=("table",), plausible=lambda line: line.table in (MESSAGES, SESSIONS, COMPACTION)
+    HermesRowLine, first_keys=("table",), plausible=lambda line: line.table in (MESSAGES, SESSIONS, COMPACTION)
 )
 
 STOP_REASONS: dict[str, StopReason] = {
@@ -166,7 +166,7 @@ class _Context(LineContext):
             state.leaf = message.id
 
 
-def _read_line(context: _Context, line: RowLine) -> None:
+def _read_line(context: _Context, line: HermesRowLine) -> None:
     if line.table == MESSAGES:
         _read_row(context, line)
     elif line.table == COMPACTION:
@@ -179,7 +179,7 @@ def _read_line(context: _Context, line: RowLine) -> None:
         context.changes.counts.unreadable += 1
 
 
-def _read_compaction(context: _Context, line: RowLine) -> None:
+def _read_compaction(context: _Context, line: HermesRowLine) -> None:
     """Read a compaction: the summary takes the place of the messages that are not kept."""
     external = context.session_id.partition(":")[2]
     summary = None if line.summary is None else message_id(external, line.summary)
@@ -191,7 +191,7 @@ def _read_compaction(context: _Context, line: RowLine) -> None:
     context.state.is_branched = True
 
 
-def _read_row(context: _Context, line: RowLine) -> None:
+def _read_row(context: _Context, line: HermesRowLine) -> None:
     row = row_of(line.row)
     if not isinstance(row.get("id"), int):
         context.report("the row has no number")

@@ -42,7 +42,7 @@ SUMMARY_PREFIXES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
 """How the summary of a compaction begins; the second one in versions before 0.19."""
 
 
-class RowLine(msgspec.Struct, frozen=True, omit_defaults=True):
+class HermesRowLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line. Every field has a default, because a damaged line may lack any."""
 
     table: str = ""
@@ -68,7 +68,7 @@ class RowLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(RowLine).decode
+_decode = msgspec.json.Decoder(HermesRowLine).decode
 
 
 def message_id(session: str, number: int) -> str:
@@ -96,7 +96,7 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     """What other tables say about a session, if it is not what the log says."""
     row = session_row(connection, session) or {}
     now = _line(
-        RowLine(
+        HermesRowLine(
             table=SESSIONS,
             row=_raw(row),
             rows=tuple(_raw(each) for each in usage_of(connection, session)),
@@ -108,7 +108,7 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     return RowUpdate() if b"".join(log) == now else RowUpdate(lines=[now], anew=True)
 
 
-def _line(line: RowLine) -> bytes:
+def _line(line: HermesRowLine) -> bytes:
     return _encode(line) + b"\n"
 
 
@@ -116,24 +116,24 @@ def _raw(row: Row) -> Raw:
     return Raw(_encode(row))
 
 
-def _header(connection: sqlite3.Connection, row: Row) -> RowLine:
+def _header(connection: sqlite3.Connection, row: Row) -> HermesRowLine:
     used = usage_of(connection, str(row.get("id") or ""))
     models = {each.get("model") for each in used if not each.get("task")} or {row.get("model")}
     model = next(iter(models)) if len(models) == 1 else None
-    return RowLine(
+    return HermesRowLine(
         table=SESSIONS, is_subagent=_is_subagent(connection, row), model=model if isinstance(model, str) else None
     )
 
 
-def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]) -> Iterator[RowLine]:
+def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]) -> Iterator[HermesRowLine]:
     copies = dict(origins)
-    compactions: dict[int, RowLine] = {}
+    compactions: dict[int, HermesRowLine] = {}
     for begin, summary, kept in _compactions_in(rows):
         for number, original in kept.items():
             copies[number] = copies.get(original) or message_id(session, original)
         # Results are kept with their call.
         said = {row["id"] for row in rows if row.get("role") != "tool"}
-        compactions[begin] = RowLine(
+        compactions[begin] = HermesRowLine(
             table=COMPACTION,
             first=begin,
             summary=summary,
@@ -142,7 +142,7 @@ def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]
     for row in rows:
         if row["id"] in compactions:
             yield compactions[row["id"]]
-        yield RowLine(table=MESSAGES, row=_raw(row), copy_of=copies.get(row["id"]))
+        yield HermesRowLine(table=MESSAGES, row=_raw(row), copy_of=copies.get(row["id"]))
 
 
 # -- rows that repeat others

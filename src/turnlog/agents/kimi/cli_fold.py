@@ -21,15 +21,15 @@ from turnlog.agents.kimi.cli_records import (
     CLI_LINES,
     CLI_RECORD_KINDS,
     PAYLOADS,
+    CliPayload,
     CliRecord,
     CliRecordOutcome,
-    Payload,
 )
 from turnlog.agents.kimi.cli_sources import cli_folder_of, model_of_cli_subagent
 from turnlog.agents.kimi.contents import part_of, parts_of, result_of, time_of, usage_of
 from turnlog.agents.kimi.fold_context import KimiContext, KimiState, Step, decode_state, encode_state
 from turnlog.agents.kimi.messages import call_part, input_message
-from turnlog.agents.kimi.records import TokenUsage
+from turnlog.agents.kimi.records import KimiTokenUsage
 from turnlog.model import CompactionEvent, InterruptEvent, Message, Origin, ResultStatus
 
 _REJECTED = "The tool call is rejected by the user."
@@ -76,13 +76,13 @@ def _read(context: KimiContext, record: CliRecord) -> None:
         context.add_run_metadata(record.kind)
 
 
-def _payload_of(context: KimiContext, raw: Raw | UnsetType) -> Payload:
-    found = PAYLOADS.decode(clean_json(bytes(raw))) if isinstance(raw, Raw) else Payload()
-    if isinstance(found, Payload):
+def _payload_of(context: KimiContext, raw: Raw | UnsetType) -> CliPayload:
+    found = PAYLOADS.decode(clean_json(bytes(raw))) if isinstance(raw, Raw) else CliPayload()
+    if isinstance(found, CliPayload):
         return found
     if isinstance(found, str):
         context.report(found, json_path="$.message.payload")
-        return Payload()
+        return CliPayload()
     for problem in found.problems:
         context.report(problem.reason, problem.severity, f"$.message.payload{problem.json_path or ''}")
     return found.record
@@ -91,13 +91,13 @@ def _payload_of(context: KimiContext, raw: Raw | UnsetType) -> Payload:
 # -- the conversation. Each function says whether the record became something.
 
 
-def _read_prompt(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_prompt(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     origin = Origin.SUBAGENT_PROMPT if context.is_subagent else Origin.PROMPT
     input_message(context, context.record_id(), payload.user_input, origin, {})
     return True
 
 
-def _read_step(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_step(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     state, message_id = context.state, context.record_id()
     state.steps += 1
     state.step = Step(message=message_id, position=context.position, number=state.steps)
@@ -107,7 +107,7 @@ def _read_step(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> 
     return True
 
 
-def _read_part(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_part(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     step = context.state.step
     if step is None or not isinstance(raw, Raw):
         return False
@@ -116,7 +116,7 @@ def _read_part(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> 
     return True
 
 
-def _read_call(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_call(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     step = context.state.step
     if step is None or not isinstance(raw, Raw):
         return False
@@ -129,12 +129,12 @@ def _read_call(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> 
     return True
 
 
-def _read_status(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_status(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     """Read the tokens of a step. Most of these records tell only how full the context is."""
     step, tokens = context.state.step, payload.token_usage
     if tokens is None:
         return False
-    usage = usage_of(TokenUsage(**msgspec.structs.asdict(tokens)))
+    usage = usage_of(KimiTokenUsage(**msgspec.structs.asdict(tokens)))
     if step is not None and not step.counted:
         step.counted = True
         context.add_piece(step, usage=usage, response_id=payload.message_id)
@@ -153,7 +153,7 @@ def _read_status(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -
     return True
 
 
-def _read_result(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_result(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     value, call_id = payload.return_value, payload.tool_call_id
     if value is None or not call_id:
         return False
@@ -186,14 +186,14 @@ def _read_result(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -
     return True
 
 
-def _read_compaction(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_compaction(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     """Read the end of a compaction. The summary is only in the context, which the program rewrites."""
     context.add_event(CompactionEvent(id=context.record_id(), created_at=context.at))
     context.state.branched = True
     return True
 
 
-def _read_interrupt(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_interrupt(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     state = context.state
     during = "tool" if state.calls else "answer"
     context.add_event(
@@ -202,20 +202,20 @@ def _read_interrupt(context: KimiContext, payload: Payload, raw: Raw | UnsetType
     return True
 
 
-def _read_request(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_request(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     if payload.id and payload.tool_call_id in context.state.calls:
         context.state.requests[payload.id] = payload.tool_call_id or ""
     return False
 
 
-def _read_approval(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_approval(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     call_id = context.state.requests.pop(payload.request_id or "", None)
     if call_id is not None and payload.response:
         context.state.decisions[call_id] = payload.response
     return False
 
 
-def _read_subagent(context: KimiContext, payload: Payload, raw: Raw | UnsetType) -> bool:
+def _read_subagent(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     """Read a copy of what a subagent's own log has. Without the subagent's name there is no such log."""
     if not payload.agent_id:
         return False
@@ -226,7 +226,7 @@ def _read_subagent(context: KimiContext, payload: Payload, raw: Raw | UnsetType)
     return True
 
 
-_READERS: dict[CliRecordOutcome, Callable[[KimiContext, Payload, Raw | UnsetType], bool]] = {
+_READERS: dict[CliRecordOutcome, Callable[[KimiContext, CliPayload, Raw | UnsetType], bool]] = {
     CliRecordOutcome.PROMPT: _read_prompt,
     CliRecordOutcome.STEP: _read_step,
     CliRecordOutcome.PART: _read_part,

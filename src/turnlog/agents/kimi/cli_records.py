@@ -76,7 +76,7 @@ class ReturnValue(msgspec.Struct, gc=False):
     message: str | None = None
 
 
-class Payload(msgspec.Struct, gc=False):
+class CliPayload(msgspec.Struct, gc=False):
     """The payload of the kinds that are read."""
 
     user_input: Raw | UnsetType = UNSET
@@ -120,7 +120,7 @@ CLI_LINES = JsonLines(
 )
 """Reads records out of lines."""
 
-PAYLOADS = JsonLines(Payload, first_keys=(), plausible=lambda payload: True)
+PAYLOADS = JsonLines(CliPayload, first_keys=(), plausible=lambda payload: True)
 """Reads a payload out of JSON."""
 
 CLI_CALLS = msgspec.json.Decoder(WireCall)

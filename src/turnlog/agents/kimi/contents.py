@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import clean_json, object_of, value_of
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.kimi.records import TokenUsage
+from turnlog.agents.kimi.records import KimiTokenUsage
 from turnlog.model import (
     FilePart,
     Part,
@@ -175,7 +175,7 @@ def result_of(
     )
 
 
-def usage_of(tokens: TokenUsage | None) -> Usage | None:
+def usage_of(tokens: KimiTokenUsage | None) -> Usage | None:
     """Tokens in disjoint buckets; None where nothing was counted."""
     if tokens is None:
         return None

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, state_codec
 from turnlog.agents.kimi import KIMI_CODE
-from turnlog.agents.kimi.records import TokenUsage
+from turnlog.agents.kimi.records import KimiTokenUsage
 from turnlog.agents.kimi.sources import session_id
 from turnlog.model import Fate, HistoryEvent, Message, RecordEvent, RunMetadataEvent
 from turnlog.model.session import title_from
@@ -30,7 +30,7 @@ class Step(msgspec.Struct):
     parts: int = 0
     model: bool = False
     """Its model was told."""
-    usage: TokenUsage | None = None
+    usage: KimiTokenUsage | None = None
     counted: bool = False
     """A `usage.record` was found to be of this call."""
 

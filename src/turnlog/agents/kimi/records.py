@@ -98,7 +98,7 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
     pass
 
 
-class TokenUsage(_Wire, gc=False):
+class KimiTokenUsage(_Wire, gc=False):
     """Tokens of one model call. The buckets are disjoint; thoughts are within `output`."""
 
     input_other: Count | None = None
@@ -152,7 +152,7 @@ class KimiRecord(_Wire, gc=False):
     created_at: float | None = msgspec.field(name="created_at", default=None)
     message: Raw | UnsetType = UNSET
     event: Raw | UnsetType = UNSET
-    usage: TokenUsage | None = None
+    usage: KimiTokenUsage | None = None
     kind: str | None = None
     model: str | None = None
     model_alias: str | None = None
@@ -232,7 +232,7 @@ class LoopEvent(_Wire, gc=False):
     args: Raw | UnsetType = UNSET
     parent_uuid: str | None = None
     result: ToolOutcome | None = None
-    usage: TokenUsage | None = None
+    usage: KimiTokenUsage | None = None
     finish_reason: str | None = None
     raw_finish_reason: str | None = None
     message_id: str | None = None

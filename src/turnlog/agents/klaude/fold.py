@@ -34,7 +34,7 @@ from turnlog.agents.klaude.records import (
     HISTORY_EVENTS,
     LINES,
     RECORD_KINDS,
-    Data,
+    KlaudeData,
     KlaudeRecord,
     KlaudeRecordOutcome,
 )
@@ -117,7 +117,7 @@ def _log_source(path: Path) -> Source:
 # lines, as klaude-code's own reader counts them.
 
 
-def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_compaction(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read a compaction of the lines before the first kept one. Its summary is a message after them."""
     # The event names kept messages by id, because line numbers mean nothing outside of this file.
     kept = _kept_lines(context.state.active, data)
@@ -138,7 +138,7 @@ def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
     context.state.branched = True
 
 
-def _read_fork_summary(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_fork_summary(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read the summary of what a rewind removed, in the session that the rewind created."""
     facts = {"source_session_id": data.source_session_id}
     _add_summary(context, context.message_id(kind, data), data, {NAME: facts} if data.source_session_id else {})
@@ -147,7 +147,7 @@ def _read_fork_summary(context: KlaudeContext, kind: str, data: Data) -> None:
         context.link("fork", parent=data.source_session_id)
 
 
-def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_rewind(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read a rewind of old versions: the lines after its checkpoint leave the branch, if it exists.
 
     What the model wrote about them is a developer message of the next request, also where there was no checkpoint.
@@ -180,7 +180,7 @@ _REWIND_REMINDER = (
 """The words that klaude-code puts around a rewind's rationale and note for the model (2.43.0)."""
 
 
-def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_retraction(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read that the user withdrew the last message before it was answered. Without such a message nothing changes."""
     found = _retracted_line(context.state.active, data)
     if found is None:
@@ -192,7 +192,7 @@ def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:
     context.add_line()
 
 
-def _retracted_line(active: list[ActiveLine], data: Data) -> ActiveLine | None:
+def _retracted_line(active: list[ActiveLine], data: KlaudeData) -> ActiveLine | None:
     # `retracted_line` counts lines of the file as it was: after a copy into a fork only the text identifies the
     # message.
     by_line = [line for line in active if line.number == data.retracted_line and line.text_crc is not None]
@@ -204,14 +204,14 @@ def _retracted_line(active: list[ActiveLine], data: Data) -> ActiveLine | None:
     return last if last is not None and last.text_crc == wanted else None
 
 
-def _kept_lines(active: list[ActiveLine], data: Data) -> list[ActiveLine]:
+def _kept_lines(active: list[ActiveLine], data: KlaudeData) -> list[ActiveLine]:
     # `first_kept_index` counts active entries, as their number was when it was written; the line does not change.
     if data.first_kept_line is not None:
         return [line for line in active if line.number >= (data.first_kept_line or 0)]
     return active[max(data.first_kept_index or 0, 0) :]
 
 
-def _add_summary(context: KlaudeContext, identity: str, data: Data, metadata: dict[str, Any]) -> None:
+def _add_summary(context: KlaudeContext, identity: str, data: KlaudeData, metadata: dict[str, Any]) -> None:
     message = Message(
         id=identity,
         role="developer",
@@ -226,19 +226,19 @@ def _add_summary(context: KlaudeContext, identity: str, data: Data, metadata: di
 # -- events and facts
 
 
-def _read_interrupt(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_interrupt(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     at = time_of(data.created_at)
     context.add_event(InterruptEvent(id=context.position_id(), created_at=at, message_id=context.state.leaf))
     context.add_line()
 
 
-def _read_error(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_error(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     at = time_of(data.created_at)
     context.add_event(ErrorEvent(id=context.position_id(), created_at=at, error_text=data.error or "", kind="stream"))
     context.add_line()
 
 
-def _read_run_metadata(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_run_metadata(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     # The call is unknown here: the result's `ui_extra` names it later, and the store merges both links.
     if kind == "SpawnSubAgentEntry" and data.session_id:
         context.link("subagent", child=data.session_id)
@@ -248,7 +248,7 @@ def _read_run_metadata(context: KlaudeContext, kind: str, data: Data) -> None:
     context.add_line()
 
 
-def _add_cost(context: KlaudeContext, data: Data) -> None:
+def _add_cost(context: KlaudeContext, data: KlaudeData) -> None:
     """Add the costs of a task, as klaude-code computed them, to the session's total in dollars."""
     # A `TaskMetadataItem` has the total of one task, so totals are added over tasks and never compared.
     tasks = [data.main_agent, *(data.sub_agent_task_metadata or ())]
@@ -259,14 +259,14 @@ def _add_cost(context: KlaudeContext, data: Data) -> None:
         context.session.reported_cost = context.state.cost
 
 
-def _read_record(context: KlaudeContext, kind: str, data: Data) -> None:
+def _read_record(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     context.add_record(kind, data, known=True)
     context.add_line()
 
 
 # -- which function reads which record
 
-_Reader = Callable[[KlaudeContext, str, Data], None]
+_Reader = Callable[[KlaudeContext, str, KlaudeData], None]
 
 _BY_KIND: dict[str, _Reader] = {
     "SystemMessage": read_system,

@@ -21,7 +21,7 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, state_codec
 from turnlog.agents.klaude.contents import time_of
-from turnlog.agents.klaude.records import Data
+from turnlog.agents.klaude.records import KlaudeData
 from turnlog.agents.klaude.sources import session_id
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RelationshipKind, RunMetadataEvent
 from turnlog.model.session import title_from
@@ -87,7 +87,7 @@ class KlaudeContext(LogContext):
         """Everything that this feed has found."""
         return self.finish_branched(self.state.leaf, is_branched=self.state.branched)
 
-    def update_times(self, data: Data) -> None:
+    def update_times(self, data: KlaudeData) -> None:
         """Extend the session's first and last time by that of a record."""
         at = time_of(data.created_at)
         self.extend_times(at)
@@ -107,7 +107,7 @@ class KlaudeContext(LogContext):
         """An id for something that has none in the log, made of its offset."""
         return f"{self.external_id}@{self.position}"
 
-    def message_id(self, kind: str, data: Data) -> str:
+    def message_id(self, kind: str, data: KlaudeData) -> str:
         """The id of a message: the log's own; else made of its time and content, so that a fork's copy has the same."""
         # Ids came with 2.0. Where a record has none, its content is what a copy in a fork has in common with it.
         if data.id is not None:
@@ -194,14 +194,14 @@ class KlaudeContext(LogContext):
         self.changes.events.append(EventChange(session_id=self.session_id, event=placed, record=record))
         self.changes.counts.events += 1
 
-    def add_run_metadata(self, kind: str, data: Data) -> None:
+    def add_run_metadata(self, kind: str, data: KlaudeData) -> None:
         """Add the record as a fact about the run."""
         event = RunMetadataEvent(
             id=self.position_id(), kind=kind, created_at=time_of(data.created_at), data=Raw(clean_json(self.json))
         )
         self.add_event(event)
 
-    def add_record(self, kind: str, data: Data | None, *, known: bool) -> None:
+    def add_record(self, kind: str, data: KlaudeData | None, *, known: bool) -> None:
         """Add the record as an event of its own, because it becomes nothing else."""
         json = clean_json(self.json)
         small: Raw | UnsetType = Raw(json) if json and len(json) <= LARGEST_EVENT_RECORD else UNSET

@@ -25,7 +25,7 @@ from turnlog.agents.klaude.contents import (
     wire_parts,
 )
 from turnlog.agents.klaude.fold_context import KlaudeContext, KlaudePendingMessage
-from turnlog.agents.klaude.records import Data, KlaudePart, KlaudeUsage
+from turnlog.agents.klaude.records import KlaudeData, KlaudePart, KlaudeUsage
 from turnlog.model import (
     Message,
     Origin,
@@ -77,15 +77,15 @@ _DEVELOPER_FIELDS = (
 )
 
 
-_FIELDS = names_of(Data) | {"role", *_DEVELOPER_FIELDS}
+_FIELDS = names_of(KlaudeData) | {"role", *_DEVELOPER_FIELDS}
 
 
-def read_system(context: KlaudeContext, kind: str, data: Data) -> None:
+def read_system(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read a system message. It is stored, and not shown (R-K7)."""
     _add(context, kind, data, "system", Origin.HARNESS, {})
 
 
-def read_developer(context: KlaudeContext, kind: str, data: Data) -> None:
+def read_developer(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read a message that klaude-code inserted; it may have a checkpoint, which old rewinds name."""
     fields = fields_of(context.json)
     known = [name for name in _DEVELOPER_FIELDS if name in fields and fields[name] != Raw(b"null")]
@@ -98,7 +98,7 @@ def read_developer(context: KlaudeContext, kind: str, data: Data) -> None:
         context.state.checkpoints[number] = context.line_number - 1
 
 
-def read_user(context: KlaudeContext, kind: str, data: Data) -> None:
+def read_user(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read a prompt, or what a task, a shell, a peer or klaude-code itself wrote in its place."""
     text = text_of(_parts(context, data, ""))
     # An unknown `source` is a program's: a person's prompt has had no other since 2.0.
@@ -114,7 +114,7 @@ def read_user(context: KlaudeContext, kind: str, data: Data) -> None:
     _add(context, kind, data, "user" if origin is Origin.PROMPT else "developer", origin, metadata, text=text)
 
 
-def read_assistant(context: KlaudeContext, kind: str, data: Data) -> None:
+def read_assistant(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read an answer: one step, with its parts in order, usage and stop reason (R-K4)."""
     message_id = context.message_id(kind, data)
     message = Message(
@@ -135,7 +135,7 @@ def _metadata_of(context: KlaudeContext, facts: dict[str, Any]) -> dict[str, Any
     return {NAME: facts} if facts else {}
 
 
-def with_start(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
+def with_start(parts: Iterable[Part], data: KlaudeData) -> tuple[Part, ...]:
     """The parts with the start of their calls: the time of the record, which is written when the model has ended."""
     at = time_of(data.created_at)
     return tuple(
@@ -143,7 +143,7 @@ def with_start(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
     )
 
 
-def answer_facts(data: Data, usage: KlaudeUsage | None) -> dict[str, Any]:
+def answer_facts(data: KlaudeData, usage: KlaudeUsage | None) -> dict[str, Any]:
     """The fields of a message that describe its step."""
     model = (usage.model_name if usage is not None else None) or data.model_name or data.model
     return {
@@ -156,7 +156,7 @@ def answer_facts(data: Data, usage: KlaudeUsage | None) -> dict[str, Any]:
     }
 
 
-def read_result(context: KlaudeContext, kind: str, data: Data) -> None:
+def read_result(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read the result of a call: its text is one part, images are further parts (R-K3)."""
     # `output_text` since 2.0, `output` before.
     text = data.output_text if data.output_text is not None else data.output or ""
@@ -203,7 +203,7 @@ def _add_result(context: KlaudeContext, call_id: str, result: ToolResult) -> Non
 def _add(
     context: KlaudeContext,
     kind: str,
-    data: Data,
+    data: KlaudeData,
     role: Role,
     origin: Origin,
     metadata: dict[str, Any],
@@ -225,7 +225,7 @@ def _add(
     return text_of(parts)
 
 
-def _parts(context: KlaudeContext, data: Data, message_id: str) -> tuple[Part, ...]:
+def _parts(context: KlaudeContext, data: KlaudeData, message_id: str) -> tuple[Part, ...]:
     """The parts of a message; of 1.x its text and its images."""
     if data.parts is not None:
         return parts_of(data.parts, message_id)
@@ -270,7 +270,7 @@ def _nested_items(items: Raw | UnsetType) -> list[Raw]:
         return []
 
 
-def _exit_code(data: Data) -> int | None:
+def _exit_code(data: KlaudeData) -> int | None:
     codes = [extra.exit_code for extra in _display_items(data.ui_extra) if extra.type == "bash"]
     return next((code for code in codes if isinstance(code, int)), None)
 
@@ -288,7 +288,7 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
     return None if extra is None or extra == Raw(b"null") else extra.copy()
 
 
-def read_message_piece(context: KlaudeContext, kind: str, data: Data) -> None:
+def read_message_piece(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     """Read one piece of an answer of 1.x: a thought, a signature, a text, a call, or its usage.
 
     The pieces of one answer have the same `response_id`. Where they have none, those that follow each other are one
@@ -321,7 +321,7 @@ def read_message_piece(context: KlaudeContext, kind: str, data: Data) -> None:
         state.pending_message = None
 
 
-def _piece_part(kind: str, data: Data, current: KlaudePendingMessage) -> Part | None:
+def _piece_part(kind: str, data: KlaudeData, current: KlaudePendingMessage) -> Part | None:
     if kind == "ResponseMetadataItem":
         return None
     is_signature, is_thought = kind == "ReasoningEncryptedItem", kind == "ReasoningTextItem"

@@ -136,7 +136,7 @@ class Task(msgspec.Struct, gc=False):
     usage: KlaudeUsage | None = None
 
 
-class Data(msgspec.Struct, gc=False):
+class KlaudeData(msgspec.Struct, gc=False):
     """The data of any record. Every field has a default, because each version writes another subset."""
 
     id: str | None = None
@@ -190,5 +190,5 @@ def _is_record(record: KlaudeRecord) -> bool:
 LINES = JsonLines(KlaudeRecord, first_keys=("type", "data"), plausible=_is_record)
 """Decodes lines."""
 
-DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)
+DATA = JsonLines(KlaudeData, first_keys=(), plausible=lambda data: True)
 """Decodes the data of a record."""

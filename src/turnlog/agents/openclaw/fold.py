@@ -11,13 +11,13 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import fields_of, state_codec, value_of
 from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.agents.openclaw.database import EVENTS, NODES, WINDOWS
-from turnlog.agents.openclaw.row_log import RowLine
+from turnlog.agents.openclaw.row_log import OpenClawRowLine
 from turnlog.agents.pi.fold import read_record
 from turnlog.agents.pi.fold_context import PiContext, PiState
 from turnlog.agents.pi.records import LINES
 from turnlog.model.session import title_line
 
-_LINES = JsonLines(RowLine, first_keys=("table",), plausible=lambda line: line.table in (EVENTS, WINDOWS))
+_LINES = JsonLines(OpenClawRowLine, first_keys=("table",), plausible=lambda line: line.table in (EVENTS, WINDOWS))
 
 _WINDOW_FIELDS = ("session_key", "chat_type", "channel", "previous_session_id", "reason", "status", "spawned_by")
 """What is kept of a window in the session's metadata."""
@@ -52,7 +52,7 @@ class OpenClawFold:
         """See `turnlog.agents.base.Fold.state`."""
         return encode_state(self._state)
 
-    def _read_event(self, context: PiContext, line: RowLine) -> None:
+    def _read_event(self, context: PiContext, line: OpenClawRowLine) -> None:
         json = bytes(line.event) if line.text is None else line.text.encode()
         context.json = json
         found = LINES.decode(json)
@@ -65,7 +65,7 @@ class OpenClawFold:
         read_record(context, found.record, found.json, self._source)
 
 
-def _read_facts(context: PiContext, line: RowLine) -> None:
+def _read_facts(context: PiContext, line: OpenClawRowLine) -> None:
     """Read what other tables say about the session: its title, and the channel that its messages come from."""
     tables = fields_of(line.facts)
     window, node = (_values(tables.get(name)) for name in (WINDOWS, NODES))

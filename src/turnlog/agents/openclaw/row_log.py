@@ -25,7 +25,7 @@ from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError
 
 
-class RowLine(msgspec.Struct, frozen=True, omit_defaults=True):
+class OpenClawRowLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line. Every field has a default, because a damaged line may lack any."""
 
     table: str = ""
@@ -40,7 +40,7 @@ class RowLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(RowLine).decode
+_decode = msgspec.json.Decoder(OpenClawRowLine).decode
 
 
 def event_of(line: bytes) -> bytes:
@@ -63,17 +63,17 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
 
 def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
     """What other tables say about a session, if it is not what the log says."""
-    now = _encode(RowLine(table=WINDOWS, facts=Raw(_encode(facts_of(connection, session))))) + b"\n"
+    now = _encode(OpenClawRowLine(table=WINDOWS, facts=Raw(_encode(facts_of(connection, session))))) + b"\n"
     return RowUpdate() if b"".join(log) == now else RowUpdate(lines=[now], anew=True)
 
 
-def _event_line(row: Row) -> RowLine:
+def _event_line(row: Row) -> OpenClawRowLine:
     text = row.get("event_json")
     packed = row.get("event_zstd")
     if text is None and isinstance(packed, bytes):
         text = decompress(".zst", packed).data.decode(errors="replace")
     text = text if isinstance(text, str) else ""
-    line = RowLine(table=EVENTS, seq=row["seq"], created_at=_whole(row.get("created_at")))
+    line = OpenClawRowLine(table=EVENTS, seq=row["seq"], created_at=_whole(row.get("created_at")))
     try:
         msgspec.json.decode(text.encode(), type=dict[str, Raw])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -24,7 +24,7 @@ from turnlog.agents.qwen_code.records import (
     PAYLOADS,
     RECORD_KINDS,
     Content,
-    Payload,
+    QwenPayload,
     QwenRecord,
     QwenRecordOutcome,
     UiEvent,
@@ -100,13 +100,13 @@ def _read(context: QwenContext, record: QwenRecord) -> None:
     _READERS[outcome](context, record)
 
 
-def _payload_of(context: QwenContext, record: QwenRecord) -> Payload:
+def _payload_of(context: QwenContext, record: QwenRecord) -> QwenPayload:
     if not isinstance(record.system_payload, Raw):
-        return Payload()
+        return QwenPayload()
     found = PAYLOADS.decode(bytes(record.system_payload))
     if isinstance(found, str):
         context.report(found, json_path="$.systemPayload")
-        return Payload()
+        return QwenPayload()
     for problem in found.problems:
         context.report(problem.reason, problem.severity, f"$.systemPayload{problem.json_path or ''}")
     return found.record

@@ -85,7 +85,7 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
     pass
 
 
-class ForkedFrom(_Wire, gc=False):
+class QwenForkedFrom(_Wire, gc=False):
     """Where a record was copied from."""
 
     session_id: str | None = None
@@ -136,7 +136,7 @@ class QwenRecord(_Wire, gc=False):
     context_window_size: int | None = None
     tool_call_result: Raw | UnsetType = UNSET
     system_payload: Raw | UnsetType = UNSET
-    forked_from: ForkedFrom | None = None
+    forked_from: QwenForkedFrom | None = None
     agent_id: str | None = None
     agent_name: str | None = None
     is_sidechain: bool | None = None
@@ -180,7 +180,7 @@ class UiEvent(msgspec.Struct, gc=False):
     status_code: int | str | None = None
 
 
-class Payload(_Wire, gc=False):
+class QwenPayload(_Wire, gc=False):
     """`systemPayload` of the kinds that are read."""
 
     ui_event: UiEvent | None = None
@@ -208,7 +208,7 @@ def _is_record(record: QwenRecord) -> bool:
 LINES = JsonLines(QwenRecord, first_keys=("uuid", "backgroundTurn"), plausible=_is_record, complete=_CompleteRecord)
 """Reads records out of lines."""
 
-PAYLOADS = JsonLines(Payload, first_keys=(), plausible=lambda payload: True)
+PAYLOADS = JsonLines(QwenPayload, first_keys=(), plausible=lambda payload: True)
 """Reads a payload out of JSON."""
 
 TOOL_RESULTS = JsonLines(ToolCallResult, first_keys=(), plausible=lambda result: True)

@@ -84,7 +84,7 @@ class SearchPage(NamedTuple):
     """Messages that changed and are not yet indexed."""
 
 
-class FoundName(NamedTuple):
+class NameMatch(NamedTuple):
     """Something that a session is called by, in which words of the query are."""
 
     field: str
@@ -103,7 +103,7 @@ class SessionHits(NamedTuple):
     project: str | None
     """Path of its project."""
     updated_at: datetime | None
-    names: tuple[FoundName, ...]
+    names: tuple[NameMatch, ...]
     hit: Hit | None
     """None: the query is in the names only."""
     matches: int
@@ -112,7 +112,7 @@ class SessionHits(NamedTuple):
     """False: there may be more than `matches`."""
 
 
-class SessionPage(NamedTuple):
+class SessionSearchPage(NamedTuple):
     """Some sessions that fit the query, the best first, and how many there are."""
 
     sessions: tuple[SessionHits, ...]

@@ -19,7 +19,7 @@ from typing import Self, get_args
 
 from turnlog.errors import StoreError
 from turnlog.store.search import index_file
-from turnlog.store.search.base import EVERYTHING, SearchFilter, SearchPage, SearchSort, SessionPage
+from turnlog.store.search.base import EVERYTHING, SearchFilter, SearchPage, SearchSort, SessionSearchPage
 from turnlog.store.search.documents import StoreReader
 from turnlog.store.search.hits import HitReader
 from turnlog.store.search.matches import Match, Matches, Position, newest_matches
@@ -86,7 +86,7 @@ class Searcher:
 
     def sessions(
         self, query: str, filter: SearchFilter = EVERYTHING, *, limit: int = 20, cursor: str | None = None
-    ) -> SessionPage:
+    ) -> SessionSearchPage:
         """Sessions that fit the query, the best match first, each with its best hit; a page at a time.
 
         A session fits if every word of the query is in its texts or in what it is called (title, project, tags, branch,
@@ -99,11 +99,11 @@ class Searcher:
         """
         asked = _asked(query, limit)
         if asked is None:
-            return SessionPage((), total=0, total_is_exact=True, unindexed=self.unindexed())
+            return SessionSearchPage((), total=0, total_is_exact=True, unindexed=self.unindexed())
         with self._snapshot() as connection:
             if connection is not None:
                 return _Search(connection, asked, asked.narrowed(filter)).sessions(limit, cursor, query)
-        return SessionPage((), unindexed=self._all_messages())
+        return SessionSearchPage((), unindexed=self._all_messages())
 
     def unindexed(self) -> int:
         """Number of messages that changed and are not indexed yet. Raises StoreError if the index cannot be read."""
@@ -173,7 +173,7 @@ class _Search:
         self._hits = HitReader(connection, query.terms)
         self._planner = Planner(connection, filter, self._vocabulary.expand, self._progress.displacement)
 
-    def sessions(self, limit: int, cursor: str | None, text: str) -> SessionPage:
+    def sessions(self, limit: int, cursor: str | None, text: str) -> SessionSearchPage:
         search = SessionSearch(self._connection, self._query, self._filter, self._planner, self._vocabulary)
         return search.page(limit, cursor, text)._replace(unindexed=self._unindexed())
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from turnlog.store.rows import moment
 from turnlog.store.search import index_file, session_words
-from turnlog.store.search.base import FIELDS, ROLES, FoundName, SearchFilter, SessionHits, SessionPage
+from turnlog.store.search.base import FIELDS, ROLES, NameMatch, SearchFilter, SessionHits, SessionSearchPage
 from turnlog.store.search.documents import FAILED, REASONING, TEXT
 from turnlog.store.search.hits import HitReader
 from turnlog.store.search.matches import Match, Matches, matches_of
@@ -67,7 +67,7 @@ class SessionSearch:
         self._hits = HitReader(connection, query.terms)
         self._text_ranking = Ranking(query.terms, vocabulary)
 
-    def page(self, limit: int, cursor: str | None, text: str) -> SessionPage:
+    def page(self, limit: int, cursor: str | None, text: str) -> SessionSearchPage:
         """The sessions of one page; `text` is the query as it was typed."""
         at = decode_cursor("sessions", (int, int, int), cursor)
         last_id, now, offset = (LAST_ID, int(time.time() * 1000), 0) if at is None else at
@@ -87,16 +87,16 @@ class SessionSearch:
         following = offset + limit
         if at is None:
             last_id = self._newest_id()
-        return SessionPage(
+        return SessionSearchPage(
             tuple(found),
             next_cursor=encode_cursor("sessions", last_id, now, following) if following < len(ranked) else None,
             total=len(ranked) if at is None else None,
             total_is_exact=is_complete,
         )
 
-    def _nothing(self, text: str) -> SessionPage:
+    def _nothing(self, text: str) -> SessionSearchPage:
         instead = suggestion(self._connection, self._vocabulary, self._query, text)
-        return SessionPage((), total=0, total_is_exact=True, suggestion=instead)
+        return SessionSearchPage((), total=0, total_is_exact=True, suggestion=instead)
 
     def _newest_id(self) -> int:
         """The last document there is: later pages rank no later ones."""
@@ -188,7 +188,7 @@ class SessionSearch:
             for group in ranking.unsure(key)
         )
 
-    def _names(self, columns: Sequence[str], key: int, title: str | None) -> Iterator[FoundName]:
+    def _names(self, columns: Sequence[str], key: int, title: str | None) -> Iterator[NameMatch]:
         if not columns:
             return
         row = self._connection.execute(
@@ -198,7 +198,7 @@ class SessionSearch:
             texts = [title or ""] if column == "title" else session_words.split(joined)
             named = next(((text, marks) for text in texts if (marks := self._finder.marks(text))), None)
             if named is not None:
-                yield FoundName(column, *named)
+                yield NameMatch(column, *named)
 
 
 class _Found(NamedTuple):
