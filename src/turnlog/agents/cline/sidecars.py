@@ -14,11 +14,12 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, Diagnostic, SessionChange
+from turnlog.agents.changes import Changes, SessionChange
 from turnlog.agents.cline import NAME
-from turnlog.agents.decoding import aware, branch_of, salvage
+from turnlog.agents.decoding import aware, branch_of
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.sidecars import SidecarFold
 
 
 class _Git(msgspec.Struct):
@@ -41,39 +42,25 @@ class _Manifest(msgspec.Struct):
     metadata: _Metadata | None = None
 
 
-class ClineSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class ClineSidecarFold(SidecarFold[_Manifest]):
+    """Reads the manifest of a session."""
 
-    def __init__(self, source: Source) -> None:
-        """Read the facts of one session."""
-        self._source = source
+    kind = _Manifest
+    salvages = True
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
+        if not self._source.path.endswith(".compaction.json"):
+            return super().feed(data, offset)
         changes = Changes()
-        if self._source.path.endswith(".compaction.json"):
-            # The fold of the messages reads it: only there is its place known.
-            changes.counts.duplicates = 1
-            return changes
-        try:
-            manifest: Any = msgspec.json.decode(data, type=_Manifest)
-        except msgspec.ValidationError:
-            manifest = salvage(data, _Manifest, "$", [])
-        except UNREADABLE as error:
-            manifest = str(error)
-        if not isinstance(manifest, _Manifest):
-            changes.counts.unreadable = 1
-            reason = manifest if isinstance(manifest, str) else "not a JSON object"
-            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=reason))
-            return changes
-        changes.counts.events = 1
-        session = self._source.session_id or ""
-        changes.sessions[session] = _facts_of(manifest, session)
+        # The fold of the messages reads it: only there is its place known.
+        changes.counts.duplicates = 1
         return changes
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
+    def add_facts(self, facts: _Manifest, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        session = self._source.session_id or ""
+        changes.sessions[session] = _facts_of(facts, session)
 
 
 def _facts_of(manifest: _Manifest, session: str) -> SessionChange:

@@ -11,11 +11,11 @@ from datetime import datetime
 import msgspec
 
 from turnlog.agents.base import HOOKED_FROM, Source
-from turnlog.agents.changes import Changes, Diagnostic, MessageChange, Placement, SessionChange
+from turnlog.agents.changes import Changes, MessageChange, Placement, SessionChange
 from turnlog.agents.decoding import Count, aware
 from turnlog.agents.droid import NAME
 from turnlog.agents.droid.sources import session_id
-from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.sidecars import SidecarFold
 from turnlog.model import Fate, Message, Usage
 
 _TOTALS_POSITION = HOOKED_FROM - 1
@@ -45,40 +45,30 @@ class DroidSettings(msgspec.Struct, rename="camel", gc=False):
     archived_at: str | None = None
 
 
-class DroidSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class DroidSidecarFold(SidecarFold[DroidSettings]):
+    """Reads the settings of one session."""
+
+    kind = DroidSettings
 
     def __init__(self, source: Source) -> None:
+        super().__init__(source)
         self._session_id = source.session_id or session_id("")
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        changes = Changes()
-        try:
-            settings = msgspec.json.decode(data, type=DroidSettings)
-        except UNREADABLE as error:
-            changes.counts.unreadable = 1
-            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
-            return changes
-        changes.counts.events = 1
-        facts = {
-            "assistant_active_time_ms": settings.assistant_active_time_ms,
-            "autonomy_level": settings.autonomy_level,
-            "interaction_mode": settings.interaction_mode,
-            "archived_at": settings.archived_at,
+    def add_facts(self, facts: DroidSettings, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        known = {
+            "assistant_active_time_ms": facts.assistant_active_time_ms,
+            "autonomy_level": facts.autonomy_level,
+            "interaction_mode": facts.interaction_mode,
+            "archived_at": facts.archived_at,
         }
-        known = {name: value for name, value in facts.items() if value is not None}
+        known = {name: value for name, value in known.items() if value is not None}
         changes.sessions[self._session_id] = SessionChange(
             session_id=self._session_id, metadata={NAME: known} if known else {}
         )
-        usage = usage_of(settings.token_usage)
+        usage = usage_of(facts.token_usage)
         if usage is not None:
-            changes.messages.append(self._totals(settings, usage, len(data)))
-        return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
+            changes.messages.append(self._totals(facts, usage, size))
 
     def _totals(self, settings: DroidSettings, usage: Usage, size: int) -> MessageChange:
         began = settings.provider_lock_timestamp

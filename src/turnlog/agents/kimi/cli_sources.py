@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
-from turnlog.agents.changes import Changes, Diagnostic, SessionChange
-from turnlog.agents.decoding import salvage
+from turnlog.agents.changes import Changes, SessionChange
 from turnlog.agents.files import entries, is_file, is_folder, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE, count_lines, whole_lines
 from turnlog.agents.kimi import KIMI_CLI
 from turnlog.agents.kimi.cli_records import CLI_LINES, CLI_RECORD_KINDS
 from turnlog.agents.kimi.sources import session_id
+from turnlog.agents.sidecars import SidecarFold
 
 _LOG, _FACTS, _SUBAGENT_FACTS, _SESSIONS, _SUBAGENTS = "wire.jsonl", "state.json", "meta.json", "sessions", "subagents"
 
@@ -138,38 +138,24 @@ class _Facts(msgspec.Struct):
     launch_spec: _LaunchSpec | None = None
 
 
-class CliSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class CliSidecarFold(SidecarFold[_Facts]):
+    """Reads the facts of one session, or its context."""
 
-    def __init__(self, source: Source) -> None:
-        """Read the facts of one session, or its context."""
-        self._source = source
+    kind = _Facts
+    salvages = True
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
+        if not _CONTEXT.fullmatch(Path(self._source.path).name):
+            return super().feed(data, offset)
         changes = Changes()
-        if _CONTEXT.fullmatch(Path(self._source.path).name):
-            # It repeats what the log has, as the model reads it.
-            changes.counts.duplicates = count_lines(data)
-            return changes
-        try:
-            facts: Any = msgspec.json.decode(data, type=_Facts)
-        except msgspec.ValidationError:
-            facts = salvage(data, _Facts, "$", [])
-        except UNREADABLE as error:
-            facts = str(error)
-        if not isinstance(facts, _Facts):
-            changes.counts.unreadable = 1
-            reason = facts if isinstance(facts, str) else "not a JSON object"
-            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=reason))
-            return changes
-        changes.counts.events = 1
-        _read_facts(facts, self._source.session_id or "", changes)
+        # It repeats what the log has, as the model reads it.
+        changes.counts.duplicates = count_lines(data)
         return changes
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
+    def add_facts(self, facts: _Facts, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        _read_facts(facts, self._source.session_id or "", changes)
 
 
 def _read_facts(facts: _Facts, session: str, changes: Changes) -> None:

@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, Diagnostic, Link, SessionChange
-from turnlog.agents.decoding import aware, salvage
+from turnlog.agents.changes import Changes, Link, SessionChange
+from turnlog.agents.decoding import aware
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.kimi import KIMI_CLI, KIMI_CODE
 from turnlog.agents.kimi.contents import time_of
 from turnlog.agents.kimi.sources import MAIN, external_id, session_id
+from turnlog.agents.sidecars import SidecarFold
 
 
 class _IndexEntry(msgspec.Struct, rename="camel"):
@@ -64,35 +65,16 @@ class _Facts(msgspec.Struct, rename="camel"):
     custom: _Custom | None = None
 
 
-class KimiSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class KimiSidecarFold(SidecarFold[_Facts]):
+    """Reads the facts of one session."""
 
-    def __init__(self, source: Source) -> None:
-        """Read the facts of one session."""
-        self._source = source
+    kind = _Facts
+    salvages = True
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        changes = Changes()
-        try:
-            facts: Any = msgspec.json.decode(data, type=_Facts)
-        except msgspec.ValidationError:
-            facts = salvage(data, _Facts, "$", [])
-        except UNREADABLE as error:
-            facts = str(error)
-        if not isinstance(facts, _Facts):
-            changes.counts.unreadable = 1
-            reason = facts if isinstance(facts, str) else "not a JSON object"
-            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=reason))
-            return changes
-        changes.counts.events = 1
+    def add_facts(self, facts: _Facts, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
         external = (self._source.session_id or "").partition(":")[2] or Path(self._source.path).parent.name
         _read_facts(facts, external, changes)
-        return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _read_facts(facts: _Facts, external: str, changes: Changes) -> None:

@@ -7,10 +7,9 @@ from pathlib import PurePath
 
 import msgspec
 
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import (
     Changes,
-    Diagnostic,
     LeafTitle,
     Link,
     SessionChange,
@@ -18,6 +17,7 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.klaude import NAME
 from turnlog.agents.klaude.sources import META, session_id
+from turnlog.agents.sidecars import SidecarFold
 
 _MEDIA_TYPES = {
     ".gif": "image/gif",
@@ -49,38 +49,33 @@ class _Meta(msgspec.Struct):
     sub_agent_state: _Child | None = None
 
 
-class KlaudeSidecarFold:
-    """Reads a file that is rewritten whole each time, or an output that grows. It remembers nothing."""
+class KlaudeSidecarFold(SidecarFold[_Meta]):
+    """Reads the facts of one session, or an output that grows."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    kind = _Meta
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
+        if self._source.path.endswith(META) and self._source.kind is not SourceKind.SPILL:
+            return super().feed(data, offset)
         changes = Changes()
-        session = self._source.session_id or session_id("")
         if self._source.kind is SourceKind.SPILL:
             path = PurePath(self._source.path)
             media_type = _MEDIA_TYPES.get(path.suffix.lower(), "application/octet-stream")
             size = offset + len(data)
-            changes.spills.append(Spill(session_id=session, name=path.name, media_type=media_type, size=size))
-            return changes
-        if not self._source.path.endswith(META):
-            # A task. The log has its result.
-            changes.counts.events = 1
-            return changes
-        try:
-            _read_meta(msgspec.json.decode(data, type=_Meta), session, changes)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            changes.counts.unreadable = 1
-            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
+            changes.spills.append(Spill(session_id=self._session_id, name=path.name, media_type=media_type, size=size))
         else:
+            # A task. The log has its result.
             changes.counts.events = 1
         return changes
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
+    def add_facts(self, facts: _Meta, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        _read_meta(facts, self._session_id, changes)
+
+    @property
+    def _session_id(self) -> str:
+        return self._source.session_id or session_id("")
 
 
 def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, Diagnostic, Link, SessionChange
+from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.decoding import aware
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.sources import session_id
+from turnlog.agents.sidecars import SidecarFold
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -31,28 +32,14 @@ class _Meta(msgspec.Struct, rename="camel"):
     model: str | None = None
 
 
-class QwenSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class QwenSidecarFold(SidecarFold[_Meta]):
+    """Reads the facts of one subagent."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    kind = _Meta
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        changes = Changes()
-        try:
-            meta = msgspec.json.decode(data, type=_Meta)
-        except UNREADABLE as error:
-            changes.counts.unreadable = 1
-            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
-            return changes
-        changes.counts.events = 1
-        _read_meta(meta, self._source.session_id or session_id(Path(self._source.path).stem), changes)
-        return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
+    def add_facts(self, facts: _Meta, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        _read_meta(facts, self._source.session_id or session_id(Path(self._source.path).stem), changes)
 
 
 def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
