@@ -1,4 +1,4 @@
-"""Opening the database of an agent read-only, at one consistent snapshot.
+"""Agents' databases: opening one read-only, at one consistent snapshot, and its sessions as sources of rows.
 
 An authorizer refuses every table that a reader does not name, so those that hold tokens and secrets cannot be read even
 by mistake. Nothing is written next to the database either, as far as SQLite lets us: see `_open_modes`.
@@ -6,15 +6,37 @@ by mistake. Nothing is written next to the database either, as far as SQLite let
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Generator, Set
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
+import msgspec
+
+from turnlog.agents.base import RowUpdate, Source, SourceKind, Version
 from turnlog.errors import SourceError
+
+Row: TypeAlias = dict[str, Any]
+"""The columns of a row by their names."""
+
+ROW_SIZE: Final = 1024
+"""Bytes that a row is estimated to have, because counting them would mean to read it."""
+
+FACTS: Final = "#about"
+"""After the path of a session: what other tables say about it."""
+
+READABLE: Version = (0, 0, 0, 0)
+"""The version of a database that can be read; it holds no rows as a source by itself."""
+
+_UNREADABLE: Version = (0, 0, 0, 1)
+
+_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#]+)")
+_DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
 
 _LISTING = frozenset({"sqlite_master", "sqlite_schema"})
 
@@ -123,3 +145,108 @@ def _authorizer(tables: Set[str]) -> Callable[[int, str | None, str | None, str 
         return sqlite3.SQLITE_DENY
 
     return authorize
+
+
+# -- reading rows
+
+
+def replacing_text(data: bytes) -> str:
+    """The text of bytes that should be UTF-8: a damaged one must not make the whole session unreadable."""
+    return data.decode(errors="replace")
+
+
+def select_rows(connection: sqlite3.Connection, statement: str, *parameters: object) -> Iterator[Row]:
+    """The rows that a statement selects, whichever columns this version of a table has."""
+    cursor = connection.execute(statement, parameters)
+    names = [column[0] for column in cursor.description]
+    for values in cursor:
+        yield dict(zip(names, values, strict=True))
+
+
+# -- sessions as sources
+
+
+class SessionListing(NamedTuple):
+    """A session in a database."""
+
+    session: str
+    version: Version
+
+
+class SessionDatabases(NamedTuple):
+    """The databases of an agent. A session is a source `<database>#<session>`, what other tables say about it another.
+
+    Each database is also a source by itself. It holds nothing, but its version says when it cannot be read.
+    """
+
+    open_database: Callable[[Path], AbstractContextManager[sqlite3.Connection]]
+    list_sessions: Callable[[Path, str | None], list[SessionListing]]
+    """All sessions, or the one with this id. Raises OSError or SourceError for a database that cannot be read."""
+    new_lines: Callable[[sqlite3.Connection, str, Iterable[bytes]], RowUpdate]
+    """The lines of a session that its log does not have yet."""
+    new_facts: Callable[[sqlite3.Connection, str, Iterable[bytes]], RowUpdate]
+    """What other tables say about a session, if its log does not say it yet."""
+
+    def find_sources(self, database: Path, root: Path, agent: str, to_id: Callable[[str], str]) -> Iterator[Source]:
+        """The sources of a database: those of its sessions, as far as it can be read, and itself."""
+        version = READABLE
+        try:
+            yield from self.find_sessions(database, root, agent, to_id)
+        except (OSError, SourceError):
+            version = _UNREADABLE
+        yield Source(
+            agent=agent, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
+        )
+
+    def find_sessions(self, database: Path, root: Path, agent: str, to_id: Callable[[str], str]) -> Iterator[Source]:
+        """Two sources for each session. `to_id` makes the session's id in the model.
+
+        Raises:
+            OSError: There is no such file.
+            SourceError: It cannot be read, or has another schema.
+        """
+        for found in self.list_sessions(database, None):
+            rows = Source(
+                agent=agent,
+                path=f"{database}#{found.session}",
+                root=str(root),
+                session_id=to_id(found.session),
+                version=found.version,
+            )
+            yield rows
+            # In the same log, its lines would move the rows behind them.
+            yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
+
+    def row_version(self, source: Source) -> Version:
+        """See `RowAgent.row_version`."""
+        place = session_place(source.path)
+        if place is None:
+            return READABLE
+        found = self.list_sessions(*place)
+        if not found:
+            raise FileNotFoundError(source.path)
+        return found[0].version
+
+    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
+        """See `RowAgent.read_rows`."""
+        place = session_place(source.path)
+        if place is not None:
+            with self.open_database(place[0]) as connection:
+                update = self.new_facts if source.path.endswith(FACTS) else self.new_lines
+                return update(connection, place[1], log)
+        try:
+            self.list_sessions(Path(source.path), None)
+        except SourceError as error:
+            raise OSError(error.reason) from error
+        return RowUpdate()
+
+
+def session_place(path: str) -> tuple[Path, str] | None:
+    """The database and the session in the path of a source of rows; None for any other path."""
+    match = _SESSION.fullmatch(path.removesuffix(FACTS))
+    return (Path(match["database"]), match["session"]) if match else None
+
+
+def database_of(path: Path) -> Path:
+    """The database that a file belongs to: itself, or the one that it is the log or index of."""
+    return path.with_name(_DATABASE_SUFFIX.sub("", path.name))

@@ -127,7 +127,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def aware(moment: datetime) -> datetime:
-    """The time in UTC, which is assumed if it has no zone; None if it is not within the years 1 to 9999 in UTC."""
+    """The time in UTC, which is assumed if it has no zone; the nearest time that Python has if UTC leaves its years."""
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:

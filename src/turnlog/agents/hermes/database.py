@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Version
-from turnlog.agents.databases import open_snapshot
+from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
 from turnlog.agents.decoding import object_of, value_of
 from turnlog.errors import SourceError
 
@@ -33,16 +32,11 @@ _OWN_COLUMNS = {SESSIONS: "system_prompt", MESSAGES: "finish_reason"}
 _UNVERSIONED = frozenset({"system_prompt"})
 """Columns of a session that are large and do not change without another one."""
 
-_ROW_SIZE = 1024
-"""Bytes that a row is estimated to have, because counting them would mean to read it."""
-
 _LATEST = 1 << 33
 """The year 2242 in Unix seconds: a time whose nanoseconds a column still holds."""
 
 _MOST_FORKS = 32
 """Sessions that are looked through for the original of a copied message."""
-
-Row: TypeAlias = dict[str, Any]
 
 
 def row_of(json: Raw) -> Row:
@@ -50,35 +44,16 @@ def row_of(json: Raw) -> Row:
     return object_of(value_of(json))
 
 
-class SessionListing(NamedTuple):
-    """A session in the database."""
-
-    session: str
-    version: Version
-
-
 @contextmanager
 def open_database(path: Path) -> Generator[sqlite3.Connection]:
     """A connection to one consistent snapshot. Raises OSError if there is no file, SourceError if it is unreadable."""
-    with open_snapshot(path, TABLES, _text) as connection:
+    with open_snapshot(path, TABLES, replacing_text) as connection:
         yield connection
-
-
-def _text(data: bytes) -> str:
-    # Hermes Agent writes valid UTF-8; a damaged text must not make the whole session unreadable.
-    return data.decode(errors="replace")
-
-
-def _select(connection: sqlite3.Connection, statement: str, *parameters: object) -> Iterator[Row]:
-    cursor = connection.execute(statement, parameters)
-    names = [column[0] for column in cursor.description]
-    for values in cursor:
-        yield dict(zip(names, values, strict=True))
 
 
 def is_own(connection: sqlite3.Connection) -> bool:
     """Whether the database has Hermes Agent's tables."""
-    known = {row["name"] for row in _select(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+    known = {row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
     return known >= _OWN_COLUMNS.keys() and all(
         column in _columns(connection, table) for table, column in _OWN_COLUMNS.items()
     )
@@ -102,7 +77,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         # An index has all of these columns. Messages that are compacted or taken back change the session's own counts.
         counted = {
             row["session_id"]: row
-            for row in _select(
+            for row in select_rows(
                 connection,
                 "SELECT session_id, count(*) AS count, max(id) AS last, max(timestamp) AS updated"
                 f" FROM {MESSAGES}{where} GROUP BY session_id",
@@ -111,7 +86,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         }
         names = [f'"{name}"' for name in _columns(connection, SESSIONS) if name not in _UNVERSIONED]
         condition = " WHERE id = ?" if only is not None else ""
-        listed = _select(connection, f"SELECT {', '.join(names)} FROM {SESSIONS}{condition} ORDER BY id", *given)
+        listed = select_rows(connection, f"SELECT {', '.join(names)} FROM {SESSIONS}{condition} ORDER BY id", *given)
         return [
             SessionListing(row["id"], _version(row, counted.get(row["id"]) or {}, usage_of(connection, row["id"])))
             for row in listed
@@ -123,26 +98,26 @@ def _version(session: Row, counted: Row, usage: list[Row]) -> Version:
     count, last, updated = (counted.get(name) or 0 for name in ("count", "last", "updated"))
     seconds = min(max(float(updated), 0.0), _LATEST) if isinstance(updated, int | float) else 0.0
     sign = zlib.crc32(repr((count, session, usage)).encode(errors="replace"))
-    return count * _ROW_SIZE, round(seconds * 1000) * 1_000_000, max(0, last), sign
+    return count * ROW_SIZE, round(seconds * 1000) * 1_000_000, max(0, last), sign
 
 
 def session_row(connection: sqlite3.Connection, session: str) -> Row | None:
     """The row of a session, with the columns that have a value."""
-    row = next(_select(connection, f"SELECT * FROM {SESSIONS} WHERE id = ?", session), None)
+    row = next(select_rows(connection, f"SELECT * FROM {SESSIONS} WHERE id = ?", session), None)
     return None if row is None else _known(row)
 
 
 def usage_of(connection: sqlite3.Connection, session: str) -> list[Row]:
     """What the session has used, by model and task. Empty in versions without this table."""
-    if not any(_select(connection, "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", USAGE)):
+    if not any(select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", USAGE)):
         return []
-    found = _select(connection, f"SELECT * FROM {USAGE} WHERE session_id = ?", session)
+    found = select_rows(connection, f"SELECT * FROM {USAGE} WHERE session_id = ?", session)
     return sorted((_known(row) for row in found), key=repr)
 
 
 def messages_of(connection: sqlite3.Connection, session: str) -> list[Row]:
     """The rows of a session's messages in their order, with the columns that have a value."""
-    found = _select(connection, f"SELECT * FROM {MESSAGES} WHERE session_id = ? ORDER BY id", session)
+    found = select_rows(connection, f"SELECT * FROM {MESSAGES} WHERE session_id = ? ORDER BY id", session)
     return [_known(row) for row in found]
 
 

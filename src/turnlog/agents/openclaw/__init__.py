@@ -74,15 +74,15 @@ class OpenClaw(RowAgent):
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""
-        from turnlog.agents.openclaw.sources import row_version
+        from turnlog.agents.openclaw.sources import DATABASES
 
-        return row_version(source)
+        return DATABASES.row_version(source)
 
     def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
         """See `RowAgent.read_rows`."""
-        from turnlog.agents.openclaw.sources import read_rows
+        from turnlog.agents.openclaw.sources import DATABASES
 
-        return read_rows(source, log)
+        return DATABASES.read_rows(source, log)
 
     def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         """See `RowAgent.restore_rows`."""

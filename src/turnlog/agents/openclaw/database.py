@@ -10,10 +10,9 @@ import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
 
 from turnlog.agents.base import Version
-from turnlog.agents.databases import open_snapshot
+from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
 from turnlog.errors import SourceError
 
 EVENTS = "transcript_events"
@@ -26,44 +25,22 @@ TABLES = frozenset({EVENTS, WINDOWS, NODES, WATERMARKS})
 NODE_FIELDS = ("session_key", "created_via", "status", "label", "display_name", "parent_session_key", "spawned_by")
 """The columns of a node that are kept. Its `entry_json` repeats the prompts of all skills."""
 
-_ROW_SIZE = 1024
-"""Bytes that a row is estimated to have, because counting them would mean to read it."""
-
 _LATEST = 1 << 43
 """The year 2248 in Unix milliseconds: a time whose nanoseconds a column still holds."""
-
-Row: TypeAlias = dict[str, Any]
-
-
-class SessionListing(NamedTuple):
-    """A session in the database."""
-
-    session: str
-    version: Version
 
 
 @contextmanager
 def open_database(path: Path) -> Generator[sqlite3.Connection]:
     """A connection to one consistent snapshot. Raises OSError if there is no file, SourceError if it is unreadable."""
-    with open_snapshot(path, TABLES, _text) as connection:
+    with open_snapshot(path, TABLES, replacing_text) as connection:
         yield connection
-
-
-def _text(data: bytes) -> str:
-    # OpenClaw writes valid UTF-8; a damaged text must not make the whole session unreadable.
-    return data.decode(errors="replace")
 
 
 def tables_of(connection: sqlite3.Connection) -> set[str]:
     """Which of `TABLES` this version of the database has."""
-    return {row["name"] for row in _select(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")} & TABLES
-
-
-def _select(connection: sqlite3.Connection, statement: str, *parameters: object) -> Iterator[Row]:
-    cursor = connection.execute(statement, parameters)
-    names = [column[0] for column in cursor.description]
-    for values in cursor:
-        yield dict(zip(names, values, strict=True))
+    return {
+        row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    } & TABLES
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
@@ -79,7 +56,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         if EVENTS not in tables_of(connection):
             raise SourceError(f"a database of another schema: no table {EVENTS}", path=path)
         where, given = (" WHERE session_id = ?", (only,)) if only is not None else ("", ())
-        counted = _select(
+        counted = select_rows(
             connection,
             f"SELECT session_id, count(*) AS count, max(seq) AS last FROM {EVENTS}{where} GROUP BY session_id",
             *given,
@@ -94,7 +71,7 @@ def _version(row: Row, facts: dict[str, Row]) -> Version:
     updated = window.get("updated_at")
     updated = min(max(updated, 0), _LATEST) if isinstance(updated, int) else 0
     sign = zlib.crc32(repr((row["count"], sorted(facts.items()))).encode(errors="replace"))
-    return row["count"] * _ROW_SIZE, updated * 1_000_000, max(0, row["last"]), sign
+    return row["count"] * ROW_SIZE, updated * 1_000_000, max(0, row["last"]), sign
 
 
 def facts_of(connection: sqlite3.Connection, session: str) -> dict[str, Row]:
@@ -102,13 +79,13 @@ def facts_of(connection: sqlite3.Connection, session: str) -> dict[str, Row]:
     known = tables_of(connection)
     found: dict[str, Row] = {}
     for table in sorted(known & {WINDOWS, WATERMARKS}):
-        row = next(_select(connection, f"SELECT * FROM {table} WHERE session_id = ?", session), None)
+        row = next(select_rows(connection, f"SELECT * FROM {table} WHERE session_id = ?", session), None)
         if row is not None:
             found[table] = {name: value for name, value in row.items() if value is not None}
     window: Row = found.get(WINDOWS) or {}
     key = window.get("session_key")
     if NODES in known and key is not None:
-        node = next(_select(connection, f"SELECT * FROM {NODES} WHERE session_key = ?", key), None)
+        node = next(select_rows(connection, f"SELECT * FROM {NODES} WHERE session_key = ?", key), None)
         if node is not None:
             found[NODES] = {name: node[name] for name in NODE_FIELDS if node.get(name) is not None}
     return found
@@ -116,4 +93,4 @@ def facts_of(connection: sqlite3.Connection, session: str) -> dict[str, Row]:
 
 def events_of(connection: sqlite3.Connection, session: str) -> Iterator[Row]:
     """The records of a session in their order."""
-    return _select(connection, f"SELECT * FROM {EVENTS} WHERE session_id = ? ORDER BY seq", session)
+    return select_rows(connection, f"SELECT * FROM {EVENTS} WHERE session_id = ? ORDER BY seq", session)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.databases import is_database
+from turnlog.agents.databases import SessionDatabases, database_of, is_database, session_place
 from turnlog.agents.files import entries, folders, holds_file, is_file
 from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.openclaw import NAME, QCLAW
@@ -31,14 +30,9 @@ DATABASE: Final = "openclaw-agent.sqlite"
 _LOG = re.compile(r"(?P<id>[^/]+?)\.jsonl(?:\.(?:deleted|reset)\..+|\.full\.bak)?")
 """The name of an older log; one that was deleted or reset keeps its records under another name."""
 
-_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#]+)")
-_DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
-_FACTS: Final = "#about"
-"""After the path of a session: what other tables say about it."""
-
 _MAIN: Final = "main"
-_READABLE: Version = (0, 0, 0, 0)
-_UNREADABLE: Version = (0, 0, 0, 1)
+
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
 
 
 def owner_of(path: Path) -> str:
@@ -65,7 +59,7 @@ def find_sources(agent: str, root: Path) -> Iterator[Source]:
 
 def sources_at(agent: str, path: Path, root: Path) -> Iterator[Source]:
     """See `RowAgent.sources_at`. A database may be named by its write-ahead log."""
-    database = path.with_name(_DATABASE_SUFFIX.sub("", path.name))
+    database = database_of(path)
     if database.name == DATABASE and holds_file(database.parent, DATABASE):
         yield from _database_sources(agent, database, root)
     elif _LOG.fullmatch(path.name) and path.parent.name == "sessions":
@@ -73,31 +67,7 @@ def sources_at(agent: str, path: Path, root: Path) -> Iterator[Source]:
 
 
 def _database_sources(agent: str, database: Path, root: Path) -> Iterator[Source]:
-    version = _READABLE
-    try:
-        yield from _sessions_in(agent, database, root)
-    except (OSError, SourceError):
-        version = _UNREADABLE
-    yield Source(
-        agent=agent, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
-    )
-
-
-def _sessions_in(agent: str, database: Path, root: Path) -> Iterator[Source]:
-    owner = _owner_in(database)
-    for found in list_sessions(database):
-        records = Source(
-            agent=agent,
-            path=f"{database}#{found.session}",
-            root=str(root),
-            session_id=session_id(agent, owner, found.session),
-            version=found.version,
-        )
-        yield records
-        # In the same log, its lines would move the records behind them.
-        yield msgspec.structs.replace(
-            records, path=f"{records.path}{_FACTS}", kind=SourceKind.SIDECAR, appendable=False
-        )
+    return DATABASES.find_sources(database, root, agent, partial(session_id, agent, _owner_in(database)))
 
 
 def _owner_in(path: Path) -> str:
@@ -117,37 +87,11 @@ def _log_source(agent: str, path: Path, root: Path) -> Source:
 
 def holds_rows(source: Source) -> bool:
     """Whether a source is a session in a database, or the database itself."""
-    return source.kind is SourceKind.SIDECAR or _place_of(source.path) is not None
+    return source.kind is SourceKind.SIDECAR or _is_row_path(source.path)
 
 
-def _place_of(path: str) -> tuple[Path, str] | None:
-    match = _SESSION.fullmatch(path.removesuffix(_FACTS))
-    return (Path(match["database"]), match["session"]) if match and not _LOG.fullmatch(Path(path).name) else None
-
-
-def row_version(source: Source) -> Version:
-    """See `RowAgent.row_version`."""
-    place = _place_of(source.path)
-    if place is None:
-        return _READABLE
-    found = list_sessions(*place)
-    if not found:
-        raise FileNotFoundError(source.path)
-    return found[0].version
-
-
-def read_rows(source: Source, log: Iterable[bytes]) -> RowUpdate:
-    """See `RowAgent.read_rows`."""
-    place = _place_of(source.path)
-    if place is not None:
-        with open_database(place[0]) as connection:
-            update = new_facts if source.path.endswith(_FACTS) else new_lines
-            return update(connection, place[1], log)
-    try:
-        list_sessions(Path(source.path))
-    except SourceError as error:
-        raise OSError(error.reason) from error
-    return RowUpdate()
+def _is_row_path(path: str) -> bool:
+    return session_place(path) is not None and not _LOG.fullmatch(Path(path).name)
 
 
 # -- what a file is
@@ -175,7 +119,7 @@ def _detect_database(agent: str, path: Path) -> Detection:
         with open_database(path) as connection:
             if EVENTS not in tables_of(connection):
                 return Detection(reason="a database without its tables")
-        found = _sessions_in(agent, path, path.parent)
+        found = DATABASES.find_sessions(path, path.parent, agent, partial(session_id, agent, _owner_in(path)))
         sources = tuple(source for source in found if source.kind is SourceKind.SESSION)
     except (OSError, SourceError) as error:
         return Detection(reason=str(error))

@@ -109,7 +109,7 @@ _OTHER_TABLES = {
 """Further tables whose rows belong to a session -> their key."""
 
 
-class SessionListing(NamedTuple):
+class OpenCodeListing(NamedTuple):
     """A session in the database."""
 
     external_id: str
@@ -117,7 +117,7 @@ class SessionListing(NamedTuple):
     project: str | None
 
 
-def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
+def list_sessions(path: Path, only: str | None = None) -> list[OpenCodeListing]:
     """Every session of the database at `path`, or only the one with the id `only`.
 
     A session's version changes with its rows. Where the database has a sequence of events, that counts every change;
@@ -150,7 +150,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
                 sizes[name] += to_int(row.get("count")) * _ROW_SIZE
         copies = _copies(connection, tables)
         return [
-            SessionListing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name]))
+            OpenCodeListing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name]))
             for name in facts
             if name not in copies
         ]
