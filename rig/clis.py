@@ -34,6 +34,11 @@ class Cli:
     """The prompt as it is sent to the model, and logged."""
     failed: ToolState = ToolState.OUTPUT_ERROR
     """What the agent calls a command with an exit code that is not 0."""
+    history_tool: str = ""
+    """What the model calls the tool `search_history` of turnlog's server; empty if turnlog cannot add itself there."""
+    history_namespace: str | None = None
+    history_arguments: list[str] | None = None
+    """The arguments where those of `arguments` do not permit that tool."""
     tells_reasoning: bool = True
     """Whether reasoning tokens reach it: the events of Anthropic Messages as sent here do not tell them apart."""
 
@@ -98,6 +103,8 @@ CLIS = [
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         },
+        history_tool="mcp__turnlog__search_history",
+        history_arguments=["-p", "--allowedTools", "mcp__turnlog__search_history", "--", PROMPT],
         tells_reasoning=False,
     ),
     Cli(
@@ -110,6 +117,8 @@ CLIS = [
         argument="cmd",
         environment={"RIG_KEY": "none"},
         files={".codex/config.toml": _CODEX},
+        history_tool="search_history",
+        history_namespace="mcp__turnlog",
     ),
     Cli(
         name="copilot-cli",
@@ -142,6 +151,7 @@ CLIS = [
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
         },
         files={".gemini/settings.json": json.dumps(_GEMINI)},
+        history_tool="mcp_turnlog_search_history",
         failed=ToolState.OUTPUT_AVAILABLE,
     ),
     Cli(
@@ -155,6 +165,7 @@ CLIS = [
         extra={"description": "Try"},
         environment={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
         files={".config/opencode/opencode.json": json.dumps(_OPENCODE)},
+        history_tool="turnlog_search_history",
         # It puts an argument with spaces between quotes.
         prompt=f'"{PROMPT}"',
         failed=ToolState.OUTPUT_AVAILABLE,

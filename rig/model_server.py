@@ -29,6 +29,8 @@ class ModelServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = answers
         self.asked = 0
+        self.bodies: list[dict[str, Any]] = []
+        """The requests that a model answers, as they came."""
         self._lock = threading.Lock()
 
     @property
@@ -69,6 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         for ending, events in _PROTOCOLS.items():
             if path.endswith(ending):
+                self.server.bodies.append(body)
                 answer = self.server.next_answer(body)
                 self._send("".join(_lines(events(answer, body))).encode(), "text/event-stream")
                 return
@@ -164,6 +167,7 @@ def _response_items(answer: Answer) -> Iterator[Event]:
             "call_id": call.id,
             "name": call.tool,
             "arguments": arguments,
+            **({} if call.namespace is None else {"namespace": call.namespace}),
         }
 
 

@@ -21,6 +21,7 @@ from cassettes import check_cassette
 from chats import COMMANDS, check_chats
 from clis import CLIS, Cli
 from compare import compare, unknown_kinds
+from history_server import check_history_server
 from model_server import ModelServer
 from script import Answer, conversation
 
@@ -31,7 +32,10 @@ from turnlog.logs import SessionHistory, read_session
 
 MODULES = Path(__file__).parent.parent / ".build/rig/node_modules"
 SECONDS = 90
-COLUMNS = ("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds", "cassette", "chat")
+COLUMNS = (
+    *("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds", "cassette", "chat"),
+    "history",
+)
 
 
 class Trouble(Exception):
@@ -51,8 +55,9 @@ def main(words: list[str]) -> int:
         if not names or cli.name in names:
             row, found = check(cli)
             chat, more = chat_with(cli)
-            rows.append([cli.name, version(cli), *row, chat])
-            found += more
+            history, others = look_into_history(cli)
+            rows.append([cli.name, version(cli), *row, chat, history])
+            found += [*more, *others]
             findings += [f"{cli.name}: {finding}" for finding in found]
     print_table(rows)
     for finding in findings:
@@ -89,7 +94,7 @@ def play_again(cli: Cli, history: SessionHistory) -> tuple[str, list[str]]:
 
 
 def chat_with(cli: Cli) -> tuple[str, list[str]]:
-    """The last cell of the table: whether the agent answers a chat as it should."""
+    """The cell of the table: whether the agent answers a chat as it should."""
     if cli.name not in COMMANDS:
         return "-", []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
@@ -98,6 +103,23 @@ def chat_with(cli: Cli) -> tuple[str, list[str]]:
         except (TurnlogError, OSError) as error:
             found = [f"chat: {error}"]
     return "DIFFERS" if found else "ok", found
+
+
+def look_into_history(cli: Cli) -> tuple[str, list[str]]:
+    """The last cell of the table: whether the agent gets an answer from turnlog's own server."""
+    if not cli.history_tool:
+        return "-", []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        home = Path(name)
+
+        def launch_here(url: str) -> None:
+            launch(cli, home, url, cli.history_arguments or cli.arguments)
+
+        try:
+            found = check_history_server(cli, home, lambda url: prepare(cli, home, url), launch_here)
+        except (TurnlogError, Trouble) as error:
+            found = [str(error)]
+    return "DIFFERS" if found else "ok", [f"history: {each}" for each in found]
 
 
 def run(cli: Cli, home: Path) -> list[Answer]:
@@ -115,10 +137,18 @@ def run(cli: Cli, home: Path) -> list[Answer]:
 
 
 def start(cli: Cli, home: Path, url: str) -> None:
+    prepare(cli, home, url)
+    launch(cli, home, url, cli.arguments)
+
+
+def prepare(cli: Cli, home: Path, url: str) -> None:
     for name, text in cli.files.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text.replace("{URL}", url))
     (home / "work").mkdir()
+
+
+def launch(cli: Cli, home: Path, url: str, arguments: list[str]) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb"}
     environment |= {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
     program = MODULES / ".bin" / cli.program
@@ -126,7 +156,7 @@ def start(cli: Cli, home: Path, url: str) -> None:
         raise Trouble(f"{program} is not there: make rig installs it")
     with (home / "printed").open("w+") as printed:
         process = subprocess.Popen(
-            [program, *cli.arguments],
+            [program, *arguments],
             cwd=home / "work",
             env=environment,
             stdin=subprocess.DEVNULL,

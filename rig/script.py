@@ -26,6 +26,8 @@ class Call:
     tool: str
     input: dict[str, Any]
     output: str
+    namespace: str | None = None
+    """Where Codex groups the tools of a server."""
     fails: bool = False
 
 

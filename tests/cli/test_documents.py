@@ -35,6 +35,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "agents": ([], documents.AgentsDocument),
     "db": (["path"], documents.DatabaseDocument),
     "hooks": (["status"], documents.HooksDocument),
+    "mcp": (["status"], documents.McpDocument),
 }
 
 

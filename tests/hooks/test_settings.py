@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from support.places import OTHER_KINDS, Kind
 from support.profiles import examples
 from support.settings_texts import texts
+from turnlog.agent_settings.jsonc import parse, plain
 from turnlog.agents import agents_with_hooks
 from turnlog.errors import ConflictError, SourceError
-from turnlog.hooks.jsonc import parse, plain
 from turnlog.hooks.settings import carry_out, has_hooks, installed_version, plan_install, plan_remove
 
 HOOKED = agents_with_hooks()
@@ -361,7 +361,7 @@ def test_what_is_no_file_is_refused_at_once(home: Path, data: Path, name: str, k
 
 
 def test_settings_are_bounded(home: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnlog.hooks.settings._MOST_BYTES", 10)
+    monkeypatch.setattr("turnlog.agent_settings.changes._MOST_BYTES", 10)
     place(home, "claude", "{         }")
     with pytest.raises(SourceError, match="more than 10 bytes"):
         plan_install(HOOKED["claude"], data)

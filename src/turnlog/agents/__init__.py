@@ -85,11 +85,16 @@ def agents() -> Sequence[Agent]:
 
 def agents_with_hooks() -> dict[str, Agent]:
     """The agents that support hooks, by the name of their program (`claude`)."""
-    return {
-        agent.command.program if agent.command is not None else agent.name: agent
-        for agent in agents()
-        if agent.hooks is not None
-    }
+    return {_program(agent): agent for agent in agents() if agent.hooks is not None}
+
+
+def agents_with_mcp() -> dict[str, Agent]:
+    """The agents to whose settings a server of the Model Context Protocol can be added, by their program's name."""
+    return {_program(agent): agent for agent in agents() if agent.mcp is not None}
+
+
+def _program(agent: Agent) -> str:
+    return agent.command.program if agent.command is not None else agent.name
 
 
 def started_agent(command: Sequence[str]) -> tuple[Agent, CommandFacts] | None:

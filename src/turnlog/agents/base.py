@@ -162,6 +162,26 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user must know after the installation."""
 
 
+class McpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an agent's settings name the servers of the Model Context Protocol that it starts."""
+
+    home: paths.Folders
+    """Where the folder of the user's settings is: the first of these."""
+    file: str
+    """The settings file, relative to that folder."""
+    project_file: str
+    """The settings file, relative to a project's folder."""
+    servers: str
+    """The field with the servers, by name."""
+    form: Literal["json", "toml"] = "json"
+    entry: Mapping[str, Any] = {}
+    """Further fields of a server next to its command."""
+    joins_arguments: bool = False
+    """`command` is one list, the program and its arguments; otherwise the arguments are in `args`."""
+    note: str = ""
+    """What the user must know after the installation."""
+
+
 TurnMarker: TypeAlias = Literal["start", "end", "asks", "closed"]
 """`start`: a turn begins, and a marker of its end will follow. `end`: the turn is over. `asks`: the agent waits for a
 permission. `closed`: the agent's process has ended."""
@@ -206,6 +226,8 @@ class Agent(ABC):
     """Kinds of events (`RunMetadataEvent`, `RecordEvent`) in its logs that begin or end turns."""
     hooks: HookSettings | None = None
     """How to install its hooks; None if it has none."""
+    mcp: McpSettings | None = None
+    """Where its settings name servers of the Model Context Protocol; None if turnlog cannot add itself there."""
     interactive_command: str | None = None
     """`module:name` of the `turnlog.chat.runtimes.AgentCommand` that runs it without a terminal and receives its
     permission requests; None if it cannot send any."""

@@ -201,8 +201,8 @@ class RunImportDocument(TypedDict):
     problems: list[ProblemDocument]
 
 
-class AgentHooksDocument(TypedDict):
-    """One agent's hooks. After a failure `problem` has the reason, and nothing was changed."""
+class AgentSettingsDocument(TypedDict):
+    """What was done to one agent's settings. After a failure `problem` has the reason, and nothing was changed."""
 
     agent: str
     path: str | None
@@ -215,7 +215,13 @@ class AgentHooksDocument(TypedDict):
 class HooksDocument(TypedDict):
     """`turnlog hooks install`, `status` and `remove`."""
 
-    hooks: list[AgentHooksDocument]
+    hooks: list[AgentSettingsDocument]
+
+
+class McpDocument(TypedDict):
+    """`turnlog mcp install`, `status` and `remove`."""
+
+    servers: list[AgentSettingsDocument]
 
 
 class RestoredFileDocument(TypedDict):

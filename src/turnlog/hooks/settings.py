@@ -9,9 +9,6 @@ that cannot be read for certain is refused, with path and line.
 
 from __future__ import annotations
 
-import contextlib
-import difflib
-import hashlib
 import json
 import os
 import re
@@ -19,19 +16,22 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
-
-from turnlog import paths
-from turnlog.agents.base import Agent, HookSettings
-from turnlog.atomic_files import read_file, write_atomically
-from turnlog.errors import ConflictError, FormatError, SourceError
-from turnlog.hooks import send
-from turnlog.hooks.jsonc import (
+from turnlog.agent_settings import changes
+from turnlog.agent_settings.changes import (
+    Journal,
+    JournalEntry,
+    SettingsPlan,
+    State,
+    naming_file,
+    read_settings,
+    settings_path,
+    text_before,
+)
+from turnlog.agent_settings.jsonc import (
     Array,
     Edit,
     Node,
@@ -44,50 +44,19 @@ from turnlog.hooks.jsonc import (
     line_of,
     parse,
     plain,
-    reverse,
 )
+from turnlog.agents.base import Agent, HookSettings
+from turnlog.errors import FormatError, SourceError
+from turnlog.hooks import send
 
 _SECONDS = 10
 """Seconds after which a program that prints its version is stopped."""
-
-_MOST_BYTES = 16 << 20
-"""Of settings; the largest that are known have some thousand."""
 
 _VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)\b")
 
 _OURS = re.compile(r"turnlog[/\\]+hooks[/\\]+send\.py\b")
 
 _FIELD = "hooks"
-
-State = Literal["installed", "outdated", "absent"]
-"""`outdated`: our hooks differ from those that would be installed now."""
-
-
-class SettingsPlan(NamedTuple):
-    """The change of one file."""
-
-    path: Path
-    """The settings file, or the target of a symbolic link."""
-    before: bytes | None
-    """None: the file does not exist."""
-    after: bytes | None
-    """None: the file is deleted."""
-    entry: JournalEntry | None
-    """How to undo the change; None when nothing of ours is left."""
-    state: State
-    """The state before the change."""
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether anything changes."""
-        return self.before != self.after
-
-    def diff(self) -> str:
-        """The change, as `diff -u` shows it; empty if there is none."""
-        sides = [(data or b"").decode(errors="replace").splitlines(keepends=True) for data in (self.before, self.after)]
-        names = ["/dev/null" if data is None else os.fspath(self.path) for data in (self.before, self.after)]
-        lines = difflib.unified_diff(sides[0], sides[1], names[0], names[1])
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
@@ -101,16 +70,16 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Set
     Raises SourceError when the settings cannot be read for certain, or turn hooks off.
     """
     settings = _settings_of(agent)
-    path = _path_of(settings, project)
-    before = _read(path)
-    known = Journal(folder).get(path)
+    path = settings_path(settings.home, settings.file, project, settings.project_file)
+    before = read_settings(path)
+    known = journal_in(folder).get(path)
     is_new = before is None or (known is not None and known.is_new)
     if settings.plugin is not None:
         after = _plugin(settings.plugin, folder)
         _refuse_foreign(path, before)
         return SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after))
-    with _naming_file(path):
-        text = _without_ours(path, before, known)
+    with naming_file(path):
+        text = text_before(path, before, known, without_hooks)
         groups = hook_groups(_known_events(agent, settings), hook_command(agent.name, folder))
         edits, made = with_hooks(text, groups, settings.off)
     after = apply(text, edits).encode()
@@ -120,147 +89,32 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Set
 def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
     """The plan that removes the hooks of an agent. Raises SourceError when the settings cannot be read for certain."""
     settings = _settings_of(agent)
-    path = _path_of(settings, project)
-    before = _read(path)
-    known = Journal(folder).get(path)
+    path = settings_path(settings.home, settings.file, project, settings.project_file)
+    before = read_settings(path)
+    known = journal_in(folder).get(path)
     if not _is_ours(before):
         return SettingsPlan(path, before, before, None, "absent")
-    with _naming_file(path):
-        text = "" if settings.plugin is not None else _without_ours(path, before, known)
+    with naming_file(path):
+        text = "" if settings.plugin is not None else text_before(path, before, known, without_hooks)
     is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
     return SettingsPlan(path, before, after, None, "installed")
 
 
 def carry_out(plan: SettingsPlan, folder: Path) -> None:
-    """Carry out a plan: the file changes as a whole or not at all, and only once it is written down how to undo that.
-
-    Raises ConflictError if the file has changed since it was planned, SourceError if a file cannot be written.
-    """
-    if _read(plan.path) != plan.before:
-        raise ConflictError(f"{plan.path} has changed meanwhile: look at it again")
-    journal = Journal(folder)
-    known = journal.get(plan.path)
-    made = known.folders if known is not None else []
-    if plan.entry is not None:
-        plan.entry.folders = made + missing_folders(plan.path.parent)
-    with _as_source_error(journal.path):
-        journal.put(plan.path, plan.entry)
-    try:
-        with _as_source_error(plan.path):
-            _change(plan)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            journal.put(plan.path, known)
-        raise
-    if plan.after is None:
-        remove_folders(made)
+    """Carry out a plan of the store in `folder`. See `turnlog.agent_settings.changes.carry_out`."""
+    changes.carry_out(plan, journal_in(folder))
 
 
-def _change(plan: SettingsPlan) -> None:
-    if plan.after is None:
-        plan.path.unlink(missing_ok=True)
-    else:
-        plan.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(plan.path, plan.after)
-
-
-@contextmanager
-def _as_source_error(path: Path) -> Generator[None]:
-    """Say with the path why it cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise SourceError(f"cannot be written: {error.strerror or error}", path=path) from error
+def journal_in(folder: Path) -> Journal:
+    """The journal of hooks next to the store in `folder`."""
+    return Journal(folder / "hooks-installed.json")
 
 
 def hook_command(agent: str, folder: Path) -> str:
     """The shell command that an agent starts: silent and successful, even after turnlog has been uninstalled."""
     program = [sys.executable, "-I", "-S", send.__file__, agent, os.fspath(folder)]
     return f"{shlex.join(program)} 2>/dev/null || :"
-
-
-JOURNAL = "hooks-installed.json"
-
-
-class Journal:
-    """The entries of all files."""
-
-    def __init__(self, folder: Path) -> None:
-        """The journal next to the store in `folder`, which need not exist."""
-        self.path = folder / JOURNAL
-
-    def get(self, path: Path) -> JournalEntry | None:
-        """What was done to a file; None if that is unknown."""
-        return self._load().get(os.fspath(path))
-
-    def put(self, path: Path, entry: JournalEntry | None) -> None:
-        """Record what was done to a file; None if nothing of ours is left."""
-        entries = self._load()
-        if entry is None and os.fspath(path) not in entries:
-            return
-        entries.pop(os.fspath(path), None)
-        if entry is not None:
-            entries[os.fspath(path)] = entry
-        if not entries:
-            self.path.unlink(missing_ok=True)
-            return
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self.path, msgspec.json.encode(entries), mode=0o600)
-
-    def _load(self) -> dict[str, JournalEntry]:
-        try:
-            return msgspec.json.decode(read_file(self.path, _MOST_BYTES), type=dict[str, JournalEntry])
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise SourceError(error.strerror or str(error), path=self.path) from error
-        except msgspec.MsgspecError as error:
-            raise FormatError(f"not what turnlog writes: {error}", path=self.path) from error
-
-
-class JournalEntry(msgspec.Struct, kw_only=True):
-    """What was done to one file."""
-
-    after: str
-    """SHA-256 of the file after the change."""
-    undo: list[Edit] = []
-    """In that file."""
-    made: list[list[str]] = []
-    """Places in the settings that we added."""
-    is_new: bool = False
-    """We created the file."""
-    folders: list[str] = []
-    """Folders that we created, outermost first."""
-
-    @classmethod
-    def of(cls, after: bytes, edits: list[Edit], made: list[list[str]], *, is_new: bool) -> JournalEntry:
-        """The entry for a file with these bytes after these edits."""
-        return cls(after=_checksum(after), undo=reverse(edits), made=made, is_new=is_new)
-
-    def fits(self, data: bytes) -> bool:
-        """Whether the file is unchanged since then."""
-        return _checksum(data) == self.after
-
-    def undone(self, text: str) -> str:
-        """The file as it was before."""
-        return apply(text, self.undo)
-
-
-def _checksum(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def missing_folders(folder: Path) -> list[str]:
-    """The folder and its parents, as far as they do not exist yet, outermost first."""
-    return [os.fspath(each) for each in reversed([folder, *folder.parents]) if not each.exists()]
-
-
-def remove_folders(folders: list[str]) -> None:
-    """Remove empty folders, innermost first."""
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):
-            Path(folder).rmdir()
 
 
 def _settings_of(agent: Agent) -> HookSettings:
@@ -292,19 +146,6 @@ def installed_version(program: str) -> tuple[int, ...] | None:
     return tuple(int(number) for number in found.groups()) if found else None
 
 
-def _without_ours(path: Path, before: bytes | None, known: JournalEntry | None) -> str:
-    """The settings as they were before our hooks; "" for a missing file."""
-    if before is None:
-        return ""
-    try:
-        text = before.decode()
-    except UnicodeDecodeError as error:
-        raise SourceError("not UTF-8", path=path, offset=error.start) from error
-    if known is not None and known.fits(before):
-        return known.undone(text)
-    return without_hooks(text, known.made if known is not None else None)
-
-
 def _state(before: bytes | None, after: bytes) -> State:
     if before == after:
         return "installed"
@@ -313,34 +154,6 @@ def _state(before: bytes | None, after: bytes) -> State:
 
 def _is_ours(data: bytes | None) -> bool:
     return data is not None and (data.startswith(_HEAD) or has_hooks(data.decode(errors="replace")))
-
-
-@contextmanager
-def _naming_file(path: Path) -> Generator[None]:
-    """Add the path to a FormatError of the body."""
-    try:
-        yield
-    except FormatError as error:
-        error.path = path
-        raise
-
-
-def _path_of(settings: HookSettings, project: Path | None) -> Path:
-    home = paths.folders(settings.home)[0]
-    place = home / settings.file if project is None else project.absolute() / settings.project_file
-    try:
-        return place.resolve()
-    except (OSError, RuntimeError) as error:
-        raise SourceError(f"the link leads nowhere: {error}", path=place) from error
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return read_file(path, _MOST_BYTES)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise SourceError(error.strerror or str(error), path=path) from error
 
 
 # -- hooks in a file of JSON

@@ -18,6 +18,7 @@ from turnlog.agents.base import (
     Fold,
     HookHandler,
     HookSettings,
+    McpSettings,
     Retention,
     Source,
     SourceKind,
@@ -89,6 +90,15 @@ _HOOKS = HookSettings(
     off=((("disableAllHooks",), True),),
 )
 
+_MCP = McpSettings(
+    # `CLAUDE_CONFIG_DIR` moves this file too, but by itself it is beside the home and not in it.
+    home=Folders(("~",), variable="CLAUDE_CONFIG_DIR"),
+    file=".claude.json",
+    project_file=".mcp.json",
+    servers="mcpServers",
+    entry={"type": "stdio"},
+)
+
 
 class ClaudeCode(Agent):
     """See `turnlog.agents.base.Agent`."""
@@ -102,6 +112,7 @@ class ClaudeCode(Agent):
     command = _COMMAND
     turn_markers = _TURN_MARKERS
     hooks = _HOOKS
+    mcp = _MCP
     interactive_command = "turnlog.chat.runtimes:ClaudeCodeCommand"
     retention = Retention(days=30, setting="cleanupPeriodDays", file="settings.json")
     has_usage_blocks = True

@@ -18,6 +18,7 @@ from turnlog.agents.base import (
     Fold,
     HookHandler,
     HookSettings,
+    McpSettings,
     Source,
     SourceKind,
     TurnMarker,
@@ -87,6 +88,14 @@ _HOOKS = HookSettings(
     note="Codex asks once whether you trust these hooks, in its own screen; until then it does not start them.",
 )
 
+_MCP = McpSettings(
+    home=_HOMES,
+    file="config.toml",
+    project_file=".codex/config.toml",
+    servers="mcp_servers",
+    form="toml",
+)
+
 
 class Codex(Agent):
     """See `turnlog.agents.base.Agent`."""
@@ -100,6 +109,7 @@ class Codex(Agent):
     command = _COMMAND
     turn_markers = _TURN_MARKERS
     hooks = _HOOKS
+    mcp = _MCP
     interactive_command = "turnlog.chat.runtimes:CodexServerCommand"
 
     def find_sources(self, root: Path) -> Iterator[Source]:

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Source, SourceKind
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+)
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.paths import Folders
 
@@ -51,6 +61,8 @@ _HOOKS = HookSettings(
     off=((("tools", "enableHooks"), False), (("hooksConfig", "enabled"), False), (("hooks", "enabled"), False)),
 )
 
+_MCP = McpSettings(home=_HOMES, file="settings.json", project_file=".gemini/settings.json", servers="mcpServers")
+
 
 class GeminiCli(Agent):
     """See `turnlog.agents.base.Agent`."""
@@ -63,6 +75,7 @@ class GeminiCli(Agent):
     log_folders = ("tmp",)
     command = _COMMAND
     hooks = _HOOKS
+    mcp = _MCP
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs, subagents, spilled outputs and the log of prompts below a home."""

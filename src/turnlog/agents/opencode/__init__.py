@@ -17,6 +17,7 @@ from turnlog.agents.base import (
     Detection,
     Fold,
     HookSettings,
+    McpSettings,
     RowAgent,
     RowUpdate,
     Source,
@@ -82,6 +83,15 @@ _HOOKS = HookSettings(
     note="At its next start OpenCode installs its own package for plugins, once, and waits for the network.",
 )
 
+_MCP = McpSettings(
+    home=_HOOKS.home,
+    file="opencode.json",
+    project_file="opencode.json",
+    servers="mcp",
+    entry={"type": "local", "enabled": True},
+    joins_arguments=True,
+)
+
 
 class OpenCode(RowAgent):
     """See `turnlog.agents.base.Agent` and `RowAgent`."""
@@ -95,6 +105,7 @@ class OpenCode(RowAgent):
     command = _COMMAND
     turn_markers: Mapping[str, TurnMarker] = _TURN_MARKERS
     hooks = _HOOKS
+    mcp = _MCP
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
@@ -203,6 +214,7 @@ class _Descendant(OpenCode):
 
     turn_markers: Mapping[str, TurnMarker] = {}  # They come from OpenCode's plugin, which no other program has
     hooks = None
+    mcp = None
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has a table of the program's own, or its name. An export and a stream look like OpenCode's."""

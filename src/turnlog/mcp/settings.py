@@ -1,0 +1,249 @@
+"""turnlog's server in an agent's settings: a plan of the change that can be shown, and carrying it out.
+
+The server is a member `turnlog` of a JSON object, or a table of a TOML file at its end. What a plan does not name stays
+byte for byte. A change is made only if the settings then say the same as before but for this server: otherwise they are
+refused, with path and line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from turnlog.agent_settings import changes
+from turnlog.agent_settings.changes import (
+    Journal,
+    JournalEntry,
+    SettingsPlan,
+    State,
+    naming_file,
+    read_settings,
+    settings_path,
+    text_before,
+)
+from turnlog.agent_settings.jsonc import Edit, Object, add_members, apply, cut, line_of, parse, plain
+from turnlog.agents.base import Agent, McpSettings
+from turnlog.errors import FormatError
+
+SERVER = "turnlog"
+"""The server's name in the settings; agents make their names of its tools from it."""
+
+
+def server_command(store: Path | None = None) -> list[str]:
+    """The program that an agent starts, and its arguments; `store` if it is not the user's own."""
+    command = [sys.executable, "-I", "-m", "turnlog", "mcp"]
+    return command if store is None else [*command, "--store", os.fspath(store)]
+
+
+def plan_install(agent: Agent, command: Sequence[str], folder: Path, project: Path | None = None) -> SettingsPlan:
+    """The plan that adds the server to an agent's settings, or renews it.
+
+    Args:
+        agent: Whose settings; one that has `mcp`.
+        command: `server_command`.
+        folder: The folder of the store.
+        project: The folder of a project whose settings are meant, instead of the user's.
+
+    Raises SourceError when the settings cannot be read for certain, or name another server `turnlog`.
+    """
+    settings = _settings_of(agent)
+    path = settings_path(settings.home, settings.file, project, settings.project_file)
+    before = read_settings(path)
+    known = journal_in(folder).get(path)
+    form = _FORMS[settings.form](settings)
+    with naming_file(path):
+        text = text_before(path, before, known, form.without)
+        edits, made = form.added(text, _entry(settings, command))
+        after = apply(text, edits)
+        _check(form, text, after, _entry(settings, command))
+    is_new = before is None or (known is not None and known.is_new)
+    entry = JournalEntry.of(after.encode(), edits, made, is_new=is_new)
+    return SettingsPlan(path, before, after.encode(), entry, _state(form, before, after))
+
+
+def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
+    """The plan that removes the server. Raises SourceError when the settings cannot be read for certain."""
+    settings = _settings_of(agent)
+    path = settings_path(settings.home, settings.file, project, settings.project_file)
+    before = read_settings(path)
+    known = journal_in(folder).get(path)
+    form = _FORMS[settings.form](settings)
+    with naming_file(path):
+        if before is None or not _is_ours(form.servers(before.decode(errors="replace")).get(SERVER)):
+            return SettingsPlan(path, before, before, None, "absent")
+        text = text_before(path, before, known, form.without)
+        _check(form, before.decode(), text, None)
+    is_new = known is not None and known.is_new
+    after = None if is_new and text.strip() in ("", "{}") else text.encode()
+    return SettingsPlan(path, before, after, None, "installed")
+
+
+def carry_out(plan: SettingsPlan, folder: Path) -> None:
+    """Carry out a plan of the store in `folder`. See `turnlog.agent_settings.changes.carry_out`."""
+    changes.carry_out(plan, journal_in(folder))
+
+
+def journal_in(folder: Path) -> Journal:
+    """The journal of servers next to the store in `folder`."""
+    return Journal(folder / "mcp-installed.json")
+
+
+def _settings_of(agent: Agent) -> McpSettings:
+    if agent.mcp is None:
+        raise ValueError(f"turnlog cannot add itself to the settings of {agent.display_name}")
+    return agent.mcp
+
+
+def _entry(settings: McpSettings, command: Sequence[str]) -> dict[str, Any]:
+    program, *arguments = command
+    if settings.joins_arguments:
+        return {**settings.entry, "command": [program, *arguments]}
+    return {**settings.entry, "command": program, "args": arguments}
+
+
+def _is_ours(entry: object) -> bool:
+    """Whether a server is turnlog's: its command, or one of the arguments, is turnlog, and one is `mcp`."""
+    if not isinstance(entry, dict):
+        return False
+    fields = cast("dict[str, Any]", entry)
+    words: list[Any] = []
+    for name in ("command", "args"):
+        value = fields.get(name)
+        words += cast("list[Any]", value) if isinstance(value, list) else [value]
+    texts = [word for word in words if isinstance(word, str)]
+    return "mcp" in texts and any(Path(text).stem == SERVER for text in texts)
+
+
+def _state(form: _JsonSettings | _TomlSettings, before: bytes | None, after: str) -> State:
+    if before == after.encode():
+        return "installed"
+    return "absent" if before is None or SERVER not in form.servers(before.decode(errors="replace")) else "outdated"
+
+
+def _check(form: _JsonSettings | _TomlSettings, before: str, after: str, entry: Mapping[str, Any] | None) -> None:
+    """Refuse an edit after which anything but our server is different."""
+    expected = {name: value for name, value in form.servers(before).items() if name != SERVER}
+    if entry is not None:
+        expected[SERVER] = entry
+    if form.servers(after) != expected or form.others(after) != form.others(before):
+        raise FormatError(
+            f"the server {SERVER!r} cannot be changed here without changing something else: do it by hand"
+        )
+
+
+class Added(NamedTuple):
+    """The edits that add the server."""
+
+    edits: list[Edit]
+    made: list[list[str]]
+    """Places in the settings that did not exist before."""
+
+
+class _JsonSettings:
+    """Settings as JSON with comments."""
+
+    def __init__(self, settings: McpSettings) -> None:
+        self._field = settings.servers
+
+    def servers(self, text: str) -> dict[str, Any]:
+        node = self._root(text).get(self._field)
+        return {} if node is None else plain(self._object(text, node, f"`{self._field}`"))
+
+    def others(self, text: str) -> dict[str, Any]:
+        fields: dict[str, Any] = plain(self._root(text))
+        return {name: value for name, value in fields.items() if name != self._field}
+
+    def added(self, text: str, entry: Mapping[str, Any]) -> Added:
+        server = {SERVER: entry}
+        if not text.strip("\ufeff \t\r\n"):
+            whole = json.dumps({self._field: server}, ensure_ascii=False, indent=2) + "\n"
+            return Added([Edit(len(text), "", whole)], [[self._field]])
+        root = self._root(text)
+        node = root.get(self._field)
+        if node is None:
+            return Added(add_members(text, root, {self._field: server}), [[self._field]])
+        servers = self._object(text, node, f"`{self._field}`")
+        known = servers.get(SERVER)
+        if known is not None:
+            raise FormatError(f"another server is called {SERVER!r}", line=line_of(text, known.start))
+        return Added(add_members(text, servers, server), [])
+
+    def without(self, text: str, made: Sequence[Sequence[str]] | None) -> str:
+        """The text without our server, and without the field if we made it and it is empty then."""
+        if not text.strip("\ufeff \t\r\n") or not _is_ours(self.servers(text).get(SERVER)):
+            return text
+        root = self._root(text)
+        number = next(at for at, member in enumerate(root.members) if member.key == self._field)
+        servers = self._object(text, root.members[number].value, self._field)
+        if len(servers.members) == 1 and (made is None or [self._field] in made):
+            return apply(text, cut(text, root, number))
+        index = next(at for at, member in enumerate(servers.members) if member.key == SERVER)
+        return apply(text, cut(text, servers, index))
+
+    def _root(self, text: str) -> Object:
+        if not text.strip("\ufeff \t\r\n"):
+            return Object(0, 0, [])
+        return self._object(text, parse(text), "the settings")
+
+    @staticmethod
+    def _object(text: str, node: Any, what: str) -> Object:
+        if not isinstance(node, Object):
+            raise FormatError(f"{what} must be an object", line=line_of(text, node.start))
+        return node
+
+
+class _TomlSettings:
+    """Settings as TOML. A table of its own at the end needs no knowledge of how the rest is written."""
+
+    def __init__(self, settings: McpSettings) -> None:
+        self._field = settings.servers
+        self._table = f"[{self._field}.{SERVER}"
+
+    def servers(self, text: str) -> dict[str, Any]:
+        found = self._parsed(text).get(self._field, {})
+        if not isinstance(found, dict):
+            raise FormatError(f"`{self._field}` must be a table")
+        return cast("dict[str, Any]", found)
+
+    def others(self, text: str) -> dict[str, Any]:
+        return {name: value for name, value in self._parsed(text).items() if name != self._field}
+
+    def added(self, text: str, entry: Mapping[str, Any]) -> Added:
+        if SERVER in self.servers(text):
+            raise FormatError(f"another server is called {SERVER!r}")
+        newline = "\r\n" if "\r\n" in text else "\n"
+        gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+        lines = [f"[{self._field}.{SERVER}]", *(f"{name} = {_toml(value)}" for name, value in entry.items()), ""]
+        return Added([Edit(len(text), "", gap + newline.join(lines))], [])
+
+    def without(self, text: str, made: Sequence[Sequence[str]] | None) -> str:
+        """The text without our table and the tables in it."""
+        if not _is_ours(self.servers(text).get(SERVER)):
+            return text
+        kept: list[str] = []
+        is_inside = False
+        for line in text.splitlines(keepends=True):
+            if line.startswith("["):
+                is_inside = line.startswith((f"{self._table}]", f"{self._table}."))
+            if not is_inside:
+                kept.append(line)
+        return "".join(kept)
+
+    def _parsed(self, text: str) -> dict[str, Any]:
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise FormatError(f"no TOML: {error}") from error
+
+
+def _toml(value: Any) -> str:
+    """A text or a list of texts. Their JSON is TOML too, but for the character DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+_FORMS: Mapping[str, type[_JsonSettings] | type[_TomlSettings]] = {"json": _JsonSettings, "toml": _TomlSettings}

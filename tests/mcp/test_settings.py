@@ -1,0 +1,225 @@
+"""turnlog's server comes into settings and out of them again, and everything else stays byte for byte."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.cli_runner import Command, call
+from support.profiles import examples
+from support.settings_texts import texts
+from turnlog.agent_settings.jsonc import parse, plain
+from turnlog.agents import agents_with_mcp
+from turnlog.errors import ConflictError, FormatError, SourceError
+from turnlog.mcp.settings import SERVER, carry_out, plan_install, plan_remove, server_command
+
+AGENTS = agents_with_mcp()
+IN_JSON = ["claude", "gemini", "opencode"]
+COMMAND = server_command()
+
+PLACES = {
+    "claude": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+}
+
+TOMLS = {
+    "empty": "",
+    "one key": 'model = "gpt-5.5"\n',
+    "no newline at the end": 'model = "gpt-5.5"',
+    "Windows": 'model = "gpt-5.5"\r\n[tui]\r\ntheme = "x"\r\n',
+    "other servers": '[mcp_servers.docs]\ncommand = "docs"\nargs = [\n  "[a]",\n]\n\n'
+    '# mine\n[mcp_servers.docs.env]\nA = "1"\n',
+    "a table at the end": "[projects.\"/work\"]\ntrust_level = 'trusted'\n\n\n",
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Where the store is."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def run() -> Command:
+    """Call the command with these arguments; its output is no terminal's."""
+    return call
+
+
+def place(home: Path, word: str, text: str | None = None) -> Path:
+    path = home / PLACES[word]
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return path
+
+
+def install(word: str, data: Path, project: Path | None = None, command: list[str] = COMMAND) -> None:
+    carry_out(plan_install(AGENTS[word], command, data, project), data)
+
+
+def remove(word: str, data: Path, project: Path | None = None) -> None:
+    carry_out(plan_remove(AGENTS[word], data, project), data)
+
+
+def state(word: str, data: Path) -> str:
+    return plan_install(AGENTS[word], COMMAND, data).state
+
+
+def server(word: str, text: str) -> dict[str, Any]:
+    """turnlog's server in the settings of an agent."""
+    described = AGENTS[word].mcp
+    assert described is not None
+    found: Any = tomllib.loads(text) if described.form == "toml" else plain(parse(text))
+    return found[described.servers][SERVER]
+
+
+def test_each_agent_gets_the_form_that_it_reads(home: Path, data: Path) -> None:
+    for word in PLACES:
+        install(word, data)
+    found = {word: server(word, place(home, word).read_text()) for word in PLACES}
+    arguments = ["-I", "-m", "turnlog", "mcp"]
+    assert found == {
+        "claude": {"type": "stdio", "command": sys.executable, "args": arguments},
+        "codex": {"command": sys.executable, "args": arguments},
+        "gemini": {"command": sys.executable, "args": arguments},
+        "opencode": {"type": "local", "enabled": True, "command": [sys.executable, *arguments]},
+    }
+    for word in PLACES:
+        remove(word, data)
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
+@settings(max_examples=examples(60))
+@given(text=texts(strict=False), word=st.sampled_from(IN_JSON))
+def test_any_settings_come_back_byte_for_byte(text: str, word: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        project, data = Path(folder) / "project", Path(folder) / "data"
+        described = AGENTS[word].mcp
+        assert described is not None
+        path = project / described.project_file
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text.encode())
+        install(word, data, project)
+        changed: Any = plain(parse(path.read_bytes().decode()))
+        assert changed[described.servers][SERVER]
+        install(word, data, project)
+        remove(word, data, project)
+        assert path.read_bytes().decode() == text
+
+
+@pytest.mark.parametrize("name", TOMLS)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_toml_comes_back(name: str, is_known: bool, home: Path, data: Path) -> None:
+    path = place(home, "codex", TOMLS[name])
+    install("codex", data)
+    assert server("codex", path.read_text())["args"][-1] == "mcp"
+    assert state("codex", data) == "installed"
+    if not is_known:
+        (data / "mcp-installed.json").unlink()
+        path.write_bytes(path.read_bytes() + b"\n[later]\na = 1\n")
+    remove("codex", data)
+    if is_known:
+        assert path.read_bytes() == TOMLS[name].encode()
+    else:
+        assert tomllib.loads(path.read_bytes().decode()) == tomllib.loads(TOMLS[name]) | {"later": {"a": 1}}
+
+
+def test_what_was_changed_since_is_kept(home: Path, data: Path) -> None:
+    path = place(home, "gemini", '{"mcpServers": {"docs": {"command": "docs"}}, "ui": {}}')
+    install("gemini", data)
+    path.write_text("// changed since\n" + path.read_text())
+    remove("gemini", data)
+    left = path.read_text()
+    assert left.startswith("// changed since\n")
+    assert plain(parse(left)) == {"mcpServers": {"docs": {"command": "docs"}}, "ui": {}}
+
+
+def test_a_server_that_was_added_by_hand_is_renewed(home: Path, data: Path) -> None:
+    path = place(home, "claude", '{"mcpServers": {"turnlog": {"command": "turnlog", "args": ["mcp"]}}}')
+    assert state("claude", data) == "outdated"
+    install("claude", data)
+    assert server("claude", path.read_text())["command"] == sys.executable
+    assert state("claude", data) == "installed"
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "reason"),
+    [
+        ("claude", '{"mcpServers": {\n"turnlog": {"command": "another"}}}', "another server is called 'turnlog'"),
+        ("claude", '{"mcpServers": []}', "`mcpServers` must be an object"),
+        ("claude", "[]", "the settings must be an object"),
+        ("claude", '{"a": ', "JSON|ends|value"),
+        ("codex", "model = \n", "no TOML"),
+        ("codex", "mcp_servers = 5\n", "`mcp_servers` must be a table"),
+        ("codex", 'mcp_servers = {docs = {command = "docs"}}\n', "no TOML"),
+        ("codex", '[mcp_servers.turnlog]\ncommand = "another"\n', "another server is called 'turnlog'"),
+    ],
+)
+def test_settings_that_cannot_be_changed_for_certain_are_refused(
+    word: str, text: str, reason: str, home: Path, data: Path
+) -> None:
+    path = place(home, word, text)
+    with pytest.raises(FormatError, match=reason) as refused:
+        plan_install(AGENTS[word], COMMAND, data)
+    assert refused.value.path == path.resolve()
+    assert path.read_text() == text
+
+
+def test_text_that_is_not_utf_8_is_refused(home: Path, data: Path) -> None:
+    place(home, "codex").parent.mkdir()
+    place(home, "codex").write_bytes(b'a = "\xff"\n')
+    with pytest.raises(SourceError, match="not UTF-8"):
+        plan_install(AGENTS["codex"], COMMAND, data)
+
+
+def test_a_change_in_the_meantime_is_not_overwritten(home: Path, data: Path) -> None:
+    path = place(home, "codex", "a = 1\n")
+    plan = plan_install(AGENTS["codex"], COMMAND, data)
+    path.write_text("a = 2\n")
+    with pytest.raises(ConflictError):
+        carry_out(plan, data)
+    assert path.read_text() == "a = 2\n"
+
+
+def test_the_command_shows_then_writes_then_undoes(run: Command, home: Path) -> None:
+    shown = run("mcp", "install", "claude", "codex")
+    assert shown.exit_code == 0
+    assert "+++ " in shown.stdout
+    assert shown.stdout.endswith("Nothing was changed: --yes does it.\n")
+    assert not place(home, "claude").exists()
+    done = json.loads(run("mcp", "install", "claude", "codex", "--yes", "--json").stdout)["servers"]
+    assert [(each["agent"], each["changed"], each["problem"]) for each in done] == [
+        ("claude", True, None),
+        ("codex", True, None),
+    ]
+    states = [line.partition(" (")[0] for line in run("mcp", "status").stdout.splitlines()]
+    assert states == [
+        "Claude Code: installed",
+        "Codex: installed",
+        "Gemini CLI: not installed",
+        "OpenCode: not installed",
+    ]
+    assert run("mcp", "remove", "claude", "codex", "--yes").exit_code == 0
+    assert not place(home, "claude").exists()
+
+
+def test_another_store_is_named_in_the_command(run: Command, home: Path, tmp_path: Path) -> None:
+    store = tmp_path / "other" / "turnlog.db"
+    run("mcp", "install", "gemini", "--yes", "--store", str(store))
+    assert server("gemini", place(home, "gemini").read_text())["args"][-2:] == ["--store", str(store)]
+
+
+def test_an_agent_without_such_settings_is_refused(run: Command) -> None:
+    refused = run("mcp", "install", "pi")
+    assert refused.exit_code == 2
+    assert "claude" in refused.stderr
