@@ -28,7 +28,7 @@ SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .PHONY: help serve setup test lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
-	clean prices
+	clean prices schema
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -73,6 +73,11 @@ format: .build/tools ## Format the code and repair what can be repaired
 
 web: $(STATIC) ## Build the web app
 	$(if $(WEB),,@echo "There is no web app to build yet.")
+
+# Written beside it first: a failure leaves the old types.
+schema: .build/venv ## Generate the page's types from the server's responses
+	$(BIN)/python -m turnlog.server.typescript > web/src/api/schema.ts.new
+	mv web/src/api/schema.ts.new web/src/api/schema.ts
 
 wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 	rm -rf dist

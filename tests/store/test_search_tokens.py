@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnlog.store.search.index_file import _CONTENT_VERSION  # pyright: ignore[reportPrivateUsage]  # guarded here
 from turnlog.store.search.words import fold, is_cjk, pieces, split_cjk, to_index_text
 
 
@@ -56,9 +58,36 @@ def test_letters_that_are_newer_than_the_tokenizer_stay() -> None:
     assert words_of("ꟺ 𞤢𞤣 𠮷") == ["ꟺ", "𞤢𞤣", "𠮷"]
 
 
-def test_words_that_a_terminal_shows_in_colour_are_words() -> None:
-    coloured = "\x1b[31mred\x1b[0m\x1b[38;5;12mblue\x1b[K \x1b]0;title\x07done \x1b"
-    assert words_of(coloured) == ["red", "blue", "done"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mred\x1b[0m \x1b[38;5;12mblue\x1b[K \x1b]0;title\x07done \x1b",
+        "r\x1b[01;31m\x1b[Ked\x1b[m\x1b[K b\x9b31mlu\x9b0me do\x1b[1mne",  # as `grep --color` does
+        "\x1b(Bred\x1b[m\x1b(B \x1b)0blue \x1b7\x1b=done\x1b8",
+        "\x1b]8;;file:///x\x1b\\red\x1b]8;;\x1b\\ \x1b]0;a title\x9cblue \x1bPq#0;2\x1b\\done",
+        "red\x1b[2;5Hblue\x1b[3C\x1bMdone\x1b[2J",
+    ],
+)
+def test_words_are_those_that_a_terminal_shows(text: str) -> None:
+    assert words_of(text) == ["red", "blue", "done"]
+
+
+WORDS_OF_VERSION = {6: 4256289670}
+"""Version of the index's content -> the checksum of the words of `VARIED`."""
+
+VARIED = (
+    "A naïve fooBar snake_case 3.14 user@host a/b.py",
+    "使用React框架 한국어 カタカナ",
+    "red🙂blue \ue0b0home a\0b",
+    "\x1b[31mred\x1b[0mdish \x1b]0;title\x07 \x1b[2;5Hend",
+    "   98\tfirst\n   99\tsecond",
+)
+
+
+def test_other_words_have_another_version() -> None:
+    """Stores are indexed anew only if the version of the index's content is raised."""
+    words = "\n".join(" ".join(words_of(text)) for text in VARIED)
+    assert {_CONTENT_VERSION: crc32(words.encode())} == WORDS_OF_VERSION
 
 
 def test_nul_separates_words() -> None:

@@ -71,7 +71,8 @@ class AgentCase:
     answer: Answer
     lacks: frozenset[Lack] = frozenset()
     """What the format does not have. The tests then check that none is invented. `own records`: a message may be a part
-    of a record that contains several. `written times`: times are numbers. `tokens`: only sessions have them."""
+    of a record that contains several. `projects`: the path of a log does not name its project. `written times`: times
+    are numbers. `tokens`: only sessions have them."""
     write_recorded: Callable[[Path, Path], None] = copy_home
     """Makes a home of what is recorded in a folder."""
 

@@ -1,4 +1,4 @@
-"""The page's types, made of the server's own schemas: `python -m turnlog.server.typescript > web/src/api/schema.ts`.
+"""The page's types, made of the server's own schemas (`make schema`).
 
 What the schemas allow becomes what the types allow. A field that may be left out is optional, and never null where null
 is what it is when it is left out.

@@ -147,6 +147,14 @@ def test_facts_of_the_response_are_on_the_message() -> None:
     assert message.origin is None
 
 
+@pytest.mark.parametrize("efforts", [("high", "low"), ("low", "high")])
+def test_facts_that_differ_are_those_that_the_store_keeps(efforts: tuple[str, str]) -> None:
+    """R-C21: in one feed or in two."""
+    log = Log()
+    lines = [log.assistant("msg_1", text(each), effort=each) for each in efforts]
+    assert fold(*lines).messages["msg_1"].metadata == {"claude-code": {"effort": "high"}}
+
+
 def test_every_stop_reason_of_the_api_is_known_in_a_log() -> None:
     """R-C4: the log has the words of the Messages API."""
     log = Log()

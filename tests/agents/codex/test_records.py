@@ -212,6 +212,21 @@ def test_an_item_without_an_output_is_the_result_at_the_end_of_the_turn() -> Non
     assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "done")
 
 
+def test_a_long_output_that_only_the_item_has_is_whole() -> None:
+    words = "word " * 20_000
+    duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output=words)
+    found = the_call(fold(meta(), call("c1"), duplicate, event("task_complete", turn_id="t1")))
+    assert found.output_text == words
+
+
+def test_an_output_that_only_the_item_has_is_cut_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnlog.agents.codex.tool_results._KEPT_CHARACTERS", 10)
+    duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="x" * 11)
+    gathered = fold(meta(), call("c1"), duplicate, event("task_complete", turn_id="t1"))
+    assert the_call(gathered).output_text == "x" * 10
+    assert [(found.severity, "c1" in found.reason) for found in gathered.diagnostics] == [("note", True)]
+
+
 def test_a_background_command_gets_its_final_result_later() -> None:
     running = output("c1", "Chunk ID: a\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\n")
     duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")

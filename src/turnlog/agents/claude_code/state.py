@@ -348,14 +348,14 @@ class ClaudeMessageDraft:
         self._add_metadata(record)
 
     def _add_metadata(self, record: ClaudeRecord) -> None:
-        if record.effort is not None:
-            self.metadata["effort"] = record.effort
-        if record.attribution_agent is not None:
-            self.metadata["agent"] = record.attribution_agent
-        if record.attribution_skill is not None:
-            self.metadata["skill"] = record.attribution_skill
-        if record.attribution_mcp_server is not None:
-            self.metadata["mcp_server"] = record.attribution_mcp_server
+        for name, value in (
+            ("effort", record.effort),
+            ("agent", record.attribution_agent),
+            ("skill", record.attribution_skill),
+            ("mcp_server", record.attribution_mcp_server),
+        ):
+            if value is not None:
+                self.metadata[name] = join_values(self.metadata.get(name), value)
         if record.others:
             self.others = join_mappings(self.others, record.others)
 

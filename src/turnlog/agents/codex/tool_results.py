@@ -24,8 +24,9 @@ from turnlog.agents.codex.tools import CODE_MODE, SPAWN_TOOLS, milliseconds_of, 
 from turnlog.agents.decoding import raw_at
 from turnlog.model import DataPart, Part, ResultStatus, TextPart, ToolResult, ToolState
 
-_KEPT_CHARACTERS = 4096
-"""Characters of an outcome's output that are kept in case the call's own output never comes."""
+_KEPT_CHARACTERS = 1 << 20
+"""Characters of an outcome's output that are kept in case the call's own output never comes. A longer one is cut, and
+a note says so."""
 
 _COMPARED_CHARACTERS = 128
 """Characters at either end of an output that the id of a result covers."""
@@ -208,6 +209,8 @@ def _add_outcome(context: CodexContext, call_id: str, call: CodexPendingCall, ou
 
 def _add_outcome_as_result(context: CodexContext, call_id: str, call: CodexPendingCall, outcome: CallOutcome) -> None:
     """Add a result that only an item or event has."""
+    if outcome.output is not None and len(outcome.output) >= _KEPT_CHARACTERS:
+        context.report(f"the call {call_id} never got its output: the one of its item is cut here", "note")
     status: ResultStatus = "aborted" if call.aborted else status_of(outcome.status, outcome.exit_code) or "success"
     result = ToolResult(
         id=f"{call_id}:item",

@@ -14,7 +14,7 @@ _SHORTEST = 4
 """Letters of a word that is looked at: shorter ones are like too many others."""
 
 _SECONDS = 0.03
-"""Seconds for which words are looked up, for one word of the query."""
+"""Seconds of this thread's processor time for which words are looked up, for one word of the query."""
 
 _SAME_BEGINNING = 2
 """Letters that a word with two slips has in common with the one that was meant."""
@@ -50,10 +50,10 @@ def _nearest(connection: sqlite3.Connection, vocabulary: Vocabulary, piece: str)
     word = index_form(piece)
     if len(word) < _SHORTEST or is_cjk(word) or word.isdigit() or _is_known(connection, word):
         return None
-    deadline = time.perf_counter() + _SECONDS
+    deadline = time.thread_time() + _SECONDS
     near: list[str] = []
     for other in dict.fromkeys(_one_slip(word)):
-        if time.perf_counter() > deadline:
+        if time.thread_time() > deadline:
             break
         if len(other) >= _SHORTEST and _is_known(connection, other):
             near.append(other)

@@ -39,11 +39,10 @@ def to_index_text(data: bytes) -> bytes:
 
     Runs of CJK are cut into words; private-use characters, and symbols that FTS5 would take for letters, are blanked.
     The line numbers of a listing are left out: they are a seventh of an index, nobody looks for them, and without them
-    a phrase may go on over lines. So are the sequences by which terminals colour a word, since their last letter would
-    be the word's first.
+    a phrase may go on over lines. So are the sequences for terminals, as `_blank_sequence` says.
     """
-    if b"\x1b" in data:
-        data = _TERMINAL_SEQUENCE.sub(b" ", data)
+    if b"\x1b" in data or b"\xc2\x9b" in data:
+        data = _TERMINAL_SEQUENCE.sub(_blank_sequence, data)
     listing = _LISTING.match(data)
     if listing is not None and int(listing[3]) == int(listing[1]) + 1:
         data = _LINE_NUMBER[listing[2]].sub(b"\n", b"\n" + data)
@@ -58,8 +57,20 @@ def to_index_text(data: bytes) -> bytes:
     return _FOREIGN.sub(_cut_foreign, text).encode("utf-8", "replace")
 
 
-_TERMINAL_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-"""Control sequences (colours, cursor) and operating system commands (titles, links) of ECMA-48."""
+_TERMINAL_SEQUENCE = re.compile(
+    # Group 1: colours, the end of a line that is erased, titles and links (OSC), other strings, character sets.
+    rb"((?:\x1b\[|\xc2\x9b)[0-?]*[mK]"
+    rb"|\x1b[\]PX^_](?:[^\x07\x1b\xc2\n]|\xc2[^\x9c])*(?:\x07|\x1b\\|\xc2\x9c)|\x1b[(-/][ -~])"
+    # All others move the cursor or change how the terminal works.
+    rb"|(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*[@-~]|\x1b[ -'0-~]"
+)
+"""Sequences of ECMA-48 in UTF-8."""
+
+
+def _blank_sequence(match: re.Match[bytes]) -> bytes:
+    """Nothing for a sequence within which a word goes on, as `grep --color` marks a part of one; else a space."""
+    return b"" if match[1] is not None else b" "
+
 
 _NEWER_SYMBOL = re.compile(
     rb"\xe2(?:\x81[\xa6-\xa9]|\x82[\xba-\xbf]|\x83[\x80-\x8f]|\x86[\x8a\x8b]|\x8f[\xb4-\xbf]|\x9c\x80"
@@ -99,9 +110,9 @@ def fold(text: str) -> str:
 
 def without_terminal_sequences(text: str) -> str:
     """The text without the sequences that are left out of the index."""
-    if "\x1b" not in text:
+    if "\x1b" not in text and "\x9b" not in text:
         return text
-    return _TERMINAL_SEQUENCE.sub(b" ", text.encode("utf-8", "replace")).decode()
+    return _TERMINAL_SEQUENCE.sub(_blank_sequence, text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
 def index_form(word: str) -> str:
