@@ -21,6 +21,7 @@ from support.plain_agent import Log
 from support.plain_store import START, at, read_home
 from turnlog.agents.changes import Link
 from turnlog.model import Cost, Message, MessageError, Usage
+from turnlog.model.usage import BUCKETS
 from turnlog.store import connection as module
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageFilter
@@ -114,7 +115,7 @@ def test_a_store_with_totals_by_day_gets_them_by_quarter_hour(tmp_path: Path, mo
     read_home(tmp_path / "old.db", home)
     counts = "calls, unknown_calls, unpriced_calls, input, cache_read, cache_write_5m, cache_write_1h, cache_write"
     counts += ", output, reasoning, tool_prompt, lower_bound, cost, reported_cost"
-    every = "SELECT * FROM usage ORDER BY quarter_hour, model_key"
+    every = f"SELECT quarter_hour, model_key, session_key, {counts} FROM usage ORDER BY quarter_hour, model_key"
     with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
         before = connection.execute(every).fetchall()
         sums = ", ".join(f"sum({name}) AS {name}" for name in counts.split(", "))
@@ -129,10 +130,35 @@ def test_a_store_with_totals_by_day_gets_them_by_quarter_hour(tmp_path: Path, mo
     until = {number: every_migration[number] for number in every_migration if number < 20}
     monkeypatch.setattr(module, "_migrations", lambda: until)
     monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
-    with open_store(tmp_path / "old.db") as opened:
-        assert [row.totals.calls for row in opened.usage().rows] == [5, 1, 1]
+    open_store(tmp_path / "old.db").close()
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         assert connection.execute(every).fetchall() == before
+        by_day = connection.execute("SELECT sum(calls) FROM usage GROUP BY quarter_hour / 96").fetchall()
+    assert by_day == [(1,), (5,), (1,)]
+
+
+def test_a_store_without_totals_of_sessions_keeps_its_usage(tmp_path: Path) -> None:
+    home = tmp_path / "old"
+    home.mkdir()
+    log = Log(home, "old")
+    log.message(answer("a1", 0, Usage(input=10, output=3)))
+    log.message(answer("a2", 300, None))
+    read_home(tmp_path / "old.db", home)
+    with open_store(tmp_path / "old.db") as opened:
+        before = opened.usage("session", then_by="hour")
+    older = ("unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost", "reported_cost")
+    with closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
+        connection.execute(
+            f"CREATE TABLE older AS SELECT quarter_hour, model_key, session_key, calls, {', '.join(older)} FROM usage"
+        )
+        connection.execute("DROP TABLE usage")
+        connection.execute("ALTER TABLE older RENAME TO usage")
+        for name in ("totals", "covered_calls", "session_totals"):
+            connection.execute(f"ALTER TABLE sessions DROP COLUMN {name}")
+        connection.execute("PRAGMA user_version = 25")
+    with open_store(tmp_path / "old.db") as opened:
+        assert opened.usage("session", then_by="hour") == before
+    assert [row.totals.calls for row in before.rows] == [2]
 
 
 def write_calls(folder: Path, times: list[datetime]) -> Path:

@@ -186,9 +186,9 @@ def _usage(connection: sqlite3.Connection) -> dict[str, Any]:
     counts = ", ".join(f"u.{name}" for name in (*USAGE_COUNTS, "reported_cost"))
     return _rows(
         connection,
-        f"{_NAMES} SELECT u.quarter_hour, coalesce(o.name, ''), n.id, {counts} FROM usage u"
+        f"{_NAMES} SELECT u.quarter_hour, coalesce(o.name, ''), n.id, u.is_total, {counts} FROM usage u"
         " JOIN names n ON n.key = u.session_key LEFT JOIN models o ON o.key = u.model_key",
-        3,
+        4,
     )
 
 
@@ -213,9 +213,12 @@ def check_integrity(connection: sqlite3.Connection) -> None:
             connection.execute(by_time.format(name)).fetchall()
         ), name
     for name in (*BUCKETS, "cost"):
-        total = f"SELECT key, {name} FROM sessions WHERE {name} <> 0 ORDER BY 1"
+        # Totals of whole sessions are in no message.
+        of_calls = f"SELECT session_key, sum({name}) FROM usage WHERE NOT is_total GROUP BY 1 HAVING sum({name}) <> 0"
         paid = f"SELECT billed_key, sum({name}) FROM messages WHERE {_PAID} GROUP BY 1 HAVING sum({name}) <> 0"
-        assert connection.execute(total).fetchall() == connection.execute(f"{paid} ORDER BY 1").fetchall(), name
+        assert connection.execute(f"{of_calls} ORDER BY 1").fetchall() == (
+            connection.execute(f"{paid} ORDER BY 1").fetchall()
+        ), name
     _check_frames(connection)
     counted = "SELECT s.key, s.messages, s.turns, s.events FROM sessions s ORDER BY 1"
     # What the file of a session no longer has is kept, and not counted.

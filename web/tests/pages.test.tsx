@@ -150,6 +150,8 @@ const NONE: UsageTotals = {
   calls: 0,
   unpriced_calls: 0,
   unknown_calls: 0,
+  covered_calls: 0,
+  session_totals: 0,
   input: 0,
   tool_prompt: 0,
   cache_read: 0,

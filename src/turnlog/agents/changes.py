@@ -18,6 +18,7 @@ from turnlog.model import (
     HistoryEvent,
     Message,
     RelationshipKind,
+    SessionTotal,
     ToolResult,
 )
 from turnlog.model.session import TitleSource
@@ -110,6 +111,8 @@ class SessionChange(msgspec.Struct, kw_only=True):
     last_at: datetime | None = None
     reported_cost: float | None = None
     """In US dollars: the running total that the agent computed."""
+    totals: dict[str, SessionTotal] = {}
+    """Id -> tokens of the whole session, where no record has those of a single call. Ids are unique in the session."""
     active_leaf: str | None = None
     """The record id that the agent itself marks as the end of the active branch; "" for the beginning of the
     session."""

@@ -42,7 +42,7 @@ def money(amount: Decimal | None, unpriced_calls: int = 0) -> str:
 def cost_of(session: Session) -> str:
     """What a session's own calls cost; nothing for one without any, such as a fork that nobody continued."""
     if session.cost is None:
-        return UNKNOWN if session.usage.calls else money(Decimal(0))
+        return UNKNOWN if session.usage.calls or session.totals else money(Decimal(0))
     return money(session.cost.amount, session.unpriced_calls)
 
 

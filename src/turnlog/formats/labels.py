@@ -160,12 +160,13 @@ def _tokens(session: Session) -> str | None:
     if not total:
         return None
     is_bound = session.usage.unknown_calls or usage.exactness == "lower_bound"
-    return f"{'at least ' if is_bound else ''}{total:,}"
+    count = f"{'at least ' if is_bound else ''}{total:,}"
+    return f"{count} (counted for the session as a whole)" if session.totals else count
 
 
 def _cost(session: Session) -> str | None:
     """What the session's own calls cost, without its subagents."""
-    if not session.usage.calls:
+    if not session.usage.calls and not session.totals:
         return None
     if session.cost is None:
         return f"unknown: no price is known for {', '.join(session.models) or 'its model'}"

@@ -29,7 +29,6 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.usage import BUCKETS
 from turnlog.pricing import price_nanos
 from turnlog.store.keys import project_name
 from turnlog.store.reconcile.merge import relationship_of
@@ -41,6 +40,7 @@ from turnlog.store.rows import (
     message_facts,
     nanos,
     priced,
+    total_counts,
     usage_counts,
     usage_total,
 )
@@ -61,11 +61,11 @@ def session_of(
     """
     agent, _, external_id = facts.session_id.partition(":")
     title = choose_title(facts.titles) or (None, None)
-    sums = _usage_sums(message for message, place in placed if place.is_billed)
-    calls, unknown, unpriced = sums["calls"], sums["unknown_calls"], sums["unpriced_calls"]
+    sums = _usage_sums((message for message, place in placed if place.is_billed), facts)
     worktree = None if facts.project_path is None else worktree_in(facts.project_path)
     folder = facts.project_path if worktree is None else worktree.repository
     models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
+    models.update({total.model: 0 for total in facts.totals.values() if total.model})
     reported = nanos(facts.reported_cost)
     return Session(
         id=facts.session_id,
@@ -84,9 +84,10 @@ def session_of(
         updated_at=facts.last_at,
         relationships=tuple(relationship_of(link) for link in parents),
         counts=counts,
-        usage=usage_total([sums[name] for name in BUCKETS], calls, unknown, sums["lower_bound"]),
-        cost=priced(sums["cost"], calls, unknown, unpriced),
-        unpriced_calls=unpriced + unknown,
+        usage=usage_total(sums),
+        totals=tuple(facts.totals.values()),
+        cost=priced(sums),
+        unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],
         reported_cost=None if reported is None else dollars(reported, reported=True),
         metadata=facts.metadata,
     )
@@ -116,7 +117,7 @@ def _message_counts(messages: Iterable[Message]) -> dict[str, Any]:
     return {name: int(sums[name]) for name in MESSAGE_COUNTS}
 
 
-def _usage_sums(messages: Iterable[Message]) -> Counter[str]:
+def _usage_sums(messages: Iterable[Message], facts: SessionChange) -> Counter[str]:
     sums = Counter[str]()
     for message in messages:
         provider = message.provider.name if message.provider else None
@@ -126,6 +127,11 @@ def _usage_sums(messages: Iterable[Message]) -> Counter[str]:
         counts = usage_counts(message, cost)
         if counts is not None:
             sums.update(dict(zip(USAGE_COUNTS, counts, strict=True)))
+    for total in facts.totals.values():
+        cost = price_nanos(total.usage, total.model, None, facts.last_at)
+        sums.update(dict(zip(USAGE_COUNTS, total_counts(total, cost), strict=True)))
+    if facts.totals:
+        sums["covered_calls"], sums["unknown_calls"] = sums["unknown_calls"], 0
     return sums
 
 

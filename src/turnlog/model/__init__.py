@@ -34,7 +34,7 @@ from turnlog.model.parts import (
 )
 from turnlog.model.session import Ownership, Project, Relationship, RelationshipKind, Session, SessionCounts
 from turnlog.model.stream import StreamEvent
-from turnlog.model.usage import Cost, Usage, UsageTotal, sum_usage
+from turnlog.model.usage import Cost, SessionTotal, Usage, UsageTotal, sum_usage
 
 __all__ = [
     "Approval",
@@ -69,6 +69,7 @@ __all__ = [
     "RunMetadataEvent",
     "Session",
     "SessionCounts",
+    "SessionTotal",
     "SourceDocumentPart",
     "SourceUrlPart",
     "StopReason",

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from turnlog.model.base import Value
-from turnlog.model.usage import Cost, UsageTotal
+from turnlog.model.usage import Cost, SessionTotal, UsageTotal
 
 RelationshipKind = Literal["subagent", "fork", "continuation"]
 
@@ -114,6 +114,8 @@ class Session(Value, frozen=True, kw_only=True):
     """Written through our own API; never remade from logs."""
     counts: SessionCounts = SessionCounts()
     usage: UsageTotal = UsageTotal()
+    totals: tuple[SessionTotal, ...] = ()
+    """What the log counts for the session as a whole, in place of its calls; `usage` contains it."""
     cost: Cost | None = None
     """Priced from the usage that is billed to this session; None if no call could be priced."""
     unpriced_calls: int = 0

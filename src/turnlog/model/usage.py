@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal
 
+import msgspec
+
 from turnlog.model.base import Value
 
 BUCKETS = (
@@ -71,6 +73,17 @@ class Usage(Value, frozen=True, kw_only=True):
         )
 
 
+class SessionTotal(Value, frozen=True, kw_only=True):
+    """Tokens that a log counts for a whole session and one model, where it has none of single calls."""
+
+    model: str | None = None
+    usage: Usage
+    calls: int | None = None
+    """How many calls it contains, as the agent counted them; None if the log does not say."""
+    task: str | None = None
+    """What the calls were for, if not for the conversation."""
+
+
 class UsageTotal(Value, frozen=True, kw_only=True):
     """A sum of usages that says what it does not contain."""
 
@@ -78,6 +91,8 @@ class UsageTotal(Value, frozen=True, kw_only=True):
     calls: int = 0
     unknown_calls: int = 0
     """Calls whose usage is not known at all; they are not in the sum."""
+    covered_calls: int = 0
+    """Calls without a usage of their own, whose tokens are in the totals of their session, and so in the sum."""
 
 
 class Cost(Value, frozen=True, kw_only=True):
@@ -110,6 +125,11 @@ def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
         name: min((each.extra[name] for each in (one, other) if name in each.extra), key=bytes) for name in names
     }
     return Usage(**joined)
+
+
+def merge_total(one: SessionTotal, other: SessionTotal) -> SessionTotal:
+    """The larger of two readings of the same total, which only grows. The order of reading does not matter."""
+    return max(one, other, key=lambda total: (total.usage.total or 0, msgspec.json.encode(total)))
 
 
 def _produced(usage: Usage) -> tuple[int | None, int | None]:

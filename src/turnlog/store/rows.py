@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
@@ -25,6 +25,7 @@ from turnlog.model import (
     Origin,
     Part,
     ReasoningPart,
+    SessionTotal,
     TextPart,
     ToolCallPart,
     ToolState,
@@ -34,7 +35,7 @@ from turnlog.model import (
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
 from turnlog.store.commands import call_head
-from turnlog.store.usage_report import NANO
+from turnlog.store.usage_report import NANO, counted
 
 PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""
@@ -42,7 +43,16 @@ PREVIEW_LENGTH = 200
 MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_calls", "reasoning_parts", "files")
 """What a membership adds to its session, billed or not."""
 
-USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost")
+USAGE_COUNTS = (
+    "calls",
+    "unknown_calls",
+    "unpriced_calls",
+    *BUCKETS,
+    "lower_bound",
+    "cost",
+    "covered_calls",
+    "session_totals",
+)
 """What a message adds to the billed session and to its quarter hour."""
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -204,8 +214,14 @@ def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
         return None
     *buckets, exactness = message_buckets(message)
     if all(count is None for count in buckets):
-        return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0)
-    return (1, 0, cost is None, *[count or 0 for count in buckets], exactness == "lower_bound", cost or 0)
+        return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0, 0, 0)
+    return (1, 0, cost is None, *[count or 0 for count in buckets], exactness == "lower_bound", cost or 0, 0, 0)
+
+
+def total_counts(total: SessionTotal, cost: int | None) -> tuple[int, ...]:
+    """What a total of a session adds to usage totals, in the order of `USAGE_COUNTS`: its tokens, and no call."""
+    buckets = [believable(count) or 0 for count in total.usage.buckets()]
+    return (0, 0, cost is None, *buckets, 0, cost or 0, 0, 1)
 
 
 _ZERO_BUCKETS = (0,) * len(BUCKETS)
@@ -297,21 +313,27 @@ def dollars(nanos: int, *, reported: bool = False, price_version: str | None = N
     return Cost(amount=Decimal(nanos) / NANO, kind="reported" if reported else "priced", price_version=price_version)
 
 
-def priced(nanos: int, calls: int, unknown_calls: int, unpriced_calls: int) -> Cost | None:
-    """The cost of several calls; None if none of them could be priced."""
-    return dollars(nanos) if calls > unknown_calls + unpriced_calls else None
+def priced(sums: Mapping[str, int]) -> Cost | None:
+    """The cost of several calls, given their sums by `USAGE_COUNTS`; None if none of them could be priced."""
+    return dollars(sums["cost"]) if counted(sums) > sums["unpriced_calls"] else None
 
 
-def usage_total(counts: Sequence[int], calls: int, unknown_calls: int, lower_bound_calls: int) -> UsageTotal:
-    """The usage of several calls, given the sums of their buckets in the order of `BUCKETS`."""
-    if calls == unknown_calls:
-        return UsageTotal(calls=calls, unknown_calls=unknown_calls)
+def usage_total(sums: Mapping[str, int]) -> UsageTotal:
+    """The usage of several calls, given their sums by `USAGE_COUNTS`."""
+    calls, unknown, covered = sums["calls"], sums["unknown_calls"], sums["covered_calls"]
+    if not counted(sums):
+        return UsageTotal(calls=calls, unknown_calls=unknown, covered_calls=covered)
     known: dict[str, Any] = {
-        name: None if count == 0 and name in _OFTEN_UNTOLD else count
-        for name, count in zip(BUCKETS, counts, strict=True)
+        name: None if count == 0 and name in _OFTEN_UNTOLD else count for name in BUCKETS for count in [sums[name]]
     }
-    exactness = "lower_bound" if lower_bound_calls else "exact"
-    return UsageTotal(usage=Usage(**known, exactness=exactness), calls=calls, unknown_calls=unknown_calls)
+    exactness = "estimated" if sums["session_totals"] else "lower_bound" if sums["lower_bound"] else "exact"
+    usage = Usage(**known, exactness=exactness)
+    return UsageTotal(usage=usage, calls=calls, unknown_calls=unknown, covered_calls=covered)
+
+
+def decode_totals(totals: str | None) -> dict[str, SessionTotal]:
+    """The column `sessions.totals`: id -> total."""
+    return msgspec.json.decode(totals, type=dict[str, SessionTotal]) if totals else {}
 
 
 _FILE_KINDS = frozenset({"read", "edit", "delete", "move"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -53,6 +53,11 @@ def to_json_number(value: object) -> float:
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
+def counted(sums: Mapping[str, int]) -> int:
+    """How many things have tokens of their own: calls, and totals of sessions. The keys are those of `UsageTotals`."""
+    return sums["calls"] - sums["unknown_calls"] - sums["covered_calls"] + sums["session_totals"]
+
+
 @dataclass(frozen=True)
 class UsageTotals:
     """Tokens and US dollars of many model calls, and how many calls these sums do not contain."""
@@ -60,8 +65,12 @@ class UsageTotals:
     calls: int = 0
     unknown_calls: int = 0
     """Calls without any token count; no sum contains them."""
+    covered_calls: int = 0
+    """Calls without a token count of their own: the totals of their sessions contain them."""
+    session_totals: int = 0
+    """Totals of whole sessions, in place of their calls. Each counts at the last time of its session."""
     unpriced_calls: int = 0
-    """Calls with tokens but without a known price; `cost` does not contain them."""
+    """Calls, or totals of sessions, with tokens but without a known price; `cost` does not contain them."""
     lower_bound_calls: int = 0
     """Calls whose output tokens are a lower bound in the log."""
     tokens: int = 0
@@ -230,17 +239,28 @@ def _contents(by: UsageBy, then_by: UsageBy | None) -> tuple[str, ...]:
     return (_CALLS, _SUBAGENTS.get(by, _SUBAGENTS_INCLUDED), _COST, *blocks)
 
 
+_COVERED: Final = (
+    "without a token count of their own: their agent counts whole sessions, and each total is in the sums as if all of"
+    " it had been used at the end of the session"
+)
+
+
 def _omissions(totals: UsageTotals, unpriced: Sequence[str]) -> tuple[str, ...]:
-    models = f" ({', '.join(unpriced)})" if unpriced else ""
     facts = (
-        (
-            totals.unpriced_calls,
-            f"without a known price: their tokens are counted, their cost is not{models}",
-        ),
         (totals.unknown_calls, "without any token count: they are in no sum"),
         (totals.lower_bound_calls, "whose output is known only as \u201cat least\u201d"),
+        (totals.covered_calls, _COVERED),
     )
-    return tuple(f"{number:,} call{'' if number == 1 else 's'} {what}." for number, what in facts if number)
+    missing = tuple(f"{number:,} call{'' if number == 1 else 's'} {what}." for number, what in facts if number)
+    return (*_unpriced(totals, unpriced), *missing)
+
+
+def _unpriced(totals: UsageTotals, models: Sequence[str]) -> Iterator[str]:
+    number = totals.unpriced_calls
+    if number:
+        things = f"call{'' if number == 1 else 's'}" + (" or totals of sessions" if totals.session_totals else "")
+        names = f" ({', '.join(models)})" if models else ""
+        yield f"{number:,} {things} without a known price: their tokens are counted, their cost is not{names}."
 
 
 def to_csv(report: UsageReport) -> str:

@@ -414,17 +414,15 @@ def test_totals_count_where_no_call_has_a_usage() -> None:
         shutdown(4, 900, 15),
     )
     used = {message.id: message.usage for message in found.messages.values() if message.usage is not None}
-    totals = used.pop(f"{SESSION}:totals:gpt-5")
-    assert buckets(totals) == [800, 100, 0, 3, None]
-    assert totals is not None
-    assert totals.exactness == "estimated"
+    totals = found.sessions[f"copilot-cli:{SESSION}"].totals
+    assert {name: buckets(total.usage) for name, total in totals.items()} == {"gpt-5": [800, 100, 0, 3, None]}
     assert [buckets(usage) for usage in used.values()] == [[None, None, None, 7, None], [None, None, None, 5, None]]
 
 
 def test_totals_of_a_session_with_usages_are_not_counted() -> None:
     """R-C5"""
     found = log_of("basic", TOUR)
-    assert [message for message in found.messages.values() if "totals" in message.id] == []
+    assert [session.totals for session in found.sessions.values() if session.totals] == []
 
 
 def test_chunks_of_one_model_call_are_one_message() -> None:

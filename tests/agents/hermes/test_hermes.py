@@ -56,11 +56,9 @@ def change(folder: Path, statement: str) -> None:
 
 
 def answers(store: Store, session: str) -> list[Message]:
-    """Answers of the conversation, without the totals beside it."""
+    """All answers of the session."""
     placed = store.messages(session)
-    return [
-        one.message for one in placed if one.message.role == "assistant" and one.membership.fate is not Fate.SIDECAR
-    ]
+    return [one.message for one in placed if one.message.role == "assistant"]
 
 
 def calls_of(messages: list[Message]) -> list[ToolCallPart]:
@@ -114,15 +112,19 @@ def test_the_totals_are_those_of_the_script(case: str, tmp_path: Path) -> None:
     used = [turn["usage"] for turn in script("0.19.0/tour", "01main", "02resume")]
     with synced(case, tmp_path) as store:
         [session] = store.sessions(SessionFilter()).items
-        counted = [one.message for one in store.messages(session.id) if one.message.usage is not None]
-    main, *side = counted
-    assert main.usage is not None
+        report = store.usage()
+    by_task = {each.task: each for each in session.totals}
+    main, side = by_task.pop(None), [*by_task]
     usage = main.usage
     sums = [sum(one.get(name, 0) for one in used) for name in ("in", "cached", "out")]
     assert [usage.input, usage.cache_read, (usage.output or 0) + (usage.reasoning or 0)] == sums
     # 0.13.0 does not count thoughts, nor the calls for titles.
     assert usage.reasoning == (24 if side else None)
-    assert [one.metadata["hermes"].get("task") for one in side] == ["title_generation"][: len(side)]
+    assert side == (["title_generation"] if case == "0.19.0/tour" else [])
+    # No answer is unknown: the totals have them all.
+    assert (session.usage.unknown_calls, session.usage.covered_calls) == (0, len(used))
+    assert report.totals.tokens == session.usage.usage.total
+    assert "in no sum" not in " ".join(report.missing)
 
 
 def test_results_have_their_status_and_exit_code(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_a_compaction_keeps_the_originals_of_what_it_wrote_again(tmp_path: Path)
     """The active messages are those that the database has as active."""
     session = "hermes:20261124_003441_db6051"
     with synced("0.19.0/compaction", tmp_path) as store:
-        placed = [one for one in store.messages(session) if one.membership.fate is not Fate.SIDECAR]
+        placed = [one for one in store.messages(session)]
         events = [event for event in store.events(session) if isinstance(event, CompactionEvent)]
     with closing(sqlite3.connect(tmp_path / ".hermes" / "state.db")) as connection:
         rows = connection.execute("SELECT content FROM messages WHERE active AND role != 'tool' ORDER BY id").fetchall()
@@ -175,15 +177,15 @@ def test_what_was_taken_back_is_rewound_and_a_fork_shares_its_messages(tmp_path:
         [relation] = store.session(fork).relationships
     assert fates[:4] == [Fate.ACTIVE, Fate.REWOUND, Fate.REWOUND, Fate.ACTIVE]
     assert event.to_message_id == "20261124_003329_02c93d.34"
-    assert copied == [True] * 4 + [False] * 3
-    assert billed == [False] * 4 + [True] * 3
+    assert copied == [True] * 4 + [False] * 2
+    assert billed == [False] * 4 + [True] * 2
     assert (relation.kind, relation.parent_session_id) == ("fork", original)
 
 
 def test_rows_that_are_marked_later_change_what_became_of_them(tmp_path: Path) -> None:
     """The log is written anew, and its older generation stays in the archive."""
     with synced("0.19.0/tour", tmp_path) as store:
-        assert {one.membership.fate for one in store.messages(TOUR)} == {Fate.ACTIVE, Fate.SIDECAR}
+        assert {one.membership.fate for one in store.messages(TOUR)} == {Fate.ACTIVE}
     change(tmp_path, "UPDATE messages SET active = 0 WHERE id >= 10")
     change(tmp_path, "UPDATE sessions SET rewind_count = 1")
     with read(tmp_path) as store:

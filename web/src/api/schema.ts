@@ -879,6 +879,7 @@ export interface SessionItem {
   native?: boolean;
   counts?: SessionCounts;
   usage?: UsageTotal;
+  totals?: SessionTotal[];
   cost?: Cost;
   unpriced_calls?: number;
   reported_cost?: Cost;
@@ -926,6 +927,14 @@ export interface SessionState {
   since: string | null;
   quiet_at: string | null;
   doing: UnfinishedCall | null;
+}
+
+/** Tokens that a log counts for a whole session and one model, where it has none of single calls. */
+export interface SessionTotal {
+  model?: string;
+  usage: Usage;
+  calls?: number;
+  task?: string;
 }
 
 /** What changed in a session: made of stored bodies, so this class only describes it. */
@@ -1355,12 +1364,15 @@ export interface UsageTotal {
   usage?: Usage;
   calls?: number;
   unknown_calls?: number;
+  covered_calls?: number;
 }
 
 /** Tokens and US dollars of many model calls, and how many calls these sums do not contain. */
 export interface UsageTotals {
   calls: number;
   unknown_calls: number;
+  covered_calls: number;
+  session_totals: number;
   unpriced_calls: number;
   lower_bound_calls: number;
   tokens: number;

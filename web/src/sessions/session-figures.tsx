@@ -7,6 +7,8 @@ import { describeUsage, totalTokens } from "@/format/token-buckets";
 
 const SHARED = "No model calls of its own: shared answers count in the session they come from";
 
+const WHOLE = "Counted for the session as a whole; its log has no tokens of single calls";
+
 const ACTIVE = "Time between messages, without gaps of more than 10 minutes";
 
 /** How long it was active, and of how long from its first record to its last where that is much longer. */
@@ -26,31 +28,42 @@ export function Duration({ session }: { session: SessionItem }) {
 /** Milliseconds: less makes no difference to what one expects of a session. */
 const MUCH = 60_000;
 
+/** Whether it has calls, or totals in their place. */
+function isUsed(session: Session): boolean {
+  return Boolean(session.usage?.calls) || (session.totals?.length ?? 0) > 0;
+}
+
 /** Why a session has no usage. */
 function noUsage(session: Session): string {
   return session.relationships?.some(({ kind }) => kind !== "subagent") ? SHARED : "No model calls";
 }
 
 export function Tokens({ session }: { session: Session }) {
-  if (!session.usage?.calls) return <span title={noUsage(session)}>–</span>;
-  const usage = session.usage.usage ?? {};
-  const unknown = session.usage.unknown_calls ?? 0;
+  if (!isUsed(session)) return <span title={noUsage(session)}>–</span>;
+  const usage = session.usage?.usage ?? {};
+  const unknown = session.usage?.unknown_calls ?? 0;
   const atLeast = unknown > 0 || usage.exactness === "lower_bound";
+  const about = usage.exactness === "estimated" && !atLeast;
   const total = totalTokens(usage);
-  const title = [describeUsage(usage), unknown > 0 && `${plural(unknown, "call")} without a count`]
+  const title = [
+    describeUsage(usage),
+    usage.exactness === "estimated" && WHOLE,
+    unknown > 0 && `${plural(unknown, "call")} without a count`,
+  ]
     .filter(Boolean)
     .join(" · ");
   return (
     <span title={title || undefined} className={total === null ? "unknown" : undefined}>
       {total !== null && atLeast && "≥ "}
+      {total !== null && about && "≈ "}
       {formatTokens(total)}
     </span>
   );
 }
 
 export function Cost({ session }: { session: Session }) {
-  if (!session.usage?.calls) return <span title={noUsage(session)}>$0</span>;
-  const unpriced = (session.unpriced_calls ?? 0) + (session.usage.unknown_calls ?? 0);
+  if (!isUsed(session)) return <span title={noUsage(session)}>$0</span>;
+  const unpriced = (session.unpriced_calls ?? 0) + (session.usage?.unknown_calls ?? 0);
   const dollars = session.cost ? Number(session.cost.amount) : null;
   const title =
     unpriced > 0 ? `${plural(unpriced, "call")} without a known price${ofModels(session)}` : undefined;
@@ -65,7 +78,7 @@ export function Cost({ session }: { session: Session }) {
 export function CostBesides({ session }: { session: SessionItem }) {
   const { cost_with_subagents: total, unpriced_with_subagents: unpriced } = session;
   if (total) return ` (${formatTotalCost(Number(total.amount), unpriced ?? 0)} with subagents)`;
-  return !session.usage?.calls && noUsage(session) === SHARED
+  return !isUsed(session) && noUsage(session) === SHARED
     ? " of its own; shared answers count in the original"
     : null;
 }

@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import type { UsageBlock, UsageBy, UsagePart, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { daysOf } from "@/charts/calendar";
 import { projectLabels } from "@/filters/project-label";
-import { formatCompact, formatCost, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
+import { formatCompact, formatCost, formatCount, formatTotalCost, plural, UNKNOWN } from "@/format/numbers";
 import { formatClock } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { type Measure, outputOf } from "./measures";
@@ -153,13 +153,21 @@ function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }
   );
 }
 
+/** Whether any call, or any session as a whole, has tokens. */
+function hasTokens(totals: UsageTotals): boolean {
+  return totals.calls > totals.unknown_calls + totals.covered_calls || totals.session_totals > 0;
+}
+
 function Figure({ totals, column }: { totals: UsageTotals; column: Column }) {
   const count = column.of(totals);
   if (column.label === "Calls") return <td>{formatCount(count)}</td>;
   // Many logs count thinking as output: no thinking beside output is not known to be none.
   const isUntold = column.label === THINKING && count === 0 && totals.output > 0;
-  if (isUntold || totals.unknown_calls === totals.calls) return <td className="unknown">{UNKNOWN}</td>;
-  return <td title={formatCount(count)}>{formatCompact(count)}</td>;
+  if (isUntold || !hasTokens(totals)) return <td className="unknown">{UNKNOWN}</td>;
+  if (!totals.session_totals || count === 0)
+    return <td title={formatCount(count)}>{formatCompact(count)}</td>;
+  const title = `${formatCount(count)} · ${plural(totals.session_totals, "total")} of sessions at their last time`;
+  return <td title={title}>≈ {formatCompact(count)}</td>;
 }
 
 function Share({ value, largest }: { value: number | null; largest: number }) {

@@ -14,7 +14,6 @@ from msgspec import UNSET, UnsetType
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
-from turnlog.agents.copilot_cli import NAME
 from turnlog.agents.copilot_cli.contents import usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
 from turnlog.agents.copilot_cli.messages import (
@@ -39,7 +38,7 @@ from turnlog.agents.copilot_cli.state import (
 from turnlog.agents.copilot_cli.tools import abort_calls, read_permission, read_result, read_start
 from turnlog.agents.decoding import branch_of, clean_json, keep_newest, value_of
 from turnlog.agents.jsonl import count_lines
-from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, TextPart
+from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, SessionTotal, TextPart
 from turnlog.model.session import title_from
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -141,20 +140,12 @@ def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
         return
     for model, metric in sorted((data.model_metrics or {}).items()):
         counted = context.state.outputs.get(model, 0) + context.state.outputs.get("", 0)
-        usage = usage_of(metric.usage, "estimated")
+        usage = usage_of(metric.usage)
         if usage is None:
             continue
         rest = msgspec.structs.replace(usage, output=max(0, (usage.output or 0) - counted))
-        message = Message(
-            # Each run repeats the totals of those before it: of two readings the larger counts.
-            id=f"{context.external_id}:totals:{model}",
-            role="assistant",
-            model=model,
-            usage=rest,
-            created_at=context.created_at,
-            metadata={NAME: {"totals": True}},
-        )
-        context.add_totals(message)
+        # Each run repeats the totals of those before it: of two readings the larger counts.
+        context.add_total(model, SessionTotal(model=model, usage=rest))
 
 
 # -- model calls that no answer shows

@@ -32,11 +32,13 @@ from turnlog.model import (
     RecordEvent,
     RelationshipKind,
     RunMetadataEvent,
+    SessionTotal,
     ToolCallPart,
     ToolResult,
 )
 from turnlog.model.message import UNCALLED_ORIGINS
 from turnlog.model.session import title_from
+from turnlog.model.usage import merge_total
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins that begin a turn."""
@@ -159,9 +161,10 @@ class CopilotContext(LineContext):
         self.add_message(message)
         self.changes.counts.messages -= 1
 
-    def add_totals(self, message: Message) -> None:
-        """Add token totals of the session, which belong to no answer that a record has."""
-        self._place(message, self.position, (), parent=self.conversation.leaf)
+    def add_total(self, name: str, total: SessionTotal) -> None:
+        """Add tokens of the session, which belong to no answer that a record has. `name` is unique in the session."""
+        before = self.session.totals.get(name)
+        self.session.totals = {**self.session.totals, name: total if before is None else merge_total(before, total)}
 
     def extend_answer(self, message: Message, refs: tuple[RecordRef, ...]) -> None:
         """Add another chunk of the newest answer."""

@@ -1,25 +1,23 @@
 """The settings next to a log: the model that is chosen, and the tokens of the whole session.
 
-No record has the tokens of a single call. The totals become a message without parts beside the conversation, marked as
-estimated: which call, model and time they belong to is unknown.
+No record has the tokens of a single call, so these are a total of the session. Which call, model and time its tokens
+belong to is unknown.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
-from turnlog.agents.base import HOOKED_FROM, Source
-from turnlog.agents.changes import Changes, MessageChange, Placement, SessionChange
-from turnlog.agents.decoding import Count, aware
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, SessionChange
+from turnlog.agents.decoding import Count
 from turnlog.agents.droid import NAME
 from turnlog.agents.droid.sources import session_id
 from turnlog.agents.sidecars import SidecarFold
-from turnlog.model import Fate, Message, Usage
+from turnlog.model import SessionTotal, Usage
 
-_TOTALS_POSITION = HOOKED_FROM - 1
-"""The position of the totals: after every record of the log."""
+_TOTAL = "tokenUsage"
+"""The id of the total: there is one."""
 
 
 class DroidTokenUsage(msgspec.Struct, rename="camel", gc=False):
@@ -37,7 +35,6 @@ class DroidSettings(msgspec.Struct, rename="camel", gc=False):
     """The fields of the settings that are read."""
 
     model: str | None = None
-    provider_lock_timestamp: datetime | None = None
     token_usage: DroidTokenUsage | None = None
     assistant_active_time_ms: float | None = None
     autonomy_level: str | None = None
@@ -63,31 +60,12 @@ class DroidSidecarFold(SidecarFold[DroidSettings]):
             "archived_at": facts.archived_at,
         }
         known = {name: value for name, value in known.items() if value is not None}
-        changes.sessions[self._session_id] = SessionChange(
-            session_id=self._session_id, metadata={NAME: known} if known else {}
-        )
         usage = usage_of(facts.token_usage)
-        if usage is not None:
-            changes.messages.append(self._totals(facts, usage, size))
-
-    def _totals(self, settings: DroidSettings, usage: Usage, size: int) -> MessageChange:
-        began = settings.provider_lock_timestamp
-        message = Message(
-            # The totals only grow: of two readings the larger one counts.
-            id=f"{self._session_id.partition(':')[2]}:totals",
-            role="assistant",
-            model=settings.model,
-            usage=usage,
-            created_at=None if began is None else aware(began),
-            metadata={NAME: {"totals": True}},
-        )
-        placement = Placement(
+        changes.sessions[self._session_id] = SessionChange(
             session_id=self._session_id,
-            position=_TOTALS_POSITION,
-            records=((0, size, None),),
-            fate=Fate.SIDECAR,
+            totals={} if usage is None else {_TOTAL: SessionTotal(model=facts.model, usage=usage)},
+            metadata={NAME: known} if known else {},
         )
-        return MessageChange(message=message, placement=placement)
 
 
 def usage_of(tokens: DroidTokenUsage | None) -> Usage | None:
@@ -107,5 +85,4 @@ def usage_of(tokens: DroidTokenUsage | None) -> Usage | None:
         cache_write=tokens.cache_creation_tokens,
         output=None if output is None else max(0, output - (thinking or 0)),
         reasoning=thinking,
-        exactness="estimated",
     )

@@ -1,15 +1,13 @@
 """What other tables say about a session: its facts, what it has used, and which session it came out of.
 
-No row has the tokens of a single call. What a session has used of a model for a task becomes a message without parts
-beside the conversation, marked as estimated: which calls and times it belongs to is unknown.
+No row has the tokens of a single call. What a session has used of a model for a task is a total of the session: which
+calls and times its tokens belong to is unknown.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from turnlog.agents.base import HOOKED_FROM, Source
-from turnlog.agents.changes import Changes, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.decoding import branch_of
 from turnlog.agents.hermes import NAME
 from turnlog.agents.hermes.contents import time_of
@@ -17,13 +15,10 @@ from turnlog.agents.hermes.database import SESSIONS, Row, config_of, row_of
 from turnlog.agents.hermes.row_log import HermesRowLine
 from turnlog.agents.hermes.sources import session_id
 from turnlog.agents.jsonl import JsonLines
-from turnlog.model import Fate, Message, RelationshipKind, Usage
+from turnlog.model import RelationshipKind, SessionTotal, Usage
 from turnlog.model.session import title_line
 
 _LINES = JsonLines(HermesRowLine, first_keys=("table",), plausible=lambda line: line.table == SESSIONS)
-
-_TOTALS_POSITION = HOOKED_FROM - 1
-"""The position of what a session has used, after every message; further rows are before it."""
 
 _FACTS = ("source", "chat_type", "display_name", "profile_name", "end_reason", "api_call_count", "archived")
 """Columns of a session that are kept as metadata. A `source` other than `cli` is a channel of messages."""
@@ -38,24 +33,22 @@ class HermesFactsFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         changes = Changes()
-        for line, _json, position, length, _number in _LINES.read(data, offset, 1, changes):
+        for line, _json, _position, _length, _number in _LINES.read(data, offset, 1, changes):
             row = row_of(line.row)
             changes.counts.events += 1
-            self._add_session(changes, row, line.cwd)
+            self._add_session(changes, row, line)
             self._add_link(changes, row, line)
-            for number, used in enumerate([row_of(raw) for raw in line.rows] or [row]):
-                self._add_totals(changes, used, row, _TOTALS_POSITION - number, (position, length))
         return changes
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return b""
 
-    def _add_session(self, changes: Changes, row: Row, inherited: str | None) -> None:
+    def _add_session(self, changes: Changes, row: Row, line: HermesRowLine) -> None:
         known = {name: row[name] for name in _FACTS if row.get(name)}
-        if inherited is not None:
+        if line.cwd is not None:
             known["cwd_of_parent"] = True
-        cwd = _text(row.get("cwd")) or inherited
+        cwd = _text(row.get("cwd")) or line.cwd
         change = SessionChange(
             session_id=self._session_id,
             cwd=cwd,
@@ -63,6 +56,7 @@ class HermesFactsFold:
             git_branch=branch_of(_text(row.get("git_branch"))),
             first_at=time_of(row.get("started_at")),
             last_at=time_of(row.get("ended_at")),
+            totals=_totals_of([row_of(raw) for raw in line.rows] or [row]),
             metadata={NAME: known} if known else {},
         )
         title = title_line(_text(row.get("title")) or "")
@@ -90,29 +84,18 @@ class HermesFactsFold:
         )
         changes.links.append(link)
 
-    def _add_totals(self, changes: Changes, used: Row, session: Row, place: int, record: tuple[int, int]) -> None:
-        usage = usage_of(used)
-        if usage is None:
-            return
-        external = self._session_id.partition(":")[2]
-        model, task = _text(used.get("model")), _text(used.get("task"))
-        facts: dict[str, Any] = {"totals": True, "calls": used.get("api_call_count"), "task": task}
-        message = Message(
-            # What was used only grows: of two readings the larger one counts.
-            id=":".join([external, "totals", model or "", _text(used.get("billing_provider")) or "", task or ""]),
-            role="assistant",
-            model=model,
-            usage=usage,
-            created_at=time_of(used.get("first_seen")) or time_of(session.get("started_at")),
-            metadata={NAME: {name: value for name, value in facts.items() if value}},
-        )
-        placement = Placement(
-            session_id=self._session_id,
-            position=place,
-            records=((*record, None),),
-            fate=Fate.SIDECAR,
-        )
-        changes.messages.append(MessageChange(message=message, placement=placement))
+
+def _totals_of(rows: list[Row]) -> dict[str, SessionTotal]:
+    """What was used of each model, by provider and task."""
+    totals: dict[str, SessionTotal] = {}
+    for row in rows:
+        usage = usage_of(row)
+        if usage is not None:
+            model, task = _text(row.get("model")), _text(row.get("task"))
+            name = ":".join([model or "", _text(row.get("billing_provider")) or "", task or ""])
+            calls = _count(row.get("api_call_count"))
+            totals[name] = SessionTotal(model=model, usage=usage, calls=calls, task=task)
+    return totals
 
 
 def _text(value: object) -> str | None:
@@ -141,5 +124,4 @@ def usage_of(row: Row) -> Usage | None:
         output=None if output is None else max(0, output - (thoughts or 0)),
         # 0.13 counts 0 where it did not look.
         reasoning=thoughts or None,
-        exactness="estimated",
     )

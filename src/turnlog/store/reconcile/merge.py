@@ -22,10 +22,11 @@ from turnlog.agents.changes import (
     ResultChange,
     SessionChange,
 )
-from turnlog.model import CompactionEvent, Fate, Message, Relationship, ToolCallPart
+from turnlog.model import CompactionEvent, Fate, Message, Relationship, SessionTotal, ToolCallPart
 from turnlog.model.merge import add_result
 from turnlog.model.session import TitleSource
 from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
+from turnlog.model.usage import merge_total
 
 _FATES_OF_RECORDS = (Fate.ACTIVE, Fate.SUPERSEDED, Fate.RETRACTED, Fate.SIDECAR)
 """Fates that a record can state, weakest first; all others follow from the tree (`place_messages`)."""
@@ -95,6 +96,7 @@ def merge_session_changes(one: SessionChange, other: SessionChange) -> SessionCh
         titled_at=titled_at,
         first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
         last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
+        totals=merge_totals(one.totals, other.totals),
         has_branches=one.has_branches or other.has_branches,
         metadata=merge_json(earlier.metadata, later.metadata, lambda before, after: after),
         **latest,
@@ -122,6 +124,12 @@ def _merge_titles(earlier: SessionChange, later: SessionChange) -> tuple[dict[Ti
         return titles, None
     titled_at, titles["prompt"] = min(timed)
     return titles, titled_at
+
+
+def merge_totals(one: dict[str, SessionTotal], other: dict[str, SessionTotal]) -> dict[str, SessionTotal]:
+    """The totals of both, of two readings of one the larger, in the order of their ids."""
+    names = sorted({*one, *other})
+    return {name: merge_total(one.get(name) or other[name], other.get(name) or one[name]) for name in names}
 
 
 _LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")

@@ -19,6 +19,7 @@ from turnlog.store.reconcile.lesser_sources import supersede_chat_answers, super
 from turnlog.store.reconcile.lineage import attach_parents, settle_shared, sharing
 from turnlog.store.reconcile.precedence import CHAT, HOOKS, STREAM
 from turnlog.store.reconcile.projects import place_folders, settle_projects
+from turnlog.store.reconcile.totals import count_totals
 from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS
 from turnlog.store.writing.events import EventRows
 from turnlog.store.writing.messages import MessageInserts, MessageUpdates
@@ -187,6 +188,10 @@ def _measure_activity(work: Reconciliation) -> None:
     measure_activity(work.transaction.connection, work.transaction.sessions.drafts.values())
 
 
+def _count_totals(work: Reconciliation) -> None:
+    count_totals(work.transaction)
+
+
 def _link_spawn_calls(work: Reconciliation) -> None:
     link_spawn_calls(work.transaction.connection, work.transaction.sessions.ids | work.linked)
 
@@ -349,6 +354,14 @@ PASSES: tuple[Pass, ...] = (
         writes=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
         follows=("measure activity",),
         why="What the passes changed is written once.",
+    ),
+    Pass(
+        name="count totals",
+        run=_count_totals,
+        reads=_names("sessions", "counts"),
+        writes=_names("counts"),
+        follows=("write differences",),
+        why="A total is at the last time of its session, and covers the calls that are billed to it in the end.",
     ),
 )
 """In the order in which they run."""

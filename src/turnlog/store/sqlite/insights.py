@@ -57,6 +57,11 @@ _INPUT = "u.input + u.cache_write + u.cache_write_5m + u.cache_write_1h + u.tool
 
 _UNPRICED = "sum(u.unknown_calls + u.unpriced_calls)"
 
+_PRICED = "sum(u.calls - u.unknown_calls - u.covered_calls + u.session_totals - u.unpriced_calls)"
+"""How many calls and totals of sessions have a cost."""
+
+_USED = "(u.calls > 0 OR u.is_total)"
+
 
 class InsightQueries(Connections):
     """The query of `Store` for insights."""
@@ -177,8 +182,8 @@ def _projects(
     rows = connection.execute(
         f"SELECT {clock.period('u.quarter_hour', granularity)}, p.path, p.name,"
         " count(DISTINCT iif(s.relationship IS 'subagent', NULL, s.key)), sum(u.calls), sum(u.cost),"
-        f" {_UNPRICED} FROM {_BILLED} LEFT JOIN projects p ON p.key = s.project_key"
-        f" WHERE u.quarter_hour > 0 AND u.calls > 0 AND {chosen.of_totals('u.')}"
+        f" {_UNPRICED}, {_PRICED} FROM {_BILLED} LEFT JOIN projects p ON p.key = s.project_key"
+        f" WHERE u.quarter_hour > 0 AND {_USED} AND {chosen.of_totals('u.')}"
         " GROUP BY 1, s.project_key ORDER BY 1, coalesce(p.path, '')",
         chosen.values,
     )
@@ -189,10 +194,10 @@ def _projects(
             label=name,
             sessions=sessions,
             calls=calls,
-            cost=_cost(cost, calls, unpriced),
+            cost=_cost(cost, priced),
             unpriced_calls=unpriced,
         )
-        for day, path, name, sessions, calls, cost, unpriced in rows
+        for day, path, name, sessions, calls, cost, unpriced, priced in rows
     ]
 
 
@@ -203,9 +208,9 @@ def _day(day: int) -> str:
     return date.fromordinal(min(_FIRST_DAY + day, date.max.toordinal())).isoformat()
 
 
-def _cost(nanos: int, calls: int, unpriced: int) -> Dollars | None:
-    """The cost of all calls of known price; None if there is none."""
-    return _dollars(nanos) if calls > unpriced else None
+def _cost(nanos: int, priced: int) -> Dollars | None:
+    """The cost of so many calls and totals of known price; None if there is none."""
+    return _dollars(nanos) if priced > 0 else None
 
 
 def _dollars(nanos: int | Decimal) -> Dollars:
@@ -215,14 +220,14 @@ def _dollars(nanos: int | Decimal) -> Dollars:
 def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
     rows = connection.execute(
         "SELECT s.relationship IS 'subagent', count(DISTINCT s.key), sum(u.calls), sum(u.cost),"
-        f" {_UNPRICED} FROM {_BILLED} WHERE u.calls > 0 AND {chosen.of_totals('u.')} GROUP BY 1",
+        f" {_PRICED} FROM {_BILLED} WHERE {_USED} AND {chosen.of_totals('u.')} GROUP BY 1",
         chosen.values,
     ).fetchall()
     nothing = (0, 0, 0, 0)
-    sessions, calls, nanos, unpriced = next((totals for is_below, *totals in rows if is_below), nothing)
-    all_calls, all_nanos, all_unpriced = (sum(row[index] for row in rows) for index in (2, 3, 4))
-    cost = _cost(nanos, calls, unpriced) if calls else Dollars(0)
-    total = _cost(all_nanos, all_calls, all_unpriced)
+    sessions, calls, nanos, priced = next((totals for is_below, *totals in rows if is_below), nothing)
+    all_calls, all_nanos, all_priced = (sum(row[index] for row in rows) for index in (2, 3, 4))
+    cost = _cost(nanos, priced) if sessions else Dollars(0)
+    total = _cost(all_nanos, all_priced)
     return SubagentShare(
         sessions=sessions,
         calls=calls,
@@ -239,10 +244,10 @@ def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
 def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]) -> list[ModelFigures]:
     compared = _compared(connection, chosen)
     rows = connection.execute(
-        f"SELECT u.model_key, d.name, sum(u.calls), count(DISTINCT u.session_key), sum(u.cost), {_UNPRICED},"
+        f"SELECT u.model_key, d.name, sum(u.calls), count(DISTINCT u.session_key), sum(u.cost), {_UNPRICED}, {_PRICED},"
         f" sum(u.unknown_calls), sum({_INPUT}), sum(u.cache_read), sum(u.output + u.reasoning), max(u.lower_bound)"
         " FROM usage u LEFT JOIN models d ON d.key = u.model_key"
-        f" WHERE u.calls > 0 AND {chosen.of_totals('u.')} GROUP BY u.model_key",
+        f" WHERE {_USED} AND {chosen.of_totals('u.')} GROUP BY u.model_key",
         chosen.values,
     )
     found = [
@@ -250,7 +255,7 @@ def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]
             model=name,
             calls=calls,
             sessions=sessions,
-            cost=_cost(cost, calls, unpriced),
+            cost=_cost(cost, priced),
             unpriced_calls=unpriced,
             cache_share=_ratio(cached, cached + uncached),
             output_per_call=_ratio(output, calls - unknown),
@@ -260,7 +265,7 @@ def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]
             cost_per_prompt=_dollars(Decimal(each.cost) / each.priced_prompts) if each.priced_prompts else None,
             steps_per_prompt=_ratio(each.steps, each.prompts),
         )
-        for key, name, calls, sessions, cost, unpriced, unknown, uncached, cached, output, lower_bound in rows
+        for key, name, calls, sessions, cost, unpriced, priced, unknown, uncached, cached, output, lower_bound in rows
         for each in [compared.get(key, _NONE)]
     ]
     return sorted(found, key=lambda each: (-(each.cost or Decimal(0)), -each.calls, each.model or ""))

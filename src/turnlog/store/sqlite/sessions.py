@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import msgspec
@@ -20,7 +20,7 @@ from turnlog.store.base import EVERY_SESSION, SessionFilter
 from turnlog.store.choices import SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
-from turnlog.store.rows import dollars, moment, priced, usage_total
+from turnlog.store.rows import USAGE_COUNTS, decode_totals, dollars, moment, priced, usage_total
 from turnlog.store.sqlite.messages import position_of
 from turnlog.store.sqlite.reading import (
     Connections,
@@ -67,11 +67,7 @@ class _Row(NamedTuple):
     task: str
     machine: str
     metadata: str | None
-    calls: int
-    unknown_calls: int
-    unpriced_calls: int
-    lower_bound: int
-    cost: int
+    totals: str | None
     reported_cost: int | None
 
     @property
@@ -82,8 +78,7 @@ class _Row(NamedTuple):
 _COLUMNS = (
     "s.key, s.agent, s.external_id, s.native, s.title, s.title_source, a.title, p.path, p.name, f.worktree, s.cwd,"
     " s.git_branch, s.git_commit, s.agent_version, s.created_at, s.updated_at, o.user, o.team, o.task, o.machine,"
-    " s.metadata, s.calls, s.unknown_calls, s.unpriced_calls, s.lower_bound, s.cost, s.reported_cost, "
-    + ", ".join(f"s.{name}" for name in (*_COUNTS, *BUCKETS))
+    " s.metadata, s.totals, s.reported_cost, " + ", ".join(f"s.{name}" for name in (*_COUNTS, *USAGE_COUNTS))
 )
 
 _FROM = (
@@ -92,11 +87,14 @@ _FROM = (
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
 )
 
+_COUNTED = "s.calls - s.unknown_calls - s.covered_calls + s.session_totals"
+"""SQL: `usage_report.counted` of a session."""
+
 _SORT_VALUES: dict[SessionSort, str] = {
     "updated": "s.updated_at",
     "created": "s.created_at",
-    "cost": "CASE WHEN s.calls > s.unknown_calls + s.unpriced_calls THEN s.cost END",
-    "tokens": f"CASE WHEN s.calls > s.unknown_calls THEN {' + '.join(f's.{name}' for name in BUCKETS)} END",
+    "cost": f"CASE WHEN {_COUNTED} > s.unpriced_calls THEN s.cost END",
+    "tokens": f"CASE WHEN {_COUNTED} > 0 THEN {' + '.join(f's.{name}' for name in BUCKETS)} END",
     "messages": "s.messages",
 }
 
@@ -160,13 +158,16 @@ _BELOW = (
 """SQL: the subagents of a session `s`, and theirs."""
 
 
-def _with_subagents(
-    subagents: int, cost: int | None, calls: int, unknown_calls: int, unpriced_calls: int
-) -> tuple[Cost | None, int]:
-    """The fields of `SessionPreview` for a session with so many subagents, from the sums of all their calls."""
-    if not subagents or cost is None:
+_PRICED = ("cost", "calls", "unknown_calls", "covered_calls", "session_totals", "unpriced_calls")
+"""What decides whether a cost is known."""
+
+
+def _with_subagents(subagents: int, *sums: int | None) -> tuple[Cost | None, int]:
+    """The fields of `SessionPreview` for a session with so many subagents, from the sums (`_PRICED`) of all of them."""
+    known = {name: total for name, total in zip(_PRICED, sums, strict=True) if total is not None}
+    if not subagents or not known:
         return None, 0
-    return priced(cost, calls, unknown_calls, unpriced_calls), unknown_calls + unpriced_calls
+    return priced(known), known["unknown_calls"] + known["unpriced_calls"]
 
 
 class SessionQueries(Connections):
@@ -244,8 +245,8 @@ class SessionQueries(Connections):
                 "  WHERE p.session_key = s.key AND m.origin IN ('prompt', 'subagent_prompt') AND m.text_preview <> ''"
                 "  ORDER BY p.position LIMIT 1),"
                 " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key),"
-                f" (WITH RECURSIVE {_BELOW} SELECT json_array(count(*), sum(x.cost) + s.cost, sum(x.calls) + s.calls,"
-                "   sum(x.unknown_calls) + s.unknown_calls, sum(x.unpriced_calls) + s.unpriced_calls)"
+                f" (WITH RECURSIVE {_BELOW} SELECT json_array(count(*),"
+                f" {', '.join(f'sum(x.{name}) + s.{name}' for name in _PRICED)})"
                 "   FROM below JOIN sessions x ON x.key = below.key),"
                 " s.active_ms"
                 f" FROM {WANTED_SESSIONS}",
@@ -348,7 +349,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
             _session(
                 row,
                 SessionCounts(**dict(zip(_COUNTS, counts, strict=False)), diagnostics=diagnostics.get(row.id, 0)),
-                counts[len(_COUNTS) : len(_COUNTS) + len(BUCKETS)],
+                dict(zip(USAGE_COUNTS, counts[len(_COUNTS) :], strict=False)),
                 tuple(models[row.key]),
                 tuple(relationships[row.id]),
             )
@@ -359,7 +360,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
 def _session(
     row: _Row,
     counts: SessionCounts,
-    buckets: Sequence[int],
+    sums: Mapping[str, int],
     models: tuple[str, ...],
     relationships: tuple[Relationship, ...],
 ) -> Session:
@@ -386,9 +387,10 @@ def _session(
         ),
         native=bool(row.native),
         counts=counts,
-        usage=usage_total(buckets, row.calls, row.unknown_calls, row.lower_bound),
-        cost=priced(row.cost, row.calls, row.unknown_calls, row.unpriced_calls),
-        unpriced_calls=row.unpriced_calls + row.unknown_calls,
+        usage=usage_total(sums),
+        totals=tuple(decode_totals(row.totals).values()),
+        cost=priced(sums),
+        unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],
         reported_cost=None if row.reported_cost is None else dollars(row.reported_cost, reported=True),
         metadata=msgspec.json.decode(row.metadata) if row.metadata else {},
     )

@@ -28,6 +28,7 @@ from turnlog.store.usage_report import (
     UsageReport,
     UsageRow,
     UsageTotals,
+    counted,
     running_block,
     usage_report,
 )
@@ -37,6 +38,8 @@ _QUARTER_HOUR_MILLISECONDS = 900_000
 _COLUMNS: dict[str, str] = {
     "calls": "calls",
     "unknown_calls": "unknown_calls",
+    "covered_calls": "covered_calls",
+    "session_totals": "session_totals",
     "unpriced_calls": "unpriced_calls",
     "lower_bound_calls": "lower_bound",
     "input": "input",
@@ -134,7 +137,7 @@ class UsageQueries(Connections):
             rows = connection.execute(
                 "SELECT d.name, sum(u.calls), count(DISTINCT u.session_key) FROM usage u"
                 " JOIN models d ON d.key = u.model_key"
-                " GROUP BY d.key HAVING sum(u.calls) > 0 ORDER BY sum(u.calls) DESC, d.name"
+                " GROUP BY d.key HAVING sum(u.calls + u.session_totals) > 0 ORDER BY sum(u.calls) DESC, d.name"
             )
             return [ModelSummary(*row) for row in rows]
 
@@ -310,8 +313,7 @@ def _totals(sums: Mapping[str, int]) -> UsageTotals:
         return UsageTotals(cost=Dollars(0))
     counts = dict(sums)
     cost, reported = counts.pop("cost"), counts.pop("reported_cost")
-    calls = counts["calls"]
-    is_priced = calls > counts["unknown_calls"] + counts["unpriced_calls"] or calls == 0
+    is_priced = counted(counts) > counts["unpriced_calls"] or not (counts["calls"] or counts["session_totals"])
     return UsageTotals(
         **counts,
         tokens=sum(count for name, count in counts.items() if name in _TOKENS),

@@ -31,6 +31,7 @@ from turnlog.store.reconcile.titles import LeafTitles, title_of
 from turnlog.store.rows import (
     MESSAGE_COUNTS,
     USAGE_COUNTS,
+    decode_totals,
     message_facts,
     milliseconds,
     moment,
@@ -60,6 +61,7 @@ _FACTS = (
     "reported_cost",
     "active_leaf",
     "facts_position",
+    "totals",
 )
 _COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
 """Columns of `sessions` that are sums."""
@@ -74,7 +76,7 @@ _UPDATE_COUNTS = (
 _SELECT = (
     "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = folder_key), project_at, titles, titled_at,"
     " metadata, has_branches, created_at, updated_at, cwd, git_branch, git_commit, agent_version,"
-    " reported_cost, active_leaf, facts_position FROM sessions"
+    " reported_cost, active_leaf, facts_position, totals FROM sessions"
     " WHERE agent = ? AND external_id = ?"
 )
 
@@ -88,7 +90,7 @@ _UPSERT_USAGE = (
 _MOST_COUNTS = 1024
 """Rows of counts that are kept before they are added up."""
 
-_NO_MODEL = 0
+NO_MODEL = 0
 """`usage.model_key` of calls with an unknown model."""
 
 
@@ -283,6 +285,9 @@ class SessionRows:
         draft.needs_fates = draft.needs_fates or change.has_branches
         draft.facts = merge_session_changes(draft.facts, change)
         draft.has_new_facts = True
+        for total in change.totals.values():
+            # The pass that counts totals finds their models.
+            self._names.model(total.model)
 
     def apply_from_hooks(self, change: SessionChange) -> None:
         """Merge facts from hooks, unless another source has described the session."""
@@ -455,13 +460,14 @@ class SessionRows:
             nanos(facts.reported_cost),
             facts.active_leaf,
             facts.position,
+            _json(facts.totals),
         )
 
 
 def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
     """The facts in a session's row, as a change."""
     project, project_at, titles, titled_at, metadata, has_branches, created_at, updated_at, *latest = facts
-    cwd, branch, commit, version, cost, leaf, position = latest
+    cwd, branch, commit, version, cost, leaf, position, totals = latest
     return SessionChange(
         session_id=session_id,
         position=position,
@@ -477,6 +483,7 @@ def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
         last_at=moment(updated_at),
         reported_cost=None if cost is None else cost / NANO,
         active_leaf=leaf,
+        totals=decode_totals(totals),
         has_branches=bool(has_branches),
         metadata=msgspec.json.decode(metadata) if metadata else {},
     )
@@ -530,7 +537,7 @@ class UsageRows:
 
     def model_key(self, message: Message) -> int:
         """The model of a message, as totals name it."""
-        return self._names.model(message.model) or _NO_MODEL
+        return self._names.model(message.model) or NO_MODEL
 
     def bill(self, message_key: int, old: int | None, new: int | None) -> None:
         """Move the bill of a stored message and its calls from session `old` to `new` (None: to none)."""
@@ -558,7 +565,8 @@ class UsageRows:
         self._connection.executemany(_UPSERT_USAGE, [(*key, *counts) for key, counts in sums.items() if any(counts)])
         # A quarter hour without calls, because the last one moved to another session or time, has no row.
         self._connection.executemany(
-            "DELETE FROM usage WHERE quarter_hour = ? AND model_key = ? AND session_key = ? AND calls = 0",
+            "DELETE FROM usage"
+            " WHERE quarter_hour = ? AND model_key = ? AND session_key = ? AND is_total = 0 AND calls = 0",
             list(self.sums),
         )
         self.sums.clear()

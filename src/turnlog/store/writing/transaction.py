@@ -15,7 +15,7 @@ import msgspec
 from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import MessageChange
 from turnlog.agents.files import is_compressed
-from turnlog.model import Message, Usage
+from turnlog.model import Message, SessionTotal, Usage
 from turnlog.store.external_content import Feed
 from turnlog.store.keys import Names
 from turnlog.store.reconcile.precedence import HOOKS, STREAM, rank_of
@@ -124,6 +124,10 @@ class Transaction:
             return None
         provider = message.provider.name if message.provider else None
         return believable(self._price(message.usage, message.model, provider, message.created_at))
+
+    def cost_of_total(self, total: SessionTotal, at: datetime | None) -> int | None:
+        """The cost of a total of a session at the prices of this time, in nano-dollars; None without a known price."""
+        return believable(self._price(total.usage, total.model, None, at))
 
     def message_columns(
         self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int

@@ -1,0 +1,50 @@
+"""Usage of sessions whose agent counts whole sessions, and not single calls.
+
+A total is put at the last time of its session, because no record says when its tokens were used. Calls of the session
+without tokens of their own are covered by it: they are not unknown. What is written follows from the stored rows alone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from turnlog.model import SessionTotal
+from turnlog.store.rows import USAGE_COUNTS, decode_totals, moment, quarter_hour_of, total_counts
+from turnlog.store.writing.sessions import NO_MODEL
+from turnlog.store.writing.transaction import Transaction
+
+_COUNTED = (
+    "SELECT key, totals, updated_at FROM sessions WHERE totals IS NOT NULL AND key IN (SELECT value FROM json_each(?))"
+)
+_ADD = (
+    f"INSERT INTO usage (quarter_hour, model_key, session_key, is_total, {', '.join(USAGE_COUNTS)})"
+    f" VALUES (?, ?, ?, 1, {', '.join('?' * len(USAGE_COUNTS))})"
+    f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in USAGE_COUNTS)}"
+)
+_COVER = (
+    "UPDATE usage SET covered_calls = covered_calls + unknown_calls, unknown_calls = 0"
+    " WHERE session_key = ? AND unknown_calls <> 0"
+)
+_ADD_UP = (
+    f"UPDATE sessions SET ({', '.join(USAGE_COUNTS)}) ="
+    f" (SELECT {', '.join(f'sum({name})' for name in USAGE_COUNTS)} FROM usage WHERE session_key = ?1) WHERE key = ?1"
+)
+
+
+def count_totals(transaction: Transaction) -> None:
+    """Bill the totals of the sessions that changed to these sessions, in place of what was billed before."""
+    connection = transaction.connection
+    changed = json.dumps(list(transaction.sessions.drafts))
+    for key, totals, updated_at in connection.execute(_COUNTED, (changed,)).fetchall():
+        connection.execute("DELETE FROM usage WHERE session_key = ? AND is_total", (key,))
+        found = decode_totals(totals)
+        connection.executemany(_ADD, [_row(transaction, key, total, updated_at) for total in found.values()])
+        connection.execute(_COVER, (key,))
+        connection.execute(_ADD_UP, (key,))
+
+
+def _row(transaction: Transaction, key: int, total: SessionTotal, updated_at: int | None) -> tuple[Any, ...]:
+    cost = transaction.cost_of_total(total, moment(updated_at))
+    model_key = transaction.names.model(total.model) or NO_MODEL
+    return (quarter_hour_of(updated_at), model_key, key, *total_counts(total, cost))
