@@ -224,6 +224,15 @@ class McpDocument(TypedDict):
     servers: list[AgentSettingsDocument]
 
 
+class ResumeDocument(TypedDict):
+    """`turnlog resume --print`."""
+
+    session_id: str
+    command: list[str]
+    folder: str
+    missing: list[str]
+
+
 class RestoredFileDocument(TypedDict):
     """A file that was written, and the path from which it was archived."""
 

@@ -1,14 +1,19 @@
-"""The commands with which the agent of a session goes on with it."""
+"""The commands with which the agent of a session goes on with it, and what must be there before it can."""
 
 from __future__ import annotations
 
 import shlex
+import shutil
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from turnlog import agents
+from turnlog.agents.base import Agent, RowAgent, SourceKind
 from turnlog.agents.commands import CommandForm, prompted_command, resume_command
-from turnlog.errors import TurnlogError
+from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.model import Session
+from turnlog.store.base import Store
 
 
 def resume_of(session: Session) -> list[str] | None:
@@ -26,6 +31,62 @@ def resume_line(session: Session) -> str | None:
     return f"cd {shlex.quote(session.cwd)} && {line}" if session.cwd else line
 
 
+class Resumption(NamedTuple):
+    """How a session is resumed in a terminal."""
+
+    command: list[str]
+    folder: Path
+    """The folder to start it in."""
+    home: Path | None
+    """The agent's home that the session's log must be restored to; None if the log is there."""
+    missing: list[Path]
+    """Its files that the agent has deleted."""
+
+
+def plan_resumption(store: Store, session: Session) -> Resumption:
+    """What resumes a session. Nothing is changed.
+
+    Raises NotFoundError if the agent cannot resume it, is not installed, or has lost what the store cannot give back:
+    the folder of the session, a session of a database, a home that has moved.
+    """
+    agent = agents.agent(session.agent)
+    command = resume_of(session)
+    if command is None:
+        reason = "as a subagent, only its parent can be" if is_subagent(session) else "its agent has no command for it"
+        raise NotFoundError(f"{session.id} cannot be resumed: {reason}")
+    if shutil.which(command[0]) is None:
+        raise NotFoundError(f"{agent.display_name} is not installed here: there is no program {command[0]!r}")
+    home, missing = _what_is_missing(store, session, agent)
+    folder = Path(session.cwd or Path.cwd())
+    if not folder.is_dir():
+        raise NotFoundError(f"the folder of the session is gone: {folder}")
+    return Resumption(command, folder, home, missing)
+
+
+def _what_is_missing(store: Store, session: Session, agent: Agent) -> tuple[Path | None, list[Path]]:
+    """The home to restore the session's files to, and the files that are gone; (None, []) if its log is there."""
+    sources = [each for each in store.sources(session.id) if each.kind != SourceKind.HOOKS]
+    # A source that the session shares with others names another; Gemini CLI's name none.
+    own = [each for each in sources if each.kind == SourceKind.SESSION and each.session_id in (session.id, None)]
+    if not own or any(each.vanished_at is None for each in own):
+        return None, []
+    if isinstance(agent, RowAgent):
+        raise NotFoundError(
+            f"{agent.display_name} has deleted {session.id} from its database;"
+            f" `turnlog restore {session.id} --to DIR` writes a database with it"
+        )
+    log = Path(own[0].path)
+    home = next((root for root in agent.roots() if root in log.parents), None)
+    if home is None:
+        raise NotFoundError(f"{log} was deleted, and is in no home of {agent.display_name} any more")
+    return home, [Path(each.path) for each in sources if each.vanished_at is not None]
+
+
+def is_subagent(session: Session) -> bool:
+    """Whether a session is that of a subagent."""
+    return any(link.kind == "subagent" for link in session.relationships)
+
+
 def prompt_of(session: Session) -> list[str] | None:
     """The command that answers a prompt in a session without a screen; None if its agent has none."""
     form = _form_of(session)
@@ -34,7 +95,7 @@ def prompt_of(session: Session) -> list[str] | None:
 
 def _form_of(session: Session) -> CommandForm | None:
     """How its agent goes on with it; a subagent's session goes on only within its parent's."""
-    if any(link.kind == "subagent" for link in session.relationships):
+    if is_subagent(session):
         return None
     return _command_form(session.agent)
 
