@@ -9,6 +9,11 @@ import sys
 def main() -> None:
     """Run the command that the shell asked for."""
     try:
+        if sys.argv[1:] == ["statusline"]:
+            from turnlog.cli.status_text import answer_quickly
+
+            if answer_quickly():
+                return
         from turnlog.cli.main import main as run
     except KeyboardInterrupt:
         sys.stderr.write("turnlog: interrupted\n")

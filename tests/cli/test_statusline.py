@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from support.plain_agent import Log
 from support.plain_store import read_home
 from turnlog import paths
 from turnlog.model import Message, Usage
+from turnlog.store import open_store
 
 GIVEN = {
     "hook_event_name": "Status",
@@ -102,3 +105,41 @@ def test_the_running_block_is_that_of_claude_code(home: Path, run: Command) -> N
     (folder / "s1.jsonl").write_text(json.dumps(record) + "\n")
     assert run("sync").exit_code == 0
     assert re.search(r" · \$5\.00 today · \$5\.00 block, 4 h \d+ min left", line(run, GIVEN))
+
+
+def started(script: str, given: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, "statusline"],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+RUN = "from turnlog.__main__ import main; main()"
+
+
+@pytest.mark.usefixtures("home")
+def test_without_options_it_is_written_without_a_parser_of_arguments(run: Command) -> None:
+    assert run("sync").exit_code == 0
+    absent = "import sys; sys.modules.update(click=None, msgspec=None)"
+    assert started(f"{absent}; {RUN}", GIVEN).stdout == line(run, GIVEN) + "\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_in_the_way_is_reported_as_by_every_command() -> None:
+    for given in ("", "no JSON"):
+        result = subprocess.run(
+            [sys.executable, "-m", "turnlog", "statusline"], input=given, capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr.startswith("turnlog: standard input is not the JSON")
+
+
+@pytest.mark.usefixtures("home")
+def test_a_sync_notes_whose_usage_has_blocks(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("sync").exit_code == 0
+    with monkeypatch.context() as patched, open_store(paths.database_path()) as store:
+        patched.setattr("turnlog.agents.agents", pytest.fail)
+        assert store.usage("block").rows == ()

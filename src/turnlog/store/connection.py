@@ -15,10 +15,9 @@ import sqlite3
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
 from turnlog.store.write_lock import begin, is_busy, is_database_error, use_write_ahead_log
@@ -237,7 +236,7 @@ def _index_names() -> list[str]:
 
 
 def _index_statements() -> list[str]:
-    script = (resources.files("turnlog.store") / "indexes.sql").read_text(encoding="utf-8")
+    script = Path(__file__).with_name("indexes.sql").read_text(encoding="utf-8")
     return [statement for statement in _statements(script) if "CREATE INDEX" in statement]
 
 
@@ -330,7 +329,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
             # Another process may have migrated the store while this one waited for the lock.
             if _version(connection) >= number:
                 continue
-            for statement in _statements(script):
+            for statement in _statements(script.read_text(encoding="utf-8")):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number}")
 
@@ -339,13 +338,11 @@ def _version(connection: sqlite3.Connection) -> int:
     return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
-def _migrations() -> dict[int, str]:
-    folder = resources.files("turnlog.store") / "migrations"
-    return {
-        int(entry.name.split("_", 1)[0]): entry.read_text(encoding="utf-8")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".sql")
-    }
+def _migrations() -> dict[int, Path]:
+    return {int(script.name.split("_", 1)[0]): script for script in _MIGRATIONS.glob("*.sql")}
+
+
+_MIGRATIONS: Final = Path(__file__).with_name("migrations")
 
 
 def _statements(script: str) -> Iterator[str]:

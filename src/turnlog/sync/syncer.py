@@ -21,6 +21,7 @@ from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.files import collect_unreadable_folders, is_nameable
 from turnlog.store.connection import Connection, connect, write_transaction
+from turnlog.store.limited_agent import note_limited_agent
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
@@ -127,6 +128,7 @@ class Syncer:
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             summary.vanished = mark_missing(self._connection, found, roots, summary.problems)
+        note_limited_agent(self._connection, self._agents)
         summary.seconds = time.monotonic() - started
         return summary
 

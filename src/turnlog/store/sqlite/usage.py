@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from turnlog.store.base import ALL_USAGE, UsageFilter
 from turnlog.store.choices import UsageBy
+from turnlog.store.limited_agent import limited_agent
 from turnlog.store.periods import BLOCK, PERIODS, block_starts, start_of
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds
 from turnlog.store.usage_report import (
@@ -115,9 +116,9 @@ class UsageQueries(Connections):
     ) -> UsageReport:
         if by == then_by:
             raise ValueError(f"usage cannot be divided by {by} twice")
-        if "block" in (by, then_by) and filter.agent is None:
-            filter = filter._replace(agent=_agent_with_blocks())
         with self._snapshot() as connection:
+            if "block" in (by, then_by) and filter.agent is None:
+                filter = filter._replace(agent=limited_agent(connection))
             calendar = _Calendar(
                 zone, _used_quarter_hours(connection, filter.agent) if "block" in (by, then_by) else []
             )
@@ -194,7 +195,8 @@ class _Name(NamedTuple):
     label: str | None
 
 
-_Sums: TypeAlias = dict[str, int]
+_Sums: TypeAlias = tuple[int, ...]
+"""In the order of `_COLUMNS`; empty for no calls."""
 
 
 class _Calendar:
@@ -229,14 +231,6 @@ class _Calendar:
 
 _TIMES = frozenset((*PERIODS, "block"))
 """What a row is named after that is worked out from its quarter hour."""
-
-
-def _agent_with_blocks() -> str | None:
-    """The agent whose usage is limited by blocks."""
-    # Imported late: no other report asks an agent.
-    from turnlog.agents import agents
-
-    return next((agent.name for agent in agents() if agent.has_usage_blocks), None)
 
 
 def _used_quarter_hours(connection: sqlite3.Connection, agent: str | None) -> list[int]:
@@ -290,7 +284,7 @@ def _divided(
     collected: defaultdict[_Name, defaultdict[_Name, list[_Sums]]] = defaultdict(lambda: defaultdict(list))
     for name, label, part, part_label, *sums in found:
         parts = collected[_Name(calendar.name(by, name), label)]
-        parts[_Name(calendar.name(then_by, part), part_label)].append(dict(zip(_COLUMNS, sums, strict=True)))
+        parts[_Name(calendar.name(then_by, part), part_label)].append(tuple(sums))
     return {row: {part: _sum(sums) for part, sums in parts.items()} for row, parts in collected.items()}
 
 
@@ -304,14 +298,14 @@ def _row(
 
 
 def _sum(rows: list[_Sums]) -> _Sums:
-    return {name: sum(row[name] for row in rows) for name in _COLUMNS} if rows else {}
+    return rows[0] if len(rows) == 1 else tuple(map(sum, zip(*rows, strict=True)))
 
 
-def _totals(sums: Mapping[str, int]) -> UsageTotals:
+def _totals(sums: _Sums) -> UsageTotals:
     """Totals from the sums of `_COLUMNS`. Without rows there were no calls, and the cost is zero."""
     if not sums:
         return UsageTotals(cost=Dollars(0))
-    counts = dict(sums)
+    counts = dict(zip(_COLUMNS, sums, strict=True))
     cost, reported = counts.pop("cost"), counts.pop("reported_cost")
     is_priced = counted(counts) > counts["unpriced_calls"] or not (counts["calls"] or counts["session_totals"])
     return UsageTotals(
@@ -349,6 +343,8 @@ def _with_titles(
     titles: dict[str | None, str] = dict(
         connection.execute("SELECT session_id, title FROM annotations WHERE title IS NOT NULL").fetchall()
     )
+    if not titles:
+        return dict(found)
 
     def titled(key: _Name) -> _Name:
         return key._replace(label=titles.get(key.name, key.label))
