@@ -166,3 +166,28 @@ def test_the_document_says_what_it_contains(run: Command) -> None:
     assert any("subagents" in sentence for sentence in document["contains"])
     (missing,) = document["missing"]
     assert missing == "1 call without a known price: their tokens are counted, their cost is not (secret)."
+
+
+def test_two_periods_are_compared_and_the_causes_add_up(run: Command) -> None:
+    arguments = ("usage", "--compare", "--utc", "--since", "2026-11-03", "--until", "2026-11-03")
+    document = json.loads(run(*arguments, "--json").stdout)
+    assert [document[period]["since"] for period in ("earlier", "later")] == [
+        "2026-11-02T00:00:00Z",
+        "2026-11-03T00:00:00Z",
+    ]
+    assert [document[period]["totals"]["calls"] for period in ("earlier", "later")] == [3, 1]
+    assert document["cost_change"] == pytest.approx(
+        document["later"]["totals"]["cost"] - document["earlier"]["totals"]["cost"]
+    )
+    assert document["causes"]
+    assert sum(each["cost_change"] for each in document["causes"]) == pytest.approx(document["cost_change"])
+    text = run(*arguments).stdout
+    assert re.search(r"^Calls +3 +1 +-67%$", text, re.MULTILINE)
+    assert "Why the cost changed" in text
+
+
+def test_what_cannot_be_compared_is_wrong_use(run: Command) -> None:
+    for arguments in (("--by", "model"), ("--csv",), ("--until", "2026-11-03"), ("--since", "2090-01-01")):
+        result = run("usage", "--compare", *arguments)
+        assert result.exit_code == 2, arguments
+        assert "Error:" in result.stderr

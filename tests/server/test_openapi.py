@@ -59,6 +59,7 @@ ADDRESSES = {
     "/api/tool-calls",
     "/api/tools",
     "/api/usage",
+    "/api/usage/comparison",
 }
 
 

@@ -62,6 +62,17 @@ def test_usage_is_divided_again_and_in_days_of_a_zone(client: TestClient) -> Non
     assert {part.name: part.totals.calls for part in row.parts} == {"large": 1, "small": 2, "secret": 1}
 
 
+def test_a_period_is_compared_with_the_one_before(client: TestClient) -> None:
+    period = {"since": "2026-11-02T00:00:00Z", "until": "2026-11-03T00:00:00Z"}
+    answer = client.get("/api/usage/comparison", params=period).json()
+    assert (answer["earlier"]["until"], answer["later"]["since"]) == (period["since"], period["since"])
+    assert (answer["earlier"]["totals"]["calls"], answer["later"]["totals"]["calls"]) == (0, 4)
+    assert {row["name"] for row in answer["models"]} == {"large", "small", "secret"}
+    assert answer["causes"] == []
+    backwards = client.get("/api/usage/comparison", params={"since": period["until"], "until": period["since"]})
+    assert (backwards.status_code, "since" in backwards.text) == (422, True)
+
+
 @pytest.mark.parametrize("parameters", [{"zone": "Mars/Base"}, {"zone": "../x"}, {"then_by": "day"}])
 def test_a_wrong_division_or_zone_is_refused(client: TestClient, parameters: dict[str, str]) -> None:
     answer = client.get("/api/usage", params=parameters)

@@ -48,15 +48,21 @@ NO_SUBAGENT = "no subagent"
         "turnlog usage --by model --since 2026-11 --until 2026-11",
         "turnlog usage --by session --project webshop --json",
         "turnlog usage --by subagent --csv > subagents.csv",
+        "turnlog usage --compare --since 2026-11 --until 2026-11",
     )
 )
 @click.option(
     "--by",
     "divisions",
     type=click.Choice(USAGE_BY),
-    default=["day"],
     multiple=True,
     help="Write one row for each of these; a second --by divides each row.  [default: day]",
+)
+@click.option(
+    "--compare",
+    "is_compared",
+    is_flag=True,
+    help="Compare with the time before: what changed, and why it cost more or less. Without --since, the last 7 days.",
 )
 @period_options()
 @utc_option
@@ -68,6 +74,7 @@ NO_SUBAGENT = "no subagent"
 @fresh_store_option
 def usage(
     divisions: tuple[UsageBy, ...],
+    is_compared: bool,
     since: datetime | None,
     until: datetime | None,
     utc: bool,
@@ -85,7 +92,9 @@ def usage(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
-    by, *inner = divisions
+    if is_compared and (divisions or as_csv):
+        raise click.UsageError(f"--compare and {'--csv' if as_csv else '--by'} cannot be combined.")
+    by, *inner = divisions or ("day",)
     if len(inner) > 1 or by in inner:
         raise click.UsageError("Give --by once, or twice with different values.")
     zone = UTC if utc else None
@@ -97,6 +106,9 @@ def usage(
             project=find_project(store, project),
             model=find_model(store, model),
         )
+        if is_compared:
+            _compare(store, wanted, zone, as_json)
+            return
         report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=zone)
         report = replace(report, budgets=_budgets(store, zone))
     if as_csv:
@@ -105,6 +117,16 @@ def usage(
         write_json(report)
     else:
         _write_report(report)
+
+
+def _compare(store: Store, wanted: UsageFilter, zone: tzinfo | None, as_json: bool) -> None:
+    from turnlog.cli.usage_comparison import compare, write_comparison
+
+    comparison = compare(store, wanted, zone)
+    if as_json:
+        write_json(comparison)
+    else:
+        write_comparison(comparison)
 
 
 def _budgets(store: Store, zone: tzinfo | None) -> tuple[UsageBudget, ...]:

@@ -17,6 +17,7 @@ from turnlog.model.base import Value
 from turnlog.server import requests, responses
 from turnlog.server.errors import ErrorBody, ErrorResponse
 from turnlog.store.insights import Insights
+from turnlog.store.usage_comparison import ComparedPeriod, ComparedRow, CostCause, UsageComparison
 from turnlog.store.usage_report import (
     Dollars,
     ModelSummary,
@@ -73,6 +74,7 @@ BODIES: tuple[type[Any], ...] = (
     responses.ToolsResponse,
     responses.TouchedFiles,
     responses.UIMessagePage,
+    UsageComparison,
     UsageReport,
     responses.WindowPage,
 )
@@ -164,6 +166,10 @@ def describe_responses(app: FastAPI) -> None:
 
 _ALWAYS_WHOLE = (
     ErrorBody,
+    UsageComparison,
+    ComparedPeriod,
+    ComparedRow,
+    CostCause,
     UsageReport,
     UsageRow,
     UsagePart,

@@ -154,12 +154,35 @@ export interface CompactionShown {
   tokens_after?: number;
 }
 
+/** One of the two periods, with its usage. */
+export interface ComparedPeriod {
+  since: string;
+  until: string;
+  sessions: number;
+  totals: UsageTotals;
+}
+
+/** What one model or project used in both periods. */
+export interface ComparedRow {
+  name: string | null;
+  label: string | null;
+  earlier: UsageTotals;
+  later: UsageTotals;
+  cost_change: number;
+}
+
 /** Money for one or more model calls. */
 export interface Cost {
   amount: string;
   currency?: string;
   kind?: "priced" | "reported";
   price_version?: string;
+}
+
+/** What one cause has of the change of the cost. */
+export interface CostCause {
+  cause: "calls_per_session" | "models" | "price_per_token" | "sessions" | "tokens_per_call";
+  cost_change: number;
 }
 
 /** JSON of an application, by `name`; AI SDK's `data-<name>`. */
@@ -1329,6 +1352,18 @@ export interface UsageBudget {
   spent: number;
   unpriced_calls: number;
   is_exceeded: boolean;
+}
+
+/** Two periods beside each other. */
+export interface UsageComparison {
+  zone: string;
+  earlier: ComparedPeriod;
+  later: ComparedPeriod;
+  cost_change: number;
+  causes: CostCause[];
+  models: ComparedRow[];
+  projects: ComparedRow[];
+  missing: string[];
 }
 
 /** What one thing, such as a model, has of the usage of a row. */

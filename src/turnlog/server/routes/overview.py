@@ -32,6 +32,7 @@ from turnlog.store.budgets import spent_budgets
 from turnlog.store.choices import UsageBy
 from turnlog.store.insights import Insights, Section
 from turnlog.store.insights import to_csv as section_to_csv
+from turnlog.store.usage_comparison import UsageComparison, compare_usage
 from turnlog.store.usage_report import AgentSummary, UsageReport, to_csv
 
 
@@ -55,6 +56,21 @@ class UsageQuery(QueryParameters):
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
         return UsageFilter(**self.model_dump(exclude={"by", "then_by", "zone", "format"}))
+
+
+class ComparisonQuery(QueryParameters):
+    """Which period is compared with the one before it, and of what."""
+
+    since: Moment
+    until: Moment
+    zone: str = Field("UTC", description="Time zone in which whole months are compared with whole months.")
+    agent: str | None = None
+    project: str | None = None
+    model: str | None = None
+
+    def to_filter(self) -> UsageFilter:
+        """The same for the store."""
+        return UsageFilter(**self.model_dump(exclude={"zone"}))
 
 
 class InsightQuery(QueryParameters):
@@ -104,6 +120,15 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
     return write(request, report)
+
+
+@router.get("/usage/comparison", tags=["usage"], responses=responds_with(UsageComparison))
+def get_usage_comparison(request: Request, context: ContextOf, query: Annotated[ComparisonQuery, Query()]) -> Response:
+    """A period beside the one before it: what changed, and why it cost more or less."""
+    with judging("zone"):
+        zone = _zone(query.zone)
+    with judging("since"):
+        return write(request, compare_usage(context.store, query.since, query.until, query.to_filter(), zone=zone))
 
 
 @router.get("/insights", tags=["usage"], responses=responds_with(Insights, besides=_AS_CSV))

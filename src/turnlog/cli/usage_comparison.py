@@ -1,0 +1,128 @@
+"""What `turnlog usage --compare` writes: two periods beside each other, why their cost differs, models and projects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, tzinfo
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli import formatting
+from turnlog.cli.terminal import Column, write_table
+from turnlog.store.usage_comparison import Cause, ComparedPeriod, ComparedRow, UsageComparison, compare_usage
+
+if TYPE_CHECKING:
+    from turnlog.store.base import Store, UsageFilter
+
+_DAYS = 7
+"""Days that are compared if no time is given, today included."""
+
+_ROWS = 10
+
+
+def compare(store: Store, wanted: UsageFilter, zone: tzinfo | None) -> UsageComparison:
+    """The period of a filter beside the one before it; without times, the last seven days.
+
+    Raises click.UsageError for a period that has only an end, or no length.
+    """
+    now = datetime.now(zone).astimezone(zone)
+    if wanted.since is None and wanted.until is not None:
+        raise click.UsageError("--compare with --until needs --since too.")
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    since = wanted.since or midnight - timedelta(days=_DAYS - 1)
+    try:
+        return compare_usage(store, since, wanted.until or now, wanted, zone=zone)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+
+
+def write_comparison(comparison: UsageComparison) -> None:
+    """Tables of the periods, the causes, the models and the projects."""
+    earlier, later = comparison.earlier, comparison.later
+    columns = (Column(""), *(Column(title, right=True) for title in (_span(earlier), _span(later), "Change")))
+    counts = {"Sessions": (earlier.sessions, later.sessions), "Calls": (earlier.totals.calls, later.totals.calls)}
+    rows = [(name, *map(formatting.count, both), _percent(*both)) for name, both in counts.items()]
+    write_table(columns, [*rows, *((name, *_compared(value, earlier, later)) for name, value in _FIGURES.items())])
+    if comparison.causes:
+        _heading("Why the cost changed")
+        rows = [(_CAUSES[each.cause], _signed(each.cost_change)) for each in comparison.causes]
+        write_table((Column("Cause"), Column("Change", right=True)), rows)
+    for title, rows in (("Model", comparison.models), ("Project", comparison.projects)):
+        if rows:
+            _heading(f"{title}s")
+            _write_rows(title, rows)
+    for sentence in comparison.missing:
+        click.echo(sentence, err=True)
+
+
+def _heading(text: str) -> None:
+    click.echo(f"\n{text}")
+
+
+def _span(period: ComparedPeriod) -> str:
+    return f"{formatting.moment(period.since)} to {formatting.moment(period.until)}"
+
+
+_FIGURES: dict[str, Callable[[ComparedPeriod], int | Decimal | None]] = {
+    "Input": lambda period: period.totals.input + period.totals.tool_prompt,
+    "Cache write": lambda period: (
+        period.totals.cache_write_5m + period.totals.cache_write_1h + period.totals.cache_write
+    ),
+    "Cache read": lambda period: period.totals.cache_read,
+    "Output": lambda period: period.totals.output + period.totals.reasoning,
+    "Cost": lambda period: period.totals.cost,
+}
+
+_CAUSES: dict[Cause, str] = {
+    "sessions": "number of sessions",
+    "calls_per_session": "calls per session",
+    "models": "other models",
+    "tokens_per_call": "tokens per call",
+    "price_per_token": "price per token (also more or less from the cache)",
+}
+
+
+def _compared(
+    value: Callable[[ComparedPeriod], int | Decimal | None], earlier: ComparedPeriod, later: ComparedPeriod
+) -> tuple[str, str, str]:
+    before, after = value(earlier), value(later)
+    return _shown(before, earlier), _shown(after, later), _percent(before, after)
+
+
+def _shown(value: int | Decimal | None, period: ComparedPeriod) -> str:
+    if isinstance(value, int):
+        return formatting.tokens(value)
+    return formatting.money(value, period.totals.unpriced_calls + period.totals.unknown_calls)
+
+
+def _percent(before: int | Decimal | None, after: int | Decimal | None) -> str:
+    if not before or after is None:
+        return formatting.UNKNOWN
+    return f"{(after - before) / before:+.0%}"
+
+
+def _signed(amount: Decimal) -> str:
+    return f"{'-' if amount < 0 else '+'}{formatting.money(abs(amount))}"
+
+
+def _write_rows(title: str, rows: Sequence[ComparedRow]) -> None:
+    columns = (
+        Column(title, can_shrink=True),
+        *(Column(name, right=True) for name in ("Calls before", "Calls", "Cost before", "Cost", "Change")),
+    )
+    cells = [
+        (
+            row.label or row.name or "unknown",
+            formatting.count(row.earlier.calls),
+            formatting.count(row.later.calls),
+            formatting.money(row.earlier.cost, row.earlier.unpriced_calls + row.earlier.unknown_calls),
+            formatting.money(row.later.cost, row.later.unpriced_calls + row.later.unknown_calls),
+            _signed(row.cost_change),
+        )
+        for row in rows[:_ROWS]
+    ]
+    write_table(columns, cells)
+    if len(rows) > _ROWS:
+        click.echo(f"… {len(rows) - _ROWS} more")
