@@ -182,8 +182,10 @@ def test_migrations_run_once_and_in_order(path: Path, monkeypatch: pytest.Monkey
     first = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     connect(path).close()
     newest = max(first)
-    second = {newest + 1: "CREATE TABLE more (a TEXT) STRICT;\n-- one; two\nINSERT INTO more VALUES ('x;y');\n"}
-    broken = {newest + 2: "CREATE TABLE third (a TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n"}
+    more, third = path.with_name("more.sql"), path.with_name("third.sql")
+    more.write_text("CREATE TABLE more (a TEXT) STRICT;\n-- one; two\nINSERT INTO more VALUES ('x;y');\n")
+    third.write_text("CREATE TABLE third (a TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n")
+    second, broken = {newest + 1: more}, {newest + 2: third}
     monkeypatch.setattr(module, "_migrations", lambda: {**broken, **second, **first})
     with pytest.raises(StoreError, match="nowhere"):
         connect(path)
