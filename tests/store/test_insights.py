@@ -20,6 +20,7 @@ from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
     Message,
+    MessageError,
     Origin,
     TextPart,
     ToolCallPart,
@@ -187,6 +188,34 @@ def test_compactions_and_limits_are_counted(report: Insights) -> None:
     assert found.median_tokens_before == 2000
     errors = {each.kind: (each.errors, each.is_limit, each.last_session_id) for each in report.errors}
     assert errors == {"api": (1, True, "plain:shop"), "hook": (1, False, "plain:shop")}
+
+
+def test_model_calls_that_failed_are_errors_too(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    shop = Log(home, "shop")
+    shop.event(ErrorEvent(id="f1", created_at=at(2), error_text="Overloaded", kind="api", status=529))
+    failures = [
+        (1, MessageError(text="Overloaded", kind="api", status=529)),
+        (3, MessageError(text="API Error: rate limit reached")),
+        (34, MessageError(text="API Error: rate limit reached")),
+        (35, MessageError(text="prompt is too long", kind="invalid_request", status=400)),
+    ]
+    for minute, error in failures:
+        failed = Message(id=f"m{minute}", role="assistant", created_at=at(minute), stop_reason="error", error=error)
+        shop.message(failed)
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as store:
+        found = [
+            (each.kind, each.status, each.is_limit, each.errors, each.last_session_id, each.last_message_id)
+            for each in store.insights().errors
+        ]
+        assert sorted(found, key=str) == [
+            ("api", 529, True, 2, "plain:shop", None),
+            ("invalid_request", 400, False, 1, "plain:shop", "m35"),
+            (None, None, True, 2, "plain:shop", "m34"),
+        ]
+        assert [each.errors for each in store.insights(InsightFilter(since=at(30))).errors] == [1, 1]
 
 
 def test_a_filter_selects_by_time_project_and_agent(store: Store) -> None:

@@ -6,6 +6,8 @@ CREATE INDEX IF NOT EXISTS messages_by_role ON messages (role, created_at);
 -- Covers what a person typed, by time.
 CREATE INDEX IF NOT EXISTS messages_typed ON messages (created_at, billed_key, origin)
     WHERE origin IN ('prompt', 'command', 'shell');
+-- Model calls that failed, by time.
+CREATE INDEX IF NOT EXISTS messages_failed ON messages (created_at, billed_key) WHERE stop_reason = 'error';
 CREATE INDEX IF NOT EXISTS messages_with_tools ON messages (created_at) WHERE has_tool_calls = 1;
 -- Covers counts and times of all calls, by tool.
 CREATE INDEX IF NOT EXISTS parts_by_tool ON parts (tool_name, tool_state, started_at, tool_kind, duration_ms)

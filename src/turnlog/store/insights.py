@@ -128,7 +128,7 @@ class CompactionFigures(StoreValue, frozen=True):
 
 
 class ErrorFigures(StoreValue, frozen=True):
-    """Errors outside of tool calls, as an agent records them: refused requests, limits, hooks."""
+    """Errors outside of tool calls, as an agent records them: model calls that failed, limits, hooks."""
 
     agent: str
     kind: str | None
@@ -140,6 +140,8 @@ class ErrorFigures(StoreValue, frozen=True):
     sessions: int
     last_at: datetime | None
     last_session_id: str | None
+    last_message_id: str | None
+    """The message that stands in the place of the answer; None if the last one is an event."""
 
 
 class Insights(StoreValue, frozen=True, kw_only=True):

@@ -245,7 +245,7 @@ export interface ErrorEvent {
   metadata?: JsonObject;
 }
 
-/** Errors outside of tool calls, as an agent records them: refused requests, limits, hooks. */
+/** Errors outside of tool calls, as an agent records them: model calls that failed, limits, hooks. */
 export interface ErrorFigures {
   agent: string;
   kind: string | null;
@@ -255,6 +255,7 @@ export interface ErrorFigures {
   sessions: number;
   last_at: string | null;
   last_session_id: string | null;
+  last_message_id: string | null;
 }
 
 /** Every answer that is not a success. */

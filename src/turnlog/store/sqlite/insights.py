@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, timedelta, tzinfo
 from decimal import Decimal
 from statistics import median
 from typing import Final, NamedTuple
 
-from turnlog.model import CompactionEvent, ErrorEvent
+import msgspec
+
+from turnlog.model import CompactionEvent, ErrorEvent, MessageError
 from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.base import ALL_INSIGHTS, InsightFilter
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.insights import (
     LONGEST_LIST,
     ActivityHour,
@@ -361,29 +364,75 @@ def _median_before(events: Iterable[CompactionEvent | ErrorEvent]) -> float | No
     return median(known) if known else None
 
 
+# -- errors
+
+
+class _Failure(NamedTuple):
+    """An error, and where it happened."""
+
+    agent: str
+    kind: str | None
+    status: int | None
+    is_limit: bool
+    session_id: str
+    message_id: str | None
+    """The message in the place of an answer; None for an event."""
+    created_at: int | None
+
+
 def _errors(connection: sqlite3.Connection, chosen: Chosen) -> list[ErrorFigures]:
-    found: defaultdict[tuple[str, str | None, int | None, bool], list[_Happened]] = defaultdict(list)
-    for each in _happened(connection, chosen, "error"):
-        event = each.event
-        assert isinstance(event, ErrorEvent)
-        found[each.agent, event.kind, event.status, _is_limit(event)].append(each)
+    found: defaultdict[tuple[str, str | None, int | None, bool], list[_Failure]] = defaultdict(list)
+    for each in (*_failures(connection, chosen), *_failed_calls(connection, chosen)):
+        found[each[:4]].append(each)
     most = sorted(found.items(), key=lambda item: (-len(item[1]), str(item[0])))[:LONGEST_LIST]
     return [
         ErrorFigures(
             *key,
             errors=len(each),
             sessions=len({one.session_id for one in each}),
-            last_at=moment(each[-1].created_at),
-            last_session_id=each[-1].session_id,
+            last_at=moment(last.created_at),
+            last_session_id=last.session_id,
+            last_message_id=last.message_id,
         )
         for key, each in most
+        for last in [max(each, key=lambda one: one.created_at or 0)]
     ]
 
 
-def _is_limit(event: ErrorEvent) -> bool:
-    if event.status in _TOO_MANY_REQUESTS:
+def _failures(connection: sqlite3.Connection, chosen: Chosen) -> Iterator[_Failure]:
+    """What agents logged as an error of its own: also each attempt that they repeated."""
+    for event, agent, session_id, created_at in _happened(connection, chosen, "error"):
+        assert isinstance(event, ErrorEvent)
+        is_limit = _is_limit(event.kind, event.status, event.error_text)
+        yield _Failure(agent, event.kind, event.status, is_limit, session_id, None, created_at)
+
+
+class _FailedCall(msgspec.Struct):
+    """What a body says of a model call that failed."""
+
+    error: MessageError | None = None
+
+
+def _failed_calls(connection: sqlite3.Connection, chosen: Chosen) -> Iterator[_Failure]:
+    """What agents logged in the place of an answer."""
+    read = BodyReader(connection)
+    # Repeats the condition of the partial index, which SQLite otherwise would not use.
+    rows = connection.execute(
+        f"SELECT m.agent, s.agent || ':' || s.external_id, m.external_id, m.created_at, {BODY_COLUMNS}"
+        " FROM messages m JOIN sessions s ON s.key = m.billed_key"
+        f" WHERE m.stop_reason = 'error' AND {chosen.of_times('m.billed_key', 'm.created_at')} ORDER BY m.key",
+        chosen.values,
+    ).fetchall()
+    for agent, session_id, message_id, created_at, *place in rows:
+        error = msgspec.json.decode(read(*place), type=_FailedCall).error or MessageError(text="")
+        is_limit = _is_limit(error.kind, error.status, error.text)
+        yield _Failure(agent, error.kind, error.status, is_limit, session_id, message_id, created_at)
+
+
+def _is_limit(kind: str | None, status: int | None, text: str) -> bool:
+    if status in _TOO_MANY_REQUESTS:
         return True
-    said = f"{event.kind or ''} {event.error_text[:500]}".lower()
+    said = f"{kind or ''} {text[:500]}".lower()
     return any(word in said for word in _LIMIT_WORDS)
 
 
@@ -392,8 +441,8 @@ def _notes(unpriced: int) -> list[str]:
         "Cost is computed from tokens and the prices of the day.",
         "Commands are grouped by program and subcommand; of several in one call, the first one counts.",
         "Figures per prompt are approximate: they come from whole sessions of one model, without subagents.",
-        "Limits are recognised by status and by words of the error, so they are approximate. A model call that failed"
-        " without an event of its own is not among the errors.",
+        "Limits are recognised by status and by words of the error, so they are approximate. Attempts that an agent"
+        " repeated count too, where it logs them.",
     ]
     if unpriced:
         notes.append(f"{unpriced:,} call{'' if unpriced == 1 else 's'} of unknown cost: no sum of costs contains them.")
