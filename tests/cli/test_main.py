@@ -50,7 +50,8 @@ def test_every_command_has_help_with_examples(name: str, run: Command) -> None:
     result = run(*name.split(), "--help")
     assert result.exit_code == 0
     assert f"turnlog {name}" in result.stdout.partition("Examples:")[2]
-    assert name in ("completion", "export", "mcp", "open", "serve", "statusline") or "--json" in result.stdout
+    writes_no_json = name in ("completion", "context", "export", "mcp", "open", "serve", "statusline")
+    assert writes_no_json or "--json" in result.stdout
 
 
 def test_the_manual_names_every_option() -> None:

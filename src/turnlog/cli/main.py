@@ -47,6 +47,7 @@ COMMANDS = {
     "serve": _Entry("serve", "Open turnlog in the browser."),
     "open": _Entry("serve", "Open the page of the running server.", "open_page"),
     "resume": _Entry("resume", "Go on with a session in its agent."),
+    "context": _Entry("context", "Write what a new session should know of a project."),
     "mcp": _Entry("mcp", "Let agents search and read earlier sessions."),
     "hooks": _Entry("hooks", "Install hooks that report events before logs do."),
     "restore": _Entry("archive", "Write a session's original log files again."),

@@ -1,0 +1,159 @@
+"""What a new session should know of earlier ones: a page of Markdown that fits into a number of tokens.
+
+It is made from the store alone, without a model: the same store gives the same page. What does not fit is left out from
+the end of a section, and the page says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnlog.mcp.budget import Budget, clean, quote
+from turnlog.mcp.messages import moment
+from turnlog.model import Fate, Session, TextPart
+from turnlog.plain_text import one_line
+from turnlog.store.base import FileFilter, SessionFilter, Store
+
+DEFAULT_TOKENS: Final = 2_000
+
+_SESSIONS, _FILES, _TOUCHES = 30, 10, 6
+"""The most sessions, most edited files, and calls of one file that a page lists."""
+
+_FILES_OF_A_SESSION = 4
+
+_PROMPT_CHARACTERS, _ANSWER_CHARACTERS = 200, 400
+
+_END: Final = 1 << 62
+"""After every position."""
+
+_LAST_MESSAGES = 40
+"""Messages among which a session's last answer is looked for."""
+
+
+class Subject(NamedTuple):
+    """What the page is about."""
+
+    project: str
+    """The path of a project."""
+    files: Sequence[str] = ()
+    """Paths of files of which to tell the history."""
+
+
+def project_context(
+    store: Store, subject: Subject, *, max_tokens: int = DEFAULT_TOKENS, is_redacted: bool = True
+) -> str:
+    """The page of a project: its files that were asked for, its newest sessions, its most edited files.
+
+    Raises ValueError if `max_tokens` is out of bounds.
+    """
+    budget = Budget(max_tokens)
+    heading = f"# Earlier work in {Path(subject.project).name or subject.project}"
+    budget.take(quote(heading))
+    sections = [
+        _Section(f"## {_relative(path, subject.project)}", list(_touches(store, subject.project, path)))
+        for path in subject.files
+    ]
+    files = _Section("## Files edited most", list(_edited_files(store, subject.project)))
+    sessions = _Section("## Newest sessions", _sessions(store, subject.project))
+    # The files are few lines: they are counted first, so that long sessions do not take their place.
+    written = [section.fitting(budget, is_redacted) for section in (*sections, files, sessions)]
+    ordered = [*written[:-2], written[-1], written[-2]]
+    lines = [line for section in ordered for line in section]
+    return quote("\n".join([heading, *(lines or ["", "No earlier session was read."])]))
+
+
+class _Section(NamedTuple):
+    heading: str
+    entries: Iterable[str]
+
+    def fitting(self, budget: Budget, is_redacted: bool) -> list[str]:
+        """The lines of the section, as far as they fit; none if no entry does."""
+        lines: list[str] = []
+        for entry in self.entries:
+            text = clean(entry, redacted=is_redacted)
+            if not budget.take(text if lines else f"\n{self.heading}\n{text}"):
+                return [*lines, "- …"] if lines else []
+            lines += [text] if lines else ["", self.heading, text]
+        return lines
+
+
+def _touches(store: Store, project: str, path: str) -> Iterator[str]:
+    history = store.file_history(path, limit=_TOUCHES)
+    for touch in history.touches.items:
+        call = touch.call
+        session = store.session(call.session_id)
+        if session.project is not None and session.project.path != project:
+            continue
+        what = f"{call.tool_name} ({call.kind}, {call.state})"
+        yield f"- {moment(call.started_at) or 'unknown time'} {what} in {_name(session)}"
+        asked = _prompt_before(store, call.session_id, call.position)
+        if asked:
+            yield f"  - asked: {asked}"
+
+
+def _sessions(store: Store, project: str) -> Iterator[str]:
+    for session in store.sessions(SessionFilter(project=project), limit=_SESSIONS).items:
+        facts = [
+            moment(session.updated_at),
+            session.agent,
+            f"branch {session.git_branch}" if session.git_branch else None,
+            _count(session.counts.turns, "turn"),
+            f"`{session.id}`",
+        ]
+        lines = [f"- **{one_line(session.title or 'untitled', 120)}** ({', '.join(fact for fact in facts if fact)})"]
+        asked = _prompt_before(store, session.id, _END)
+        if asked and asked != session.title:
+            lines.append(f"  - asked last: {asked}")
+        answered = _last_answer(store, session.id)
+        if answered:
+            lines.append(f"  - answered last: {answered}")
+        changed = store.touched_files(FileFilter(session=session.id, changed=True), limit=_FILES_OF_A_SESSION + 1)
+        if changed:
+            names = [_relative(file.path, project) for file in changed[:_FILES_OF_A_SESSION]]
+            more = " and more" if len(changed) > _FILES_OF_A_SESSION else ""
+            lines.append(f"  - edited: {', '.join(names)}{more}")
+        yield "\n".join(lines)
+
+
+def _edited_files(store: Store, project: str) -> Iterator[str]:
+    found = store.touched_files(FileFilter(project=project, changed=True))
+    found.sort(key=lambda file: (-file.edits, file.path))
+    for file in found[:_FILES]:
+        edits, sessions = _count(file.edits, "edit"), _count(file.sessions, "session")
+        yield f"- {_relative(file.path, project)}: {edits} in {sessions}, last {moment(file.last_at) or 'unknown'}"
+
+
+def _prompt_before(store: Store, session_id: str, position: int) -> str | None:
+    """The prompt that led to a position, in one line; only what is still part of the conversation."""
+    prompts = [
+        entry.text
+        for entry in store.outline(session_id)
+        if entry.kind == "prompt" and entry.position <= position and entry.fate in (Fate.ACTIVE, Fate.COMPACTED)
+    ]
+    return one_line(prompts[-1], _PROMPT_CHARACTERS) if prompts else None
+
+
+def _last_answer(store: Store, session_id: str) -> str | None:
+    messages = store.messages(
+        session_id, before=_END, limit=_LAST_MESSAGES, fates=(Fate.ACTIVE, Fate.COMPACTED), resolve_blobs=False
+    )
+    for placed in reversed(messages):
+        texts = [part.text for part in placed.message.parts if isinstance(part, TextPart) and part.text.strip()]
+        if placed.message.role == "assistant" and texts:
+            return one_line(texts[-1], _ANSWER_CHARACTERS)
+    return None
+
+
+def _name(session: Session) -> str:
+    return f"**{one_line(session.title or 'untitled', 80)}** (`{session.id}`)"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _relative(path: str, project: str) -> str:
+    return os.path.relpath(path, project) if Path(project) in Path(path).parents else path
