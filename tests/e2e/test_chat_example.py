@@ -151,6 +151,8 @@ def test_a_server_that_was_killed_goes_on_where_it_was(browser: Browser, tmp_pat
     example.start()
     page.reload()
     expect(page.get_by_label("assistant")).to_contain_text("Reload the page")
+    # A page is ready before it asks for a stream to go on with, too.
+    page.wait_for_load_state("networkidle")
     ready(page)
     ask(page, "Again")
     expect(page.get_by_label("assistant").last).to_contain_text("ask you first.")

@@ -30,6 +30,8 @@ def test_prompts_and_answers_leave_out_the_rest_until_something_else_is_looked_f
 
 def test_a_choice_of_blocks_keeps_the_place(visit: Visit) -> None:
     page = visit.open(LONG)
+    # Keys go to the prompts that the outline has loaded.
+    page.locator(".outline").get_by_role("button", name="Prompt number 9:").wait_for()
     for _ in range(8):
         page.keyboard.press("n")
     current = page.locator(".outline [aria-current]")

@@ -23,6 +23,7 @@ ENGINE = (
     "store/external_content.py",
     "store/frames.py",
     "store/keys.py",
+    "store/limited_agent.py",
     "store/sources.py",
     "store/write_lock.py",
 )
