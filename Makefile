@@ -110,8 +110,9 @@ browser:
 		$(ROOT) apt-get update -qq; \
 		DEBIAN_FRONTEND=noninteractive $(ROOT) apt-get install -qq -y --no-install-recommends chromium fonts-liberation; }
 
-# Newer versions: make lock UPGRADE=1. uv resolves for every platform and Python at once.
-LOCK := .build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+# Newer versions: make lock UPGRADE=1. uv resolves for every platform and Python at once. Extras stay in the locks:
+# older versions of pip look for "package[extra]" apart from "package", and refuse a newer release, whose hash is missing.
+LOCK := .build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	--no-emit-index-url $(if $(UPGRADE),--upgrade)
 lock: export UV_CUSTOM_COMPILE_COMMAND = make lock
 lock: ## Resolve the dependencies again

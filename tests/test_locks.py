@@ -20,7 +20,7 @@ def test_every_requirement_is_pinned_by_hash(lock: Path) -> None:
     requirements = [line for line in logical_lines if line and not line.lstrip().startswith("#")]
     assert requirements
     for requirement in requirements:
-        assert re.match(r"[a-z0-9-]+==\S+ .*--hash=sha256:[0-9a-f]{64}\b", requirement), requirement
+        assert re.match(r"[a-z0-9-]+(\[[a-z0-9,-]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}\b", requirement), requirement
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
