@@ -21,6 +21,8 @@ from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
 from turnlog.model.base import Value
 from turnlog.model.codec import encode, to_json
 from turnlog.redact import Masked, Redactor
+from turnlog.redact.masking import find_secrets
+from turnlog.redact.views import unmarked
 
 SECRET = EXAMPLES["github-token"].secret
 MASK = "[REDACTED:github-token]"
@@ -138,6 +140,19 @@ def test_the_report_says_where_and_how_often() -> None:
     redactor = Redactor()
     redactor.redact(message, "m1")
     assert redactor.report == [Masked("github-token", "m1.parts[1].text", 2)]
+
+
+def test_a_text_that_was_seen_before_is_masked_and_reported_again() -> None:
+    """Short texts are kept with what was found in them, and what a caller does with it changes nothing."""
+    find_secrets(SECRET).clear()
+    redactor = Redactor()
+    assert [redactor.redact(SECRET, place) for place in ("first", "second")] == [MASK, MASK]
+    assert redactor.report == [Masked("github-token", "first", 1), Masked("github-token", "second", 1)]
+
+
+@pytest.mark.parametrize("text", ["5 % of 100%", "%s, %d, %02x", "100%ZZ", "width: 50%;"])
+def test_a_percent_sign_that_is_no_code_needs_no_second_look(text: str) -> None:
+    assert unmarked(text) is None
 
 
 def test_files_that_are_text_are_masked_and_images_are_not() -> None:

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -85,6 +86,19 @@ def find_secrets(text: str) -> list[SecretSpan]:
     """The secrets in a text, in order and without overlaps."""
     if len(text) < SHORTEST:
         return []
+    return _secrets_in(text) if len(text) > _LONGEST_KEPT else list(_kept_secrets_in(text))
+
+
+_LONGEST_KEPT = 128
+"""Four of five texts of a log are short and occur again and again: ids, models, folders."""
+
+
+@lru_cache(maxsize=1024)
+def _kept_secrets_in(text: str) -> tuple[SecretSpan, ...]:
+    return tuple(_secrets_in(text))
+
+
+def _secrets_in(text: str) -> list[SecretSpan]:
     begun = tokens_in(text)
     spans = _find(text, begun)
     view = unmarked(text)

@@ -16,6 +16,7 @@ _SEQUENCE = (
 _PERCENT = r"%(?P<code>[2-7][0-9A-Fa-f])"
 
 _MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}")
+_HAS_PERCENT = re.compile(_PERCENT)
 
 _INSIDE = r"A-Za-z0-9_+/=.~:$!%-"
 _LINE_END = rf"(?:\r?\n|\\{{1,3}}n)[ \t]{{0,8}}(?=[{_INSIDE}])"
@@ -51,7 +52,8 @@ class TextView(NamedTuple):
 
 def unmarked(text: str) -> TextView | None:
     """The text without control sequences and with decoded percent codes; None if it has neither."""
-    is_marked = "%" in text or "\x1b" in text or "\x9b" in text
+    # Most percent signs are those of numbers and formats, and a view is looked through as the text itself was.
+    is_marked = "\x1b" in text or "\x9b" in text or _HAS_PERCENT.search(text) is not None
     if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
         return _view(text, _MARKED)
     return None
