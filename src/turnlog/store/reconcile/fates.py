@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from turnlog.agents.base import HOOKED_FROM
@@ -165,17 +165,38 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     return fated
 
 
-def replaced_in(connection: sqlite3.Connection, source_keys: Iterable[int]) -> set[int]:
-    """Keys of the sessions that hold messages which only an older generation of these files has."""
-    keys = list(source_keys)
-    if not keys:
-        return set()
-    rows = connection.execute(
-        f"SELECT DISTINCT s.session_key FROM memberships s JOIN sources f ON f.key = s.source_key"
-        f" WHERE s.source_key IN ({','.join('?' * len(keys))}) AND s.generation < f.generation AND s.position < ?",
-        (*keys, HOOKED_FROM),
+def replaced_in(connection: sqlite3.Connection, source_keys: Iterable[int], besides: Container[int] = ()) -> set[int]:
+    """Keys of the sessions that hold messages which only an older generation of these files has.
+
+    Args:
+        connection: The store.
+        source_keys: The files.
+        besides: Sessions that are of no interest. To find out that one has no such message takes all of its messages;
+            a session of which the files say nothing any more has nothing else.
+    """
+    found: set[int] = set()
+    for source_key in source_keys:
+        # From session to session along the index: a file has few sessions, and any number of messages.
+        session_key: int | None = -1
+        while (session_key := _next_session(connection, source_key, session_key)) is not None:
+            if session_key not in besides and _has_replaced(connection, source_key, session_key):
+                found.add(session_key)
+    return found
+
+
+def _next_session(connection: sqlite3.Connection, source_key: int, after: int) -> int | None:
+    """The next session with messages from a file."""
+    query = "SELECT min(session_key) FROM memberships WHERE source_key = ? AND session_key > ?"
+    found: int | None = connection.execute(query, (source_key, after)).fetchone()[0]
+    return found
+
+
+def _has_replaced(connection: sqlite3.Connection, source_key: int, session_key: int) -> bool:
+    query = (
+        "SELECT 1 FROM memberships s JOIN sources f ON f.key = s.source_key WHERE s.source_key = ?"
+        " AND s.session_key = ? AND s.generation < f.generation AND s.position < ? LIMIT 1"
     )
-    return {key for (key,) in rows}
+    return connection.execute(query, (source_key, session_key, HOOKED_FROM)).fetchone() is not None
 
 
 def _place_replaced(

@@ -140,7 +140,9 @@ def _update_fates(work: Reconciliation) -> None:
     changed = sessions.without_fates | work.branches.changed() | work.streamed | work.forked
     if work.rewritten:
         # A session whose messages are all there again has none that is replaced, and needs its fates all the same.
-        changed |= sessions.keys | replaced_in(work.transaction.connection, {source.key for source in work.rewritten})
+        files = {source.key for source in work.rewritten}
+        described = sessions.keys
+        changed |= described | replaced_in(work.transaction.connection, files, described)
     connection = work.transaction.connection
     for key in sorted(changed):
         for message_key, before, now in update_fates(connection, key, sessions.sequence(key)):
