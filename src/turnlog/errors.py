@@ -7,6 +7,7 @@
     + LossyConversionError     strict mode, and something would be lost: losses
     + StreamStateError         a chunk that is not allowed here: chunk_type, chunk_id
     + ShapeError               JSON that is not of the shape its format demands: json_path
+  x HandoffError             a session that cannot be handed to another agent
   x SettingsError            the user's settings cannot be used
   x StoreError               what is kept cannot be reached
     + SchemaTooNewError        written by a newer turnlog: found, supported
@@ -108,6 +109,10 @@ class ShapeError(ConversionError):
     def __str__(self) -> str:
         """Give `reason (at $[0].parts[2].state)`."""
         return f"{self.reason} (at {self.json_path})"
+
+
+class HandoffError(TurnlogError):
+    """A session that cannot be handed to another agent, or not be taken back. Nothing was written or removed."""
 
 
 class StoreError(TurnlogError):

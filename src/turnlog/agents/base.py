@@ -231,6 +231,8 @@ class Agent(ABC):
     interactive_command: str | None = None
     """`module:name` of the `turnlog.chat.runtimes.AgentCommand` that runs it without a terminal and receives its
     permission requests; None if it cannot send any."""
+    handoff: str | None = None
+    """`module:name` of the `turnlog.agents.handoffs.HandoffWriter` that writes its sessions; None if there is none."""
     retention: Retention | None = None
     """None: it never deletes its logs."""
     has_usage_blocks: bool = False

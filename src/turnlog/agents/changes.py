@@ -50,6 +50,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the event that gives the message this fate."""
     copied: bool = False
     """A record says that it was copied from another session (a fork): the message is not billed here."""
+    handed_over: bool = False
+    """turnlog wrote it from a session of another agent, which is billed for it: it is billed to no session. `copied` is
+    set too."""
 
 
 class MessageChange(msgspec.Struct, frozen=True, kw_only=True):

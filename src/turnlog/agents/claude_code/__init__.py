@@ -114,6 +114,7 @@ class ClaudeCode(Agent):
     hooks = _HOOKS
     mcp = _MCP
     interactive_command = "turnlog.chat.runtimes:ClaudeCodeCommand"
+    handoff = "turnlog.agents.claude_code.handoff:WRITER"
     retention = Retention(days=30, setting="cleanupPeriodDays", file="settings.json")
     has_usage_blocks = True
 

@@ -56,6 +56,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
         context.state.logs_decisions = True
     # Each record of a copy says where it is from: only assistant records have `requestSessionId`.
     draft.copied_from = context.copied_from(record)
+    draft.handed_over = record.turnlog is not None and context.carried(record) is not None
     _add_blocks(context, draft, record, message)
     context.changes.counts.messages += 1
 

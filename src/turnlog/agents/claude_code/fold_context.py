@@ -28,6 +28,7 @@ from turnlog.agents.claude_code.state import (
     unresolved_node,
 )
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, branch_of, clean_json, fields_of
+from turnlog.agents.handoffs import Carried, continuation, handed_over_facts, read_mark
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin, RecordEvent, RunMetadataEvent
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -104,9 +105,14 @@ class ClaudeContext(LineContext):
         change = session.change
         change.position = self.position
         moment = record.timestamp
+        carried = self.carried(record)
+        if carried is not None:
+            self._note_handoff(carried, session)
+            moment = carried.at
         if moment is not None:
             if moment.tzinfo is not UTC:
-                record.timestamp = moment = aware(moment)
+                moment = aware(moment)
+                record.timestamp = record.timestamp if carried else moment
             if change.first_at is None or moment < change.first_at:
                 change.first_at = moment
             if change.last_at is None or moment > change.last_at:
@@ -128,6 +134,18 @@ class ClaudeContext(LineContext):
         if self.is_subagent and not self.state.linked:
             self.state.linked = True
             self.link_subagent(session_id(self.root), self.main.id, inferred=True)
+
+    @staticmethod
+    def carried(record: ClaudeRecord) -> Carried | None:
+        """What turnlog wrote beside a record that it carried over from a session of another agent."""
+        return None if record.turnlog is None else read_mark(record.turnlog)
+
+    def _note_handoff(self, carried: Carried, session: SessionContext) -> None:
+        """Link the session that this one continues, once."""
+        if carried.session not in self.state.forked_from:
+            self.state.forked_from.append(carried.session)
+            self.changes.links.append(continuation(carried, session.id))
+            session.change.metadata |= handed_over_facts(carried)
 
     def _link_fork(self, record: ClaudeRecord) -> None:
         """Add a fork link for a record that was copied, once for each session it may be copied from."""

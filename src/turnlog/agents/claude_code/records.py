@@ -43,6 +43,8 @@ class ClaudeRecord(_Wire, gc=False):
     requested_model: str | None = None
     request_session_id: str | None = None
     forked_from: ClaudeForkedFrom | None = None
+    turnlog: Any = None
+    """The mark of a record that turnlog carried over (`agents.handoffs`)."""
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
     prompt_source: str | None = None

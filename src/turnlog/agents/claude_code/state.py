@@ -277,6 +277,7 @@ class ClaudeMessageDraft:
         "created_at",
         "error",
         "fate",
+        "handed_over",
         "id",
         "metadata",
         "model",
@@ -310,6 +311,7 @@ class ClaudeMessageDraft:
         self.aborted = False
         self.synthetic = False
         self.copied_from: str | None = None
+        self.handed_over = False
         self.usages: list[tuple[bool, ApiUsage]] = []
         self.cost: Cost | None = None
         self.error: MessageError | None = None
@@ -439,7 +441,8 @@ class ClaudeMessageDraft:
                 turn=place.turn,
                 step=place.step,
                 fate=self.fate,
-                copied=self.copied_from is not None,
+                copied=self.handed_over or self.copied_from is not None,
+                handed_over=self.handed_over,
             ),
         )
 

@@ -78,7 +78,8 @@ def read_result(
         message_id=message_id,
         approval=_approval_of(record, result),
     )
-    if result.status == "denied" and not context.state.logs_decisions and is_user_rejection(record, block.content):
+    is_told = record.turnlog is not None or context.state.logs_decisions
+    if result.status == "denied" and not is_told and is_user_rejection(record, block.content):
         defer_rejection(context, change)
     else:
         emit_result(context, change)
@@ -113,7 +114,10 @@ def _result_of(
     text = content if isinstance(content, str) else contents.text_of(content)
     items = content if isinstance(content, list) else None
     is_error = block.is_error is True
-    if is_error:
+    carried = context.carried(record)
+    if carried is not None and carried.status is not None:
+        status = carried.status
+    elif is_error:
         # Versions with `permissionDecision` write a denial into that field, so words alone mean Escape there.
         denial_is_logged = context.state.logs_decisions and record.tool_denial_kind is not None
         rejection: ResultStatus = "aborted" if context.state.permissions_bypassed or denial_is_logged else "denied"

@@ -60,10 +60,12 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     if results:
         _read_results(context, record, session, items, results)
     # The words of an interrupt are where a prompt would be, but must not begin a turn.
-    elif not _read_interrupt(context, record, session, content):
+    elif record.turnlog is not None or not _read_interrupt(context, record, session, content):
         # Another prompt than the interrupt's: the rejected calls were denied.
         settle_rejections(context)
-        add_message(context, record, session, content, _origin_by_flags(record))
+        carried = context.carried(record)
+        origin = carried.origin if carried else _origin_by_flags(record)
+        add_message(context, record, session, content, origin)
         context.changes.counts.messages += 1
     else:
         context.changes.counts.events += 1
@@ -185,7 +187,8 @@ def add_message(
         context.advance(record, session, message_id, origin)
     if not session.state.opened and origin in _OPENING_ORIGINS:
         session.state.opening = _opening_title(user_text, origin) or session.state.opening
-    if origin is Origin.NOTIFICATION:
+    # What a carried report says is in the result of the carried call.
+    if origin is Origin.NOTIFICATION and record.turnlog is None:
         add_task_reports(context, record, session, user_text)
 
 
@@ -219,6 +222,7 @@ def _continues_previous(context: ClaudeContext, record: ClaudeRecord, session: S
 def _placement_of(
     context: ClaudeContext, record: ClaudeRecord, session: SessionContext, parent: str, position: int
 ) -> Placement:
+    is_carried = context.carried(record) is not None
     return Placement(
         session_id=session.id,
         position=position,
@@ -228,7 +232,8 @@ def _placement_of(
         parent_record=record_of_node(parent),
         turn=session.state.turn or None,
         fate=session.fate,
-        copied=context.copied_from(record) is not None,
+        copied=is_carried or context.copied_from(record) is not None,
+        handed_over=is_carried,
     )
 
 

@@ -110,6 +110,7 @@ class Codex(Agent):
     turn_markers = _TURN_MARKERS
     hooks = _HOOKS
     mcp = _MCP
+    handoff = "turnlog.agents.codex.handoff:WRITER"
     interactive_command = "turnlog.chat.runtimes:CodexServerCommand"
 
     def find_sources(self, root: Path) -> Iterator[Source]:

@@ -77,7 +77,7 @@ def read_call(context: CodexContext, item: Item) -> None:
     name = tool_name(item.name or item.type.removesuffix("_call"), item.namespace)
     draft = draft_for(context, item.call_id or item.id, f"{name}\0{item.input}")
     call = add_call(context, draft, item.call_id or item.id, name)
-    call.input, call.input_text = _input_of(item)
+    call.input, call.input_text = input_of(item)
     if item.namespace is not None:
         call.metadata["namespace"] = item.namespace
     # The API takes a call back by the id of its item (`fc_…`), results name `call_id`.
@@ -261,7 +261,7 @@ def _phase(phase: str | None) -> dict[str, Any]:
     return {} if phase is None else {NAME: {"phase": phase}}
 
 
-def _input_of(item: Item) -> tuple[Raw | UnsetType, str | None]:
+def input_of(item: Item) -> tuple[Raw | UnsetType, str | None]:
     """A call's input as JSON, or as text where it is not JSON."""
     if item.input is not None:
         return UNSET, item.input

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.codex import NAME, assistant_messages, session, tool_results, user_messages
+from turnlog.agents.codex.carried import read_carried
 from turnlog.agents.codex.fold_context import CodexContext, CountedAs
 from turnlog.agents.codex.records import (
     EVENTS,
@@ -195,9 +196,15 @@ def _read_line(context: CodexContext, line: CodexLine) -> None:
     if payload is UNSET:
         _read_without_envelope(context, line)
         return
-    context.set_time(line.timestamp)
     context.ordinal = line.ordinal
     context.payload = payload
+    if context.reads_carried:
+        read_carried(context, line)
+        return
+    if context.state.carried_message is not None:
+        context.state.carried_message = None
+        context.close_message()
+    context.set_time(line.timestamp)
     # Where turns have no ids with a time, only a pause between two records shows where the copy of a legacy fork ends.
     if context.state.origin is not None:
         session.check_pause(context)

@@ -134,6 +134,11 @@ class CodexContext(LineContext):
         return next_place
 
     @property
+    def reads_carried(self) -> bool:
+        """Whether the line was handed over from a session of another agent."""
+        return self.line_number <= self.state.carried_lines
+
+    @property
     def is_own(self) -> bool:
         """Whether the record is this thread's own and not a copy of another thread's."""
         return self.state.origin is None
@@ -158,7 +163,8 @@ class CodexContext(LineContext):
                     parent_id=next_place.parent,
                     turn=next_place.turn,
                     fate=Fate.ACTIVE,
-                    copied=next_place.copied,
+                    copied=next_place.copied or self.reads_carried,
+                    handed_over=self.reads_carried,
                 ),
             )
         )
@@ -185,6 +191,7 @@ class CodexContext(LineContext):
         state.usage_recorded = False
         next_place = self.next_place(message_id)
         next_place.step = state.step
+        next_place.handed_over = self.reads_carried
         forgotten = state.remember_message(message_id, next_place)
         if forgotten is not None:
             self.drafts.pop(forgotten, None)
@@ -412,7 +419,8 @@ class CodexMessageDraft(msgspec.Struct, eq=False):
                 parent_id=place.parent,
                 turn=place.turn,
                 step=place.step,
-                copied=place.copied,
+                copied=place.copied or place.handed_over,
+                handed_over=place.handed_over,
             ),
         )
 

@@ -100,6 +100,8 @@ class Item(msgspec.Struct, gc=False):
     timestamp: datetime | None = None
     git: Git | None = None
     record_type: str | None = None
+    turnlog: Any = None
+    """The mark of an item that turnlog carried over (`agents.handoffs`)."""
     others: dict[str, Any] | None = msgspec.field(name="", default=None)
     """Metadata: the fields that no version seen so far writes (`CompleteItem`)."""
 
@@ -259,6 +261,8 @@ class Meta(msgspec.Struct, gc=False):
     forked_from_ordinal_exclusive: int | None = None
     history_base: HistoryBase | None = None
     git: Git | None = None
+    turnlog: Any = None
+    """The mark of a thread that turnlog wrote from another session (`agents.handoffs`)."""
 
 
 class TurnContext(msgspec.Struct, gc=False):

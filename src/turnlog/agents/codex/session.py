@@ -47,6 +47,7 @@ from turnlog.agents.codex.tool_results import end_calls
 from turnlog.agents.codex.tools import metadata_of
 from turnlog.agents.codex.user_messages import origin_of_text, prompt_text
 from turnlog.agents.decoding import branch_of, fields_of, raw_at
+from turnlog.agents.handoffs import continuation, handed_over_facts, read_mark
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart, Usage
 
 # -- the thread, and the model and settings of its turns
@@ -116,6 +117,10 @@ def _read_own_meta(context: CodexContext, meta: Meta) -> None:
     if isinstance(parent, str):
         context.link("subagent", parent, context.external_id)
     _link_fork(context, meta, is_spawned=isinstance(parent, str))
+    carried = read_mark(meta.turnlog)
+    if carried is not None:
+        state.carried_lines = carried.records or 0
+        context.changes.links.append(continuation(carried, context.session_id))
     # Only in a migrated log with a copy: the migration leaves out the line with the version of the copied thread.
     state.layout_unknown = is_paginated and state.origin is not None
     _update_session(context, meta)
@@ -130,7 +135,7 @@ def _read_own_meta(context: CodexContext, meta: Meta) -> None:
         "agent_path": spawn.get("agent_path"),
         "repository_url": meta.git.repository_url if meta.git else None,
     }
-    context.session.metadata = {NAME: metadata_of(facts)}
+    context.session.metadata = {NAME: metadata_of(facts)} | (handed_over_facts(carried) if carried else {})
     thread = thread_of(context.external_id)
     if thread != context.external_id:
         context.session.metadata[NAMED_AFTER] = session_id(thread)

@@ -70,6 +70,10 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
     """The file's own `session_meta` was read."""
     origin: str | None = None
     """Thread whose history is being copied; None in this thread's own records."""
+    carried_lines: int = 0
+    """The number of lines that were handed over from another session; they begin the log."""
+    carried_message: str | None = None
+    """Of these lines, the message that the newest one is of, by its id in that session."""
     copied_threads: list[CopiedThread] = []
     """Threads whose own first lines are in the copy. A fork of a fork copies several."""
     base_threads: tuple[str, ...] = ()
@@ -192,6 +196,7 @@ class CodexPendingMessage(msgspec.Struct, array_like=True):
     unnumbered: list[tuple[str, bool]] = []
     """Keys of texts that events had while the layout was unknown, and whether each is a section of reasoning (see
     `CodexState.layout_unknown`)."""
+    handed_over: bool = False
     sections: dict[int, str] = {}
     """Part number -> text of a section that follows another one, and that only an event has. It is a part of its own,
     or a further section of the part before: the item says which, or that there is none when the response ends."""

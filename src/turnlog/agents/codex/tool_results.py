@@ -78,7 +78,7 @@ def read_output(context: CodexContext, item: Item) -> None:
             _link_spawned(context, call_id, text)
         if text == _IMAGE_ATTACHED:
             context.state.attached_images += 1
-    content = _parts_of(context, output) if isinstance(output, list) else (TextPart(text=shown),)
+    content = parts_of_output(context, output) if isinstance(output, list) else (TextPart(text=shown),)
     # A request can repeat the JSON where it was all of the output.
     fields = {NAME: {"output_fields": wrapped.others}} if wrapped is not None and len(content) == 1 else {}
     result = ToolResult(
@@ -416,7 +416,8 @@ def output_text(output: str | list[CodexContent] | OutputObject | None) -> str:
     return output.content or "" if isinstance(output, OutputObject) else text_of(output)
 
 
-def _parts_of(context: CodexContext, output: list[CodexContent]) -> tuple[Part, ...]:
+def parts_of_output(context: CodexContext, output: list[CodexContent]) -> tuple[Part, ...]:
+    """The parts of an output that is a list."""
     payload = context.payload
     parts = [part_of(piece, None, lambda at=at: raw_at(payload, "output", at)) for at, piece in enumerate(output)]
     return tuple([_unwrapped(part) if isinstance(part, TextPart) else part for part in parts])

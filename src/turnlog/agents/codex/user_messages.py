@@ -87,7 +87,7 @@ def read_message(context: CodexContext, item: Item) -> None:
         context.changes.counts.duplicates += 1
         return
     if is_prompt:
-        _set_prompt_title(context, own_text)
+        set_prompt_title(context, own_text)
     context.add_message(message)
     context.changes.counts.messages += 1
 
@@ -127,7 +127,7 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
     context.add_message(
         Message(id=message_id, role="user", parts=tuple(parts), origin=origin, created_at=context.written_at)
     )
-    _set_prompt_title(context, text)
+    set_prompt_title(context, text)
     return "messages"
 
 
@@ -276,7 +276,7 @@ _EDITOR_CONTEXT = "# Context from my IDE setup:"
 _REQUEST = "## My request for Codex:"
 
 
-def _set_prompt_title(context: CodexContext, text: str) -> None:
+def set_prompt_title(context: CodexContext, text: str) -> None:
     """Set the session's title to its first prompt."""
     state = context.state
     # An editor puts what is open in it before the prompt (IDE extension).

@@ -65,7 +65,8 @@ def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> Sha
         # Records that are marked as copies (`forkedFrom` in Claude Code's log) decide first. Claude Code up to 1.0.24
         # copied a resumed history without a mark; then the session wins whose own messages begin earliest.
         new = min(members, key=lambda member: (member[1], rank[member[0]]))[0]
-        if new != old:
+        # A message that was handed over is billed to no session, nor are copies of it.
+        if new != old and not (old is None and all(copied for _, copied, _ in members)):
             billing.append(BillingChange(message_key, old, new))
         for key, _, position in members:
             # A copy of a copy shares messages with all sessions before it. Its parent is the one that is billed for the

@@ -56,6 +56,7 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
         fate=fated.fate,
         fate_cause=fated.fate_cause,
         copied=one.copied or other.copied,
+        handed_over=one.handed_over or other.handed_over,
     )
 
 

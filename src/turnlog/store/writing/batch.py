@@ -187,7 +187,8 @@ class Batch:
                 continue
             key = stored.get(change.message.id)
             if key is None:
-                stored[change.message.id] = self._inserts.add(session_key, change)
+                billed = not change.placement.handed_over
+                stored[change.message.id] = self._inserts.add(session_key, change, billed=billed)
             else:
                 later.append((key, session_key, change))
         self._inserts.start_write()

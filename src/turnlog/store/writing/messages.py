@@ -426,10 +426,14 @@ class MessageUpdates:
         alone = save_alone(self._connection, key, body, place[0])
         self._connection.execute(_MESSAGE_UPDATE, (*columns, billed_key, *alone, key))
         drop_parts(self._connection, key)
-        # A message without a billed session was superseded: its parts are neither searched nor counted.
-        if billed_key is not None:
+        # A message without a place was superseded: its parts are neither searched nor counted.
+        if billed_key is not None or self._has_place(key):
             insert_parts(self._connection, facts)
         replace_blobs(self._connection, key, found)
+
+    def _has_place(self, key: int) -> bool:
+        found = self._connection.execute("SELECT 1 FROM memberships WHERE message_key = ? LIMIT 1", (key,))
+        return found.fetchone() is not None
 
     def _insert_place(self, session_key: int, key: int, change: MessageChange) -> None:
         """Add the message to another session."""

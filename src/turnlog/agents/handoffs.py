@@ -1,0 +1,237 @@
+"""Sessions that turnlog writes for an agent: the conversation, the writer, and the mark that names their origin.
+
+`turnlog.handoff` makes a `Conversation` that every agent can hold. The agent's package writes it (`HandoffWriter`,
+named by `Agent.handoff`) in the agent's own format. Every carried record has the field `turnlog` (`Carried`), which
+agents ignore: by it the fold knows that the session continues another one and that its messages are billed there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, get_args
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.agents.changes import Link
+from turnlog.atomic_files import make_folders
+from turnlog.model import Message, Origin, ResultStatus, ToolCallPart
+
+MARK: Final = "turnlog"
+"""The field of a record, or of a part of it, that has what `Carried` reads."""
+
+
+class Carried(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What turnlog wrote beside a record that it carried over from another session."""
+
+    session: str = msgspec.field(name="from")
+    """Id of the session that it comes from."""
+    at: datetime | None = None
+    """When it was handed over."""
+    message: str | None = None
+    """Id of the message that it comes from. Records of one message have the same."""
+    origin: Origin | None = None
+    status: ResultStatus | None = None
+    """Of a result, as far as the agent's own fields cannot say it."""
+    model: str | None = None
+    """That gave the answer, where the format has no place for it."""
+    records: int | None = None
+    """In the head of a log: the number of its lines that were carried over."""
+
+
+_STATUSES: Final = frozenset(get_args(ResultStatus))
+
+
+def read_mark(value: Any) -> Carried | None:
+    """What a record's mark says; None if there is none, or one of another shape."""
+    try:
+        return msgspec.convert(value, Carried) if isinstance(value, Mapping) else None
+    except (msgspec.ValidationError, ValueError):
+        return None
+
+
+def mark(conversation: Conversation, message: Message | None = None, **more: Any) -> dict[str, Any]:
+    """The mark of a record of a message, as JSON values."""
+    carried = Carried(
+        session=conversation.origin,
+        at=conversation.at,
+        message=message.id if message else None,
+        origin=message.origin if message else None,
+        **more,
+    )
+    return msgspec.to_builtins(carried)
+
+
+def continuation(carried: Carried, child: str) -> Link:
+    """The relationship of a session to the one that it was handed over from."""
+    return Link(kind="continuation", parent_session_id=carried.session, child_session_id=child)
+
+
+HANDED_OVER: Final = "handed_over"
+"""A key of a session's metadata: from which session, and when, turnlog wrote it."""
+
+
+def handed_over_facts(carried: Carried) -> dict[str, Any]:
+    """What the metadata of a session says about its hand-over."""
+    return {HANDED_OVER: {"from": carried.session, "at": None if carried.at is None else iso(carried.at)}}
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """What is handed over, such that every agent can hold it.
+
+    Messages are a user's or a model's, one for each model call. Their parts are texts, files with their bytes, and
+    calls with one result each, whose input is a JSON object or a text and whose content are texts and files.
+    """
+
+    origin: str
+    """Id of the session that it comes from."""
+    at: datetime
+    """When it is handed over."""
+    title: str | None
+    folder: Path
+    """Where the new session works."""
+    git_branch: str | None
+    git_commit: str | None
+    messages: tuple[Message, ...]
+
+
+class NewFile(NamedTuple):
+    """A file to write."""
+
+    path: Path
+    data: bytes
+
+
+class NewSession(ABC):
+    """A session as an agent will find it. Until `save` nothing is written."""
+
+    external_id: str
+
+    @property
+    @abstractmethod
+    def paths(self) -> tuple[Path, ...]:
+        """What is written: files, or the database that gets the session."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes of the session."""
+
+    @abstractmethod
+    def save(self) -> None:
+        """Write all or nothing. Raises FileExistsError for a session of this id, OSError if it cannot be written."""
+
+
+class NewFiles(NewSession):
+    """A session in files of its own below the agent's home. The last one makes it a session."""
+
+    def __init__(self, external_id: str, home: Path, files: tuple[NewFile, ...]) -> None:
+        """Name the files."""
+        self.external_id = external_id
+        self._home = home
+        self._files = files
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """See `NewSession.paths`."""
+        return tuple(file.path for file in self._files)
+
+    @property
+    def size(self) -> int:
+        """See `NewSession.size`."""
+        return sum(len(file.data) for file in self._files)
+
+    def save(self) -> None:
+        """See `NewSession.save`."""
+        written: list[Path] = []
+        try:
+            for file in self._files:
+                make_folders(file.path.parent, self._home)
+                _write_new(file)
+                written.append(file.path)
+        except BaseException:
+            for path in written:
+                path.unlink(missing_ok=True)
+            raise
+
+
+def _write_new(file: NewFile) -> None:
+    """Write a file in one step, for the user alone. Raises FileExistsError if there is one."""
+    descriptor, name = tempfile.mkstemp(dir=file.path.parent, prefix=f".{file.path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as new:
+            new.write(file.data)
+            new.flush()
+            os.fsync(new.fileno())
+        # Unlike a rename, a link never replaces a file.
+        os.link(name, file.path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+class HandoffWriter(Protocol):
+    """Writes sessions in an agent's format."""
+
+    @property
+    def unanswered(self) -> str:
+        """What the agent itself writes as the result of a call that got none."""
+        ...
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the input of a call may be a text; otherwise it is a JSON object."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version of the agent in whose format it writes."""
+        ...
+
+    def write(self, conversation: Conversation, home: Path) -> NewSession:
+        """The conversation as a session of its own. Raises TurnlogError if this home cannot take it."""
+        ...
+
+    def remove(self, path: str, external_id: str) -> None:
+        """Remove a session from its source at `path`. Raises OSError, or TurnlogError if it is not there."""
+        ...
+
+
+class FileWriter(ABC):
+    """A `HandoffWriter` whose sessions are files."""
+
+    unanswered: str
+    takes_text: bool = False
+    version: str
+
+    @abstractmethod
+    def write(self, conversation: Conversation, home: Path) -> NewSession:
+        """See `HandoffWriter.write`."""
+
+    def remove(self, path: str, external_id: str) -> None:
+        """See `HandoffWriter.remove`."""
+        Path(path).unlink()
+
+
+def object_input(call: ToolCallPart) -> msgspec.Raw | dict[str, Any]:
+    """The exact input of a call, for formats that take an object."""
+    return {} if call.input is UNSET else call.input
+
+
+def input_text(call: ToolCallPart) -> str:
+    """The exact input of a call as a text."""
+    return call.input_text or "" if call.input is UNSET else bytes(call.input).decode(errors="replace")
+
+
+def iso(moment: datetime) -> str:
+    """A time as agents of JavaScript write it: in UTC, with milliseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def to_line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line of a log."""
+    return msgspec.json.encode(record) + b"\n"

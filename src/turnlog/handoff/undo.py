@@ -1,0 +1,45 @@
+"""`undo`: take back a session that turnlog wrote for an agent, as long as nobody has gone on with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from turnlog import agents
+from turnlog.agents.base import SourceKind
+from turnlog.agents.handoffs import HANDED_OVER
+from turnlog.errors import HandoffError
+from turnlog.handoff.targets import writer_of
+from turnlog.model import Session
+from turnlog.store.base import Store
+
+
+def undo(store: Store, session_id: str) -> list[Path]:
+    """Remove a session that was handed over, from its agent's home and from the store; return what was removed.
+
+    Raises NotFoundError for a session that is not stored, HandoffError if turnlog did not write it, if it has messages
+    of its own, or if it cannot be removed.
+    """
+    session = store.session(session_id)
+    _refuse(store, session)
+    agent = agents.agent(session.agent)
+    places = [
+        Path(source.path)
+        for source in store.sources(session.id)
+        if source.kind == SourceKind.SESSION and source.vanished_at is None
+    ]
+    try:
+        for place in places:
+            writer_of(agent).remove(str(place), session.external_id)
+    except OSError as error:
+        raise HandoffError(f"it cannot be removed: {error.filename} ({error.strerror})") from None
+    store.forget(session.id)
+    return places
+
+
+def _refuse(store: Store, session: Session) -> None:
+    if HANDED_OVER not in session.metadata:
+        raise HandoffError(f"{session.id} was not written by turnlog: it is left as it is")
+    own = sum(placed.membership.is_billed for placed in store.messages(session.id, resolve_blobs=False))
+    if own:
+        messages = "1 message" if own == 1 else f"{own:,} messages"
+        raise HandoffError(f"{session.id} was continued: it has {messages} of its own and is left as it is")
