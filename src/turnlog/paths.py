@@ -80,6 +80,11 @@ def access_token() -> str | None:
     return os.environ.get("TURNLOG_TOKEN", "").strip() or None
 
 
+def without_git_places() -> dict[str, str]:
+    """The environment for git in a folder of our choice: a hook's variables would lead it to another repository."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+
 def folds_case() -> bool:
     """Whether file names that differ only in case are usually the same file on this platform."""
     return sys.platform in ("darwin", "win32")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, TypedDict
 
+from turnlog.commits.links import LineRange, Link
 from turnlog.server.responses import RunResponse
 from turnlog.store.insights import Insights
 from turnlog.store.usage_report import ProjectSummary, UsageReport
@@ -88,6 +89,29 @@ class PlaceDocument(TypedDict):
     position: int
     title: str | None
     project: str | None
+
+
+class CommitDocument(TypedDict):
+    """What git says of a commit."""
+
+    hash: str
+    subject: str
+    author: str
+    email: str
+    authored_at: str | None
+    committed_at: str | None
+    is_by_bot: bool
+
+
+class WhyDocument(TypedDict):
+    """`turnlog why`: the sessions that a file, line, commit or pull request came from, the best link first."""
+
+    subject: str
+    commit: CommitDocument | None
+    """The commit, or that of the line; null for a whole file, a pull request, and a line that is not committed."""
+    links: list[Link]
+    lines: list[LineRange]
+    """For a file: where each line came from."""
 
 
 class HitDocument(TypedDict):

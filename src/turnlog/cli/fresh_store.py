@@ -7,6 +7,7 @@ Everything that is said goes to standard error, so a pipe gets only the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
+    from turnlog.store.search.searcher import Searcher
     from turnlog.sync.summary import SyncSummary
 
 _NO_SYNC = "turnlog.no_sync"
@@ -54,6 +56,22 @@ def open_fresh(store_path: Path) -> Store:
     if _is_wanted(store_path):
         _bring_up_to_date(store_path)
     return open_existing(store_path)
+
+
+def open_searcher(store_path: Path) -> Searcher:
+    """The search index of a store that `open_fresh` has opened.
+
+    A store that no sync brings up to date (chats, or a copy) is indexed first, unless its disk is read-only.
+    """
+    from turnlog.store.search.base import search_path
+    from turnlog.store.search.searcher import Searcher
+
+    if store_path != paths.database_path():
+        from turnlog.store.search.indexer import Indexer
+
+        with suppress(StoreError), Indexer(store_path, search_path(store_path)) as indexer:
+            indexer.catch_up()
+    return Searcher(store_path, search_path(store_path))
 
 
 def refresher(store_path: Path) -> Callable[[], None]:

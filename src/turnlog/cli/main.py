@@ -41,6 +41,7 @@ COMMANDS = {
     "export": _Entry("export", "Write a session as a document or as a model request."),
     "search": _Entry("search", "Search prompts, answers, reasoning and tool calls."),
     "files": _Entry("files", "List who touched a file, or which files were touched."),
+    "why": _Entry("why", "Show which session a line, commit or pull request came from."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "insights": _Entry("insights", "Show when you work, what it costs, and what fails."),
     "statusline": _Entry("statusline", "Write a line with costs for an agent's status line."),

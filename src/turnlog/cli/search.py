@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from turnlog import paths
 from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_project, project_option, tool_option
-from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
 from turnlog.cli.options import (
     abbreviations,
     complete_session,
@@ -24,7 +22,6 @@ from turnlog.cli.options import (
     period_options,
 )
 from turnlog.cli.terminal import is_terminal, write_json
-from turnlog.errors import StoreError
 from turnlog.plain_text import one_line, plain
 from turnlog.store.search.base import (
     FIELDS,
@@ -34,7 +31,6 @@ from turnlog.store.search.base import (
     SearchSort,
     SessionHits,
     SessionSearchPage,
-    search_path,
 )
 
 if TYPE_CHECKING:
@@ -115,11 +111,7 @@ def search(
         filters["agent"] = find_agent(store, filters["agent"])
         filters["project"] = find_project(store, filters["project"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
-    if store_path != paths.database_path():
-        _index(store_path)
-    from turnlog.store.search.searcher import Searcher
-
-    with Searcher(store_path, search_path(store_path)) as searcher:
+    with open_searcher(store_path) as searcher:
         try:
             if flat or sort == "newest":
                 _write(searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor), as_json=as_json)
@@ -127,14 +119,6 @@ def search(
                 _write_sessions(searcher.sessions(query, wanted, limit=limit, cursor=cursor), as_json=as_json)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-
-
-def _index(store_path: Path) -> None:
-    """Index a store that no sync brings up to date: chats, or a copy. Does nothing on a read-only disk."""
-    from turnlog.store.search.indexer import Indexer
-
-    with suppress(StoreError), Indexer(store_path, search_path(store_path)) as indexer:
-        indexer.catch_up()
 
 
 def _write(page: SearchPage, *, as_json: bool) -> None:
