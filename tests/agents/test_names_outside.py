@@ -37,6 +37,8 @@ PAGE_FILES = sorted(path for path in PAGE.rglob("*") if path.suffix in (".ts", "
 def spellings(name: str) -> set[str]:
     """What may stand for an agent in code, in small letters: its names, and those of its package and its class."""
     found = agent(name)
+    if CASES[name].is_word:
+        return {CASES[name].package}
     return {
         name,
         name.replace("-", "_"),

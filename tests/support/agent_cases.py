@@ -76,6 +76,9 @@ class AgentCase:
     write_recorded: Callable[[Path, Path], None] = copy_home
     """Makes a home of what is recorded in a folder."""
 
+    is_word: bool = False
+    """Its name is also a word for something else that programs have, so code may hold it."""
+
     sample_cwd: str = "/home/dev/sample"
     """Where the agent worked in its bundled sample."""
     sample_branch: str | None = None

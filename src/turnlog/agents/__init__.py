@@ -31,6 +31,7 @@ BUILT_IN = {
     "cline": "turnlog.agents.cline:Cline",
     "codex": "turnlog.agents.codex:Codex",
     "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
+    "cursor": "turnlog.agents.cursor:Cursor",
     "droid": "turnlog.agents.droid:Droid",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "hermes": "turnlog.agents.hermes:Hermes",

@@ -45,7 +45,8 @@ class SourceKind(StrEnum):
     SPILL = "spill"
     """A tool output that was too large for the log. It is joined to its result by the name of the file."""
     STREAM = "stream"
-    """What an agent printed while it ran, saved by the user. The session's own log supersedes it."""
+    """What an agent printed while it ran, saved by the user, or a copy of a session that leaves out most (Cursor's
+    transcripts). The session's own log supersedes it."""
     HOOKS = "hooks"
     """The events that an agent's hooks reported while it ran. The session's own log supersedes each of them."""
 

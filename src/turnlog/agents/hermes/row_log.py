@@ -9,10 +9,8 @@ in the archive.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,8 +30,7 @@ from turnlog.agents.hermes.database import (
     session_row,
     usage_of,
 )
-from turnlog.atomic_files import make_folders, refuse_other_than_file
-from turnlog.errors import ConflictError
+from turnlog.agents.row_files import restore_database
 
 COMPACTION = "compaction"
 """The table of a line that stands in front of the rows that a compaction wrote. There is no such table."""
@@ -319,53 +316,16 @@ _KEYS = {
 }
 """Table -> its primary key."""
 
-_TYPES: dict[type[int | float | str], str] = {int: "INTEGER", float: "REAL", str: "TEXT"}
-
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     """Write the rows of a session into a database with their tables.
 
     Raises ConflictError if it has other rows with the same keys.
     """
-    database, separator, _ = source.path.partition("#")
-    # A database by itself has no rows.
-    if not separator:
-        return []
-    target = to / os.path.relpath(database, source.root)
-    make_folders(target.parent, to)
-    try:
-        refuse_other_than_file(target)
-    except OSError as error:
-        raise ConflictError(f"{target}: {error.strerror}") from error
-    target.touch(0o600)
-    with closing(sqlite3.connect(target)) as connection, connection:
-        for line in (_decode(line) for line in b"".join(log).split(b"\n") if line):
-            for table, raw in ((line.table, line.row), *((USAGE, each) for each in line.rows)):
-                row = msgspec.json.decode(raw, type=Row | None)
-                if row and table in _KEYS:
-                    _insert(connection, target, table, row)
-    return [target]
+    return restore_database(source, _rows_in(log), to, _KEYS)
 
 
-def _insert(connection: sqlite3.Connection, target: Path, table: str, row: Row) -> None:
-    known = {name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
-    keys = [name for name in _KEYS[table] if name in row or name in known]
-    if not known:
-        columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())
-        connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({", ".join(keys)}))')
-    for name in row.keys() - known if known else ():
-        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {_type_of(row[name])}')
-    condition = " AND ".join(f'"{name}" IS ?' for name in keys)
-    cursor = connection.execute(f'SELECT * FROM "{table}" WHERE {condition}', [row.get(name) for name in keys])
-    found = cursor.fetchone()
-    if found is None:
-        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" for _ in row)
-        connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', list(row.values()))
-        return
-    present = dict(zip((column[0] for column in cursor.description), found, strict=True))
-    if any(present.get(name) != value for name, value in row.items()):
-        raise ConflictError(f"{target} has another row {[row.get(name) for name in keys]} in {table} already")
-
-
-def _type_of(value: object) -> str:
-    return next((name for kind, name in _TYPES.items() if isinstance(value, kind)), "")
+def _rows_in(log: Iterable[bytes]) -> Iterator[tuple[str, Row]]:
+    for line in (_decode(line) for line in b"".join(log).split(b"\n") if line):
+        for table, raw in ((line.table, line.row), *((USAGE, each) for each in line.rows)):
+            yield table, msgspec.json.decode(raw, type=Row | None) or {}

@@ -1,0 +1,118 @@
+"""Cursor: where the editor and its program for the terminal keep conversations, and how they are read.
+
+`docs/formats/cursor.md` describes them. What reads them is imported when there is something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnlog import paths
+from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, TurnMarker, Version
+from turnlog.agents.commands import CommandForm, words
+from turnlog.paths import Folders
+
+NAME: Final = "cursor"
+
+TURN_END: Final = "turn_ended"
+
+_HOMES: Final = Folders(("~/.cursor",), variable="CURSOR_DATA_DIR")
+_CONFIG_HOMES: Final = Folders(("$XDG_CONFIG_HOME/cursor",), variable="CURSOR_CONFIG_DIR")
+_EDITOR_HOMES: Final = Folders(
+    (
+        "$XDG_CONFIG_HOME/Cursor/User",
+        "~/Library/Application Support/Cursor/User",
+        "~/AppData/Roaming/Cursor/User",
+    )
+)
+"""Where the editor has its data on Linux, macOS and Windows."""
+
+_COMMAND: Final = CommandForm(
+    program="cursor-agent",
+    resume=("--resume",),
+    joins_words=True,
+    model=words("-m --model"),
+    session=words("--resume"),
+    other=words("--output-format --workspace --mode --endpoint -e -H --header --api-key -a"),
+)
+"""Of the documentation, September 2026."""
+
+_TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {TURN_END: "end"}
+
+
+class Cursor(RowAgent):
+    """See `turnlog.agents.base.Agent` and `RowAgent`."""
+
+    name = NAME
+    display_name = "Cursor"
+    colour = Colour(light="#5f6b00", dark="#c3d14a")
+    parser_version = 1
+    homes = _HOMES
+    config_homes = _CONFIG_HOMES
+    editor_homes = _EDITOR_HOMES
+    log_folders = ("projects", "chats", "acp-sessions", "globalStorage")
+    command = _COMMAND
+    turn_markers = _TURN_MARKERS
+
+    def home_folders(self) -> Sequence[Path]:
+        """The folders of the program for the terminal, then those of the editor."""
+        rules = (_HOMES, _CONFIG_HOMES, _EDITOR_HOMES)
+        return tuple(dict.fromkeys(folder for rule in rules for folder in paths.folders(rule)))
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Transcripts, facts about chats, and the conversations in databases."""
+        from turnlog.agents.cursor.sources import find_sources
+
+        return find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A transcript has messages without a type; a database has Cursor's tables."""
+        from turnlog.agents.cursor.sources import detect_file
+
+        return detect_file(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a transcript, of the rows of a conversation, or of what is known about it."""
+        from turnlog.agents.cursor.sources import make_fold
+
+        return make_fold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """The object that the editor keeps of a result."""
+        from turnlog.agents.cursor.bubbles import structured_result
+
+        return structured_result(record, tool_call_id)
+
+    def holds_rows(self, source: Source) -> bool:
+        """See `RowAgent.holds_rows`."""
+        from turnlog.agents.cursor.sources import holds_rows
+
+        return holds_rows(source)
+
+    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
+        """See `RowAgent.sources_at`."""
+        from turnlog.agents.cursor.sources import sources_at
+
+        return sources_at(path, root)
+
+    def row_version(self, source: Source) -> Version:
+        """See `RowAgent.row_version`."""
+        from turnlog.agents.cursor.sources import DATABASES
+
+        return DATABASES.row_version(source)
+
+    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
+        """See `RowAgent.read_rows`."""
+        from turnlog.agents.cursor.sources import DATABASES
+
+        return DATABASES.read_rows(source, log)
+
+    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+        """See `RowAgent.restore_rows`."""
+        from turnlog.agents.cursor.databases import restore_rows
+
+        return restore_rows(source, log, to)

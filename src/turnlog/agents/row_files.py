@@ -1,0 +1,178 @@
+"""Rows of agents' databases as lines of a log, and back: the same line for the same row, whichever pass saw it.
+
+A log of rows begins to differ where a row has changed. It is then written anew, and its older generation stays in the
+archive (`turnlog.agents.base.RowAgent`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.base import RowUpdate, Source
+from turnlog.agents.databases import Row
+from turnlog.agents.decoding import clean_json, object_of, value_of
+from turnlog.agents.jsonl import UNREADABLE, JsonLines
+from turnlog.atomic_files import make_folders, refuse_other_than_file
+from turnlog.errors import ConflictError
+
+_BYTES = "$base64"
+"""The only field of an object that stands for bytes in a column."""
+
+_TYPES: dict[type[int | float | str | bytes], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
+
+Keys = Mapping[str, Sequence[str]]
+"""Table -> the columns of its primary key."""
+
+
+class RowLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line: a row with the columns that have a value. Every field has a default, because a line may lack any."""
+
+    table: str = ""
+    row: Raw = Raw(b"null")
+    json: dict[str, Raw] = {}
+    """Columns whose text is an object of JSON: column -> exactly that text."""
+    binary: tuple[str, ...] = ()
+    """Those among them that the row has as bytes."""
+    note: str | None = None
+    """What no row says, and only all rows together show."""
+
+
+ROWS = JsonLines(RowLine, first_keys=("table",), plausible=lambda line: bool(line.table))
+"""Reads lines of rows."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(RowLine).decode
+
+
+def line_of(table: str, row: Row, note: str | None = None) -> bytes:
+    """The line of a row."""
+    known = {name: value for name, value in row.items() if value is not None}
+    json = {name: Raw(text) for name, value in known.items() if (text := _object_in(value)) is not None}
+    line = RowLine(
+        table=table,
+        row=Raw(_encode({name: _to_json(value) for name, value in known.items() if name not in json})),
+        json=json,
+        binary=tuple(name for name in json if isinstance(known[name], bytes)),
+        note=note,
+    )
+    return _encode(line) + b"\n"
+
+
+def _object_in(value: object) -> bytes | None:
+    """The text of a column, if it is an object of JSON on one line."""
+    if not isinstance(value, str | bytes) or value[:1] not in ("{", b"{"):
+        return None
+    try:
+        data = value.encode() if isinstance(value, str) else value
+        data.decode()
+        msgspec.json.decode(data, type=dict[str, Raw])
+    except (UnicodeError, *UNREADABLE):
+        return None
+    return None if b"\n" in data or b"\r" in data else data
+
+
+def _to_json(value: object) -> object:
+    return {_BYTES: base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def row_of(line: RowLine) -> Row:
+    """The row in a line; empty where that is no object."""
+    row = {name: _from_json(value) for name, value in object_of(value_of(line.row)).items()}
+    for name, raw in line.json.items():
+        text = clean_json(bytes(raw))
+        row[name] = text if name in line.binary else text.decode()
+    return row
+
+
+def json_in(line: RowLine, column: str) -> bytes | None:
+    """The text of a column that holds JSON, without decoding the rest of the row."""
+    raw = line.json.get(column)
+    if raw is not None:
+        return clean_json(bytes(raw))
+    value = row_of(line).get(column)
+    return value.encode(errors="replace") if isinstance(value, str) else value if isinstance(value, bytes) else None
+
+
+def _from_json(value: object) -> object:
+    text = object_of(value).get(_BYTES)
+    try:
+        return base64.b64decode(text) if isinstance(text, str) else value
+    except (binascii.Error, ValueError):
+        return value
+
+
+def update_of(lines: Sequence[bytes], log: Iterable[bytes]) -> RowUpdate:
+    """What is new in the lines of a session: those behind the log's, or all of them if the log has others."""
+    known = b"".join(log).splitlines(keepends=True)
+    if list(lines[: len(known)]) != known:
+        return RowUpdate(lines=lines, anew=True)
+    return RowUpdate(lines=lines[len(known) :])
+
+
+def rows_in(log: Iterable[bytes]) -> Iterator[tuple[str, Row]]:
+    """The rows in a log, each with its table."""
+    for line in b"".join(log).split(b"\n"):
+        if line:
+            found = _decode(line)
+            yield found.table, row_of(found)
+
+
+# -- restoring rows
+
+
+def restore_database(source: Source, rows: Iterable[tuple[str, Row]], to: Path, keys: Keys) -> list[Path]:
+    """Write rows into the database of a source `<database>#<session>` below the folder `to`.
+
+    Tables are made with the columns that the rows have. Rows of tables that `keys` does not name are left out.
+
+    Raises ConflictError if the database has other rows with the same keys.
+    """
+    database, separator, _ = source.path.partition("#")
+    # A database by itself has no rows.
+    if not separator:
+        return []
+    target = to / os.path.relpath(database, source.root)
+    make_folders(target.parent, to)
+    try:
+        refuse_other_than_file(target)
+    except OSError as error:
+        raise ConflictError(f"{target}: {error.strerror}") from error
+    target.touch(0o600)
+    with closing(sqlite3.connect(target)) as connection, connection:
+        for table, row in rows:
+            if row and table in keys:
+                _insert(connection, target, table, row, keys[table])
+    return [target]
+
+
+def _insert(connection: sqlite3.Connection, target: Path, table: str, row: Row, primary: Sequence[str]) -> None:
+    known = {name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')}
+    keys = [name for name in primary if name in row or name in known]
+    if not known:
+        columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())
+        connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({", ".join(keys)}))')
+    for name in row.keys() - known if known else ():
+        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {_type_of(row[name])}')
+    condition = " AND ".join(f'"{name}" IS ?' for name in keys)
+    cursor = connection.execute(f'SELECT * FROM "{table}" WHERE {condition}', [row.get(name) for name in keys])
+    found = cursor.fetchone()
+    if found is None:
+        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" for _ in row)
+        connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', list(row.values()))
+        return
+    present = dict(zip((column[0] for column in cursor.description), found, strict=True))
+    if any(present.get(name) != value for name, value in row.items()):
+        raise ConflictError(f"{target} has another row {[row.get(name) for name in keys]} in {table} already")
+
+
+def _type_of(value: object) -> str:
+    return next((name for kind, name in _TYPES.items() if isinstance(value, kind)), "")
