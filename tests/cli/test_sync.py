@@ -68,6 +68,17 @@ def test_a_pass_says_what_was_new(run: Command, logs: Path) -> None:
 
 
 @pytest.mark.usefixtures("synced")
+def test_a_subagent_that_is_read_before_its_session_is_no_session(
+    run: Command, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest files come first, each in a transaction of its own if they are many or large."""
+    monkeypatch.setattr(syncer, "COMMIT_SOURCES", 1)
+    os.utime(logs / f"{SESSION.partition(':')[2]}.jsonl", (1, 1))
+    document = json.loads(run("sync", "--json").stdout)
+    assert (document["new_sessions"], document["new_subagents"]) == (2, 1)
+
+
+@pytest.mark.usefixtures("synced")
 def test_for_people_a_pass_is_told_in_sentences(run: Command) -> None:
     result = run("sync")
     assert result.exit_code == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 
 from turnlog.errors import NotFoundError
 
@@ -44,6 +46,13 @@ def find_key(connection: sqlite3.Connection, session_id: str) -> int | None:
 def session_id_of(connection: sqlite3.Connection, key: int) -> str:
     """The id of the session with this key."""
     return connection.execute("SELECT agent || ':' || external_id FROM sessions WHERE key = ?", (key,)).fetchone()[0]
+
+
+def count_sessions(connection: sqlite3.Connection, keys: Sequence[int]) -> tuple[int, int]:
+    """How many of these are sessions of their own, and how many are subagents."""
+    query = "SELECT count(*) FROM sessions WHERE relationship = 'subagent' AND key IN (SELECT value FROM json_each(?))"
+    subagents: int = connection.execute(query, (json.dumps(keys),)).fetchone()[0] if keys else 0
+    return len(keys) - subagents, subagents
 
 
 class Names:

@@ -24,6 +24,7 @@ from turnlog.atomic_files import open_file, refuse_device, refuse_other_than_fil
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
+from turnlog.store.keys import count_sessions
 from turnlog.store.sources import imports_folder
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.summary import SourceProblem
@@ -166,6 +167,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         with indexing(store_path, size, lambda pending: on_progress("index", 0 if pending else 1, 1)):
             reader = SourceReader(connection, price_nanos, price_version(), count)
             result = reader.read([(registered_agent(source.agent), source) for source in sources])
+            new_sessions, new_subagents = count_sessions(connection, result.saved.created)
     finally:
         connection.close()
     if result.forgotten and path.parent == imports_folder(store_path):
@@ -178,8 +180,8 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         bytes=size,
         is_new=result.changed > 0,
         sessions=tuple(sorted(result.saved.sessions)) if result.changed else (),
-        new_sessions=result.saved.new_sessions,
-        new_subagents=result.saved.new_subagents,
+        new_sessions=new_sessions,
+        new_subagents=new_subagents,
         messages=result.saved.messages,
         diagnostics=result.saved.diagnostics,
         problems=[

@@ -221,8 +221,7 @@ def _add(total: GroupResult, result: GroupResult) -> None:
     total.problems += result.problems
     total.forgotten |= result.forgotten
     total.saved.sessions |= result.saved.sessions
-    total.saved.new_sessions += result.saved.new_sessions
-    total.saved.new_subagents += result.saved.new_subagents
+    total.saved.created += result.saved.created
     total.saved.messages += result.saved.messages
     total.saved.diagnostics += result.saved.diagnostics
     total.saved.last_change = max(total.saved.last_change, result.saved.last_change)

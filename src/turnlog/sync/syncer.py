@@ -21,6 +21,7 @@ from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.files import collect_unreadable_folders, is_nameable
 from turnlog.store.connection import Connection, connect, write_transaction
+from turnlog.store.keys import count_sessions
 from turnlog.store.limited_agent import note_limited_agent
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -145,15 +146,19 @@ class Syncer:
             on_progress("read", summary.bytes, max(total, summary.bytes))
 
         sessions: set[str] = set()
+        created: list[int] = []
         reader = _reader(self._connection, count, workers.worker)
         for group in _groups(changed):
             result = reader.read([(item.agent, item.source) for item in group])
             workers.note_commit()
             _add_up(summary, result)
             sessions |= result.saved.sessions
+            created += result.saved.created
             if result.saved.sessions:
                 self._on_saved(result.saved.sessions, result.saved.last_change)
         summary.sessions = len(sessions)
+        # A subagent may be read in an earlier transaction than the session that it belongs to.
+        summary.new_sessions, summary.new_subagents = count_sessions(self._connection, created)
 
     def warm_up(self) -> None:
         """Import the modules that reading needs, so that the first new line does not wait for them."""
@@ -204,6 +209,7 @@ class Syncer:
         self._indexer.catch_up()
         summary = SyncSummary(sources=len(found), sessions=len(result.saved.sessions))
         _add_up(summary, result)
+        summary.new_sessions, summary.new_subagents = count_sessions(self._connection, result.saved.created)
         summary.seconds = time.monotonic() - started
         return summary
 
@@ -274,8 +280,6 @@ def _database(path: str) -> str:
 def _add_up(summary: SyncSummary, result: GroupResult) -> None:
     summary.changed += result.changed
     summary.problems += result.problems
-    summary.new_sessions += result.saved.new_sessions
-    summary.new_subagents += result.saved.new_subagents
     summary.messages += result.saved.messages
     summary.diagnostics += result.saved.diagnostics
 

@@ -339,10 +339,10 @@ def test_what_was_saved_is_said(store: ToyStore) -> None:
     found = store.read("a.log", "b.log")
     assert found.changed == 2
     assert found.saved.sessions == {"toy:a", "toy:b"}
-    assert (found.saved.new_sessions, found.saved.messages, found.saved.diagnostics) == (2, 2, 1)
+    assert (len(found.saved.created), found.saved.messages, found.saved.diagnostics) == (2, 2, 1)
     assert found.saved.last_change == 2
     again = store.add("b.log", text("m2"), text("m3"))
-    assert (again.saved.new_sessions, again.saved.messages, again.saved.last_change) == (0, 1, 3)
+    assert (again.saved.created, again.saved.messages, again.saved.last_change) == ([], 1, 3)
 
 
 # -- deleting

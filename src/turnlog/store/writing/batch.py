@@ -8,7 +8,6 @@ connection must not check foreign keys (`connect(checked=False)`).
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
@@ -160,18 +159,9 @@ class Batch:
             step.run(work)
         saved, sessions = self._transaction.saved, self._transaction.sessions
         saved.sessions = sessions.ids
-        saved.new_subagents = self._count_subagents(sessions.created_keys)
-        saved.new_sessions = len(sessions.created_keys) - saved.new_subagents
+        saved.created = sessions.created_keys
         saved.last_change = sessions.last_change
         return saved
-
-    def _count_subagents(self, keys: Sequence[int]) -> int:
-        """How many of these sessions are subagents, now that their links are known."""
-        query = (
-            "SELECT count(*) FROM sessions WHERE relationship = 'subagent' AND key IN (SELECT value FROM json_each(?))"
-        )
-        count: int = self._connection.execute(query, (json.dumps(keys),)).fetchone()[0] if keys else 0
-        return count
 
     def _save_messages(self, changes: Sequence[MessageChange]) -> None:
         if not changes:

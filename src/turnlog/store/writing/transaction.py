@@ -56,9 +56,8 @@ class SavedChanges(msgspec.Struct):
     """What a transaction wrote."""
 
     sessions: set[str] = msgspec.field(default_factory=set[str])
-    new_sessions: int = 0
-    """Without subagents."""
-    new_subagents: int = 0
+    created: list[int] = msgspec.field(default_factory=list[int])
+    """Keys of the sessions that are new."""
     messages: int = 0
     diagnostics: int = 0
     last_change: int = 0
