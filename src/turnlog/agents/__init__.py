@@ -41,6 +41,7 @@ BUILT_IN = {
     "kilo": "turnlog.agents.opencode:Kilo",
     "klaude": "turnlog.agents.klaude:Klaude",
     "mimo-code": "turnlog.agents.opencode:MiMoCode",
+    "mistral-vibe": "turnlog.agents.mistral_vibe:MistralVibe",
     "oh-my-pi": "turnlog.agents.pi:OhMyPi",
     "omo": "turnlog.agents.pi:Omo",
     "openclaw": "turnlog.agents.openclaw:OpenClaw",

@@ -1,0 +1,249 @@
+"""One session's folder in the store of Mistral Vibe 3: its files, and what they say together.
+
+`CURRENT` names a generation. Its manifest lists chunks, named by the hash of their content. Their concatenation is the
+history as it is shown (entries) and the context as the model reads it. The journal continues the entries. The newest
+two generations stay, with the journal between them. Older ones are deleted, and with them the tokens of each call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import Version
+from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.files import entries, is_file, is_folder
+from turnlog.agents.mistral_vibe import CURRENT
+from turnlog.errors import SourceError
+
+Json = dict[str, Any]
+
+_FOLDERS = ("", "journal", "chunks", "generations")
+_ATTEMPTS = 3
+"""How often a folder is read whose generation changes meanwhile."""
+
+
+class Completion(NamedTuple):
+    """One call of the model, as the journal has it."""
+
+    action: str
+    purpose: str
+    turn: str
+    result: Json
+    """`parts`, `finish_reason` and `usage`; empty for one that failed."""
+    at: object
+    """When it ended, in Unix milliseconds."""
+
+
+class VibeSession(NamedTuple):
+    """What the files of a session say."""
+
+    entries: list[Json]
+    """The history as it is shown, oldest first."""
+    context: list[Json]
+    """The messages that the model reads, oldest first; without those before the last compaction."""
+    completions: list[Completion]
+    """Calls of the model that are still in the journal, oldest first."""
+    calls: dict[str, str]
+    """Action of a tool -> the id of its call, as far as the journal has it."""
+    state: Json
+    """What is known about the session and its newest turn."""
+    identity: Json
+    metadata: Json
+    parent: Json
+    """The metadata of the session that started a subagent."""
+
+
+def session_files(folder: Path) -> Iterator[str]:
+    """The files of a session, relative to its folder, in the order of their names. Temporary ones are left out."""
+    for inner in _FOLDERS:
+        for entry in entries(os.fspath(folder / inner)):
+            if entry.name.startswith(".") or entry.name.endswith(".tmp"):
+                continue
+            if is_file(entry):
+                yield f"{inner}/{entry.name}" if inner else entry.name
+            elif inner == "generations" and is_folder(entry):
+                found = filter(is_file, entries(entry.path))
+                yield from (f"{inner}/{entry.name}/{each.name}" for each in found)
+
+
+def version_of(folder: Path) -> Version:
+    """The version of all files of a session, from their sizes and times. None is opened. Raises OSError."""
+    digest = hashlib.blake2b(digest_size=14)
+    size = newest = 0
+    (folder / CURRENT).stat()
+    for name in session_files(folder):
+        try:
+            status = (folder / name).stat()
+        except FileNotFoundError:
+            continue
+        size += status.st_size
+        newest = max(newest, status.st_mtime_ns)
+        digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n".encode(errors="replace"))
+    found = digest.digest()
+    return size, newest, int.from_bytes(found[:7], "big"), int.from_bytes(found[7:], "big")
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The files of a session by their names, all of one generation. Raises OSError."""
+    for _ in range(_ATTEMPTS):
+        before = (folder / CURRENT).read_bytes()
+        found: dict[str, bytes] = {}
+        for name in session_files(folder):
+            try:
+                found[name] = (folder / name).read_bytes()
+            except FileNotFoundError:
+                continue  # A generation that is being deleted.
+        if (folder / CURRENT).read_bytes() == before:
+            return found
+    raise OSError(f"{folder}: changes while it is read")
+
+
+def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
+    """What the files say. Raises SourceError where the newest generation cannot be read."""
+    generation = text_of(_json(files, CURRENT).get("generation"))
+    manifest = _json(files, f"generations/{generation}/manifest.json")
+    if generation is None or not manifest:
+        raise SourceError("the newest generation cannot be read", path=folder / CURRENT)
+    checkpoint = _document(files, generation, manifest, "checkpoint")
+    projection = _document(files, generation, manifest, "projection_state")
+    runtime = _document(files, generation, manifest, "runtime_state")
+    state = object_of(projection.get("snapshot"))
+    shown = [
+        *_chunks(files, manifest, "projection_state"),
+        *list_of(object_of(state.get("history")).get("entries")),
+    ]
+    context = [
+        *_chunks(files, manifest, "checkpoint"),
+        *list_of(object_of(checkpoint.get("context")).get("messages")),
+    ]
+    sequence = manifest.get("snapshot_sequence")
+    journal = _Journal([object_of(entry) for entry in shown], state, sequence if isinstance(sequence, int) else 0)
+    for record in _records(files):
+        journal.read(record)
+    return VibeSession(
+        entries=journal.entries,
+        context=[object_of(message) for message in context],
+        completions=journal.finished(),
+        calls=journal.calls,
+        state=journal.state,
+        identity=object_of(runtime.get("identity")) | {"metadata": object_of(runtime.get("session_metadata"))},
+        metadata=_json(files, "meta.json"),
+        parent=_parent_of(object_of(runtime.get("identity")), folder),
+    )
+
+
+def _parent_of(identity: Json, folder: Path) -> Json:
+    parent = text_of(identity.get("parent_session_id"))
+    if identity.get("kind") != "subagent" or parent is None:
+        return {}
+    try:
+        return _object((folder.parent / Path(parent).name / "meta.json").read_bytes())
+    except OSError:
+        return {}
+
+
+def _json(files: dict[str, bytes], name: str) -> Json:
+    return _object(files.get(name, b""))
+
+
+def _object(data: bytes) -> Json:
+    try:
+        return object_of(msgspec.json.decode(data))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return {}
+
+
+def _document(files: dict[str, bytes], generation: str, manifest: Json, kind: str) -> Json:
+    name = text_of(object_of(manifest.get(kind)).get("path"))
+    return _json(files, f"generations/{generation}/{name}")
+
+
+def _chunks(files: dict[str, bytes], manifest: Json, kind: str) -> Iterator[Any]:
+    for name in list_of(object_of(manifest.get(kind)).get("chunks")):
+        try:
+            yield from list_of(msgspec.json.decode(files.get(f"chunks/{name}.json", b"")))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue
+
+
+def _records(files: dict[str, bytes]) -> Iterator[Json]:
+    for name in sorted(files):
+        if name.startswith("journal/"):
+            # The last line may be cut off, because it is being written.
+            yield from filter(None, map(_object, files[name].split(b"\n")))
+
+
+class _Journal:
+    """What the records of the journal add to a generation."""
+
+    def __init__(self, shown: list[Json], state: Json, sequence: int) -> None:
+        self.entries = shown
+        self.state = state
+        self.calls: dict[str, str] = {}
+        self._sequence = sequence
+        self._asked: dict[str, tuple[str, str]] = {}
+        """Action of a call of the model -> its purpose and its turn."""
+        self._results: dict[str, Json] = {}
+        self._times: dict[str, object] = {}
+
+    def read(self, record: Json) -> None:
+        payload, kind = object_of(record.get("payload")), record.get("type")
+        action = text_of(payload.get("action_id"))
+        if kind == "action_intent" and action:
+            self._read_intent(action, object_of(payload.get("request")))
+        elif kind == "action_result" and action in self._asked:
+            self._results[action] = object_of(object_of(payload.get("result")).get("result"))
+        elif kind == "core_input":
+            told = object_of(payload.get("input"))
+            ended = text_of(object_of(told.get("command")).get("action_id"))
+            if ended is not None:
+                self._times[ended] = object_of(told.get("determinism")).get("time_unix_ms")
+        elif kind == "projection_delta" and _number(record.get("sequence")) > self._sequence:
+            for change in list_of(payload.get("delta")):
+                self._apply(object_of(change))
+
+    def finished(self) -> list[Completion]:
+        return [
+            Completion(action, *asked, self._results[action], self._times.get(action))
+            for action, asked in self._asked.items()
+            if action in self._results
+        ]
+
+    def _read_intent(self, action: str, request: Json) -> None:
+        call = text_of(request.get("call_id"))
+        if request.get("type") == "llm_call":
+            self._asked[action] = text_of(request.get("purpose")) or "", text_of(request.get("turn_id")) or ""
+        elif call:
+            self.calls[action] = call
+
+    def _apply(self, change: Json) -> None:
+        match change.get("op"):
+            case "append_entry":
+                self.entries.append(object_of(change.get("entry")))
+            case "replace_entry":
+                changed = object_of(change.get("entry"))
+                self.entries = [changed if one.get("id") == change.get("id") else one for one in self.entries]
+            case "remove_entry":
+                self.entries = [one for one in self.entries if one.get("id") != change.get("id")]
+            case "set_history_entries":
+                self.entries = [object_of(one) for one in list_of(change.get("entries"))]
+            case "set_envelope":
+                self.state = object_of(change.get("state"))
+            case _:
+                pass
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def texts_of(content: object) -> str:
+    """The texts of a list of blocks, one after the other."""
+    blocks: Iterable[Json] = (object_of(block) for block in list_of(content))
+    return "".join(text_of(block.get("text")) or "" for block in blocks if block.get("type") == "text")
