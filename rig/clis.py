@@ -39,6 +39,12 @@ class Cli:
     history_namespace: str | None = None
     history_arguments: list[str] | None = None
     """The arguments where those of `arguments` do not permit that tool."""
+    resume: list[str] = field(default_factory=list[str])
+    """The arguments that send `{PROMPT}` in the session `{SESSION}`; empty if no session can be handed to it."""
+    renames: dict[str, str] = field(default_factory=dict[str, str])
+    """Names of tools in a history -> what it sends in their place."""
+    makes_home: list[str] = field(default_factory=list[str])
+    """The arguments of a command after which its home is as sessions are written to it."""
     tells_reasoning: bool = True
     """Whether reasoning tokens reach it: the events of Anthropic Messages as sent here do not tell them apart."""
 
@@ -104,6 +110,8 @@ CLIS = [
             "DISABLE_AUTOUPDATER": "1",
         },
         history_tool="mcp__turnlog__search_history",
+        renames={"Task": "Agent"},
+        resume=["-p", "--resume", "{SESSION}", "--allowedTools", "Bash", "--", "{PROMPT}"],
         history_arguments=["-p", "--allowedTools", "mcp__turnlog__search_history", "--", PROMPT],
         tells_reasoning=False,
     ),
@@ -119,6 +127,7 @@ CLIS = [
         files={".codex/config.toml": _CODEX},
         history_tool="search_history",
         history_namespace="mcp__turnlog",
+        resume=["exec", "resume", "--skip-git-repo-check", "{SESSION}", "{PROMPT}"],
     ),
     Cli(
         name="copilot-cli",
@@ -152,6 +161,7 @@ CLIS = [
         },
         files={".gemini/settings.json": json.dumps(_GEMINI)},
         history_tool="mcp_turnlog_search_history",
+        resume=["--resume", "{SESSION}", "--yolo", "-m", "gemini-2.5-pro", "-p", "{PROMPT}"],
         failed=ToolState.OUTPUT_AVAILABLE,
     ),
     Cli(
@@ -166,6 +176,8 @@ CLIS = [
         environment={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
         files={".config/opencode/opencode.json": json.dumps(_OPENCODE)},
         history_tool="turnlog_search_history",
+        resume=["run", "-s", "{SESSION}", "-m", "rig/rig", "{PROMPT}"],
+        makes_home=["session", "list"],
         # It puts an argument with spaces between quotes.
         prompt=f'"{PROMPT}"',
         failed=ToolState.OUTPUT_AVAILABLE,

@@ -38,14 +38,15 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def next_answer(self, body: dict[str, Any]) -> Answer:
-        if not _offers_tools(body):
+        if not offers_tools(body):
             return ASIDE
         with self._lock:
             self.asked += 1
             return self.answers[self.asked - 1] if self.asked <= len(self.answers) else ENDED
 
 
-def _offers_tools(body: dict[str, Any]) -> bool:
+def offers_tools(body: dict[str, Any]) -> bool:
+    """Whether a request is part of the conversation."""
     listed = body.get("input")
     added = isinstance(listed, list) and any(item.get("type") == "additional_tools" for item in listed)
     return added or bool(body.get("tools"))

@@ -145,7 +145,7 @@ def prepare(cli: Cli, home: Path, url: str) -> None:
     for name, text in cli.files.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text.replace("{URL}", url))
-    (home / "work").mkdir()
+    (home / "work").mkdir(exist_ok=True)
 
 
 def launch(cli: Cli, home: Path, url: str, arguments: list[str]) -> None:

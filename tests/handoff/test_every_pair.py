@@ -1,4 +1,4 @@
-"""Every session of the sample is handed to every agent that takes sessions, and read again by turnlog."""
+"""A session of every agent is handed to every agent that takes sessions, and read again by turnlog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.handed_over import own_messages, said, stored
+from support.handed_over import make_databases, own_messages, said, stored
 from turnlog import handoff
 from turnlog.server.sample import sample_roots
 from turnlog.store import open_store
@@ -28,12 +28,13 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_session_becomes_a_continuation_with_an_equal_history(target: str, samples: Path, tmp_path: Path) -> None:
     path, home = tmp_path / "store.db", tmp_path / "home"
+    make_databases(home)
     shutil.copy(samples, path)
     with open_store(path) as store:
-        sessions = store.sessions(SessionFilter(), limit=500).items
-        plans = {
-            session.id: handoff.plan(store, session.id, target, folder=tmp_path, home=home) for session in sessions
-        }
+        found = store.sessions(SessionFilter(), limit=500).items
+        # Of each agent the session with the most calls.
+        sessions = {each.agent: each for each in sorted(found, key=lambda each: each.counts.tool_calls)}.values()
+        plans = {each.id: handoff.plan(store, each.id, target, folder=tmp_path, home=home) for each in sessions}
     for plan in plans.values():
         plan.write()
     assert len({plan.session.agent for plan in plans.values()}) > 10

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +57,39 @@ def programs(folder: Path, *names: str) -> Path:
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     return folder
+
+
+def make_databases(home: Path) -> None:
+    """Empty databases of OpenCode 1.18 and of Kilo CLI, as their programs make them when they start first."""
+    home.mkdir()
+    for name in ("opencode", "kilo"):
+        with closing(sqlite3.connect(home / f"{name}.db")) as connection, connection:
+            connection.executescript(_TABLES)
+
+
+_TABLES = """
+CREATE TABLE `event_sequence` (`aggregate_id` text PRIMARY KEY, `seq` integer NOT NULL, `owner_id` text);
+CREATE TABLE `project` (
+    `id` text PRIMARY KEY, `worktree` text NOT NULL, `vcs` text, `name` text, `icon_url` text, `icon_color` text,
+    `time_created` integer NOT NULL, `time_updated` integer NOT NULL, `time_initialized` integer,
+    `sandboxes` text NOT NULL, `commands` text
+);
+CREATE TABLE `session` (
+    `id` text PRIMARY KEY, `project_id` text NOT NULL REFERENCES `project`(`id`) ON DELETE CASCADE, `workspace_id` text,
+    `parent_id` text, `slug` text NOT NULL, `directory` text NOT NULL, `path` text, `title` text NOT NULL,
+    `version` text NOT NULL, `share_url` text, `summary_additions` integer, `summary_deletions` integer,
+    `summary_files` integer, `summary_diffs` text, `metadata` text, `cost` real DEFAULT 0 NOT NULL,
+    `tokens_input` integer DEFAULT 0 NOT NULL, `tokens_output` integer DEFAULT 0 NOT NULL,
+    `tokens_reasoning` integer DEFAULT 0 NOT NULL, `tokens_cache_read` integer DEFAULT 0 NOT NULL,
+    `tokens_cache_write` integer DEFAULT 0 NOT NULL, `revert` text, `permission` text, `agent` text, `model` text,
+    `time_created` integer NOT NULL, `time_updated` integer NOT NULL, `time_compacting` integer, `time_archived` integer
+);
+CREATE TABLE `message` (
+    `id` text PRIMARY KEY, `session_id` text NOT NULL REFERENCES `session`(`id`) ON DELETE CASCADE,
+    `time_created` integer NOT NULL, `time_updated` integer NOT NULL, `data` text NOT NULL
+);
+CREATE TABLE `part` (
+    `id` text PRIMARY KEY, `message_id` text NOT NULL REFERENCES `message`(`id`) ON DELETE CASCADE,
+    `session_id` text NOT NULL, `time_created` integer NOT NULL, `time_updated` integer NOT NULL, `data` text NOT NULL
+);
+"""

@@ -105,6 +105,8 @@ class NewFile(NamedTuple):
 
     path: Path
     data: bytes
+    is_shared: bool = False
+    """Other sessions have it too: if it is there, it stays as it is."""
 
 
 class NewSession(ABC):
@@ -151,6 +153,8 @@ class NewFiles(NewSession):
         written: list[Path] = []
         try:
             for file in self._files:
+                if file.is_shared and file.path.exists():
+                    continue
                 make_folders(file.path.parent, self._home)
                 _write_new(file)
                 written.append(file.path)
@@ -169,7 +173,10 @@ def _write_new(file: NewFile) -> None:
             new.flush()
             os.fsync(new.fileno())
         # Unlike a rename, a link never replaces a file.
-        os.link(name, file.path)
+        try:
+            os.link(name, file.path)
+        except FileExistsError as error:
+            raise FileExistsError(error.errno, error.strerror, os.fspath(file.path)) from None
     finally:
         Path(name).unlink(missing_ok=True)
 
@@ -185,6 +192,11 @@ class HandoffWriter(Protocol):
     @property
     def takes_text(self) -> bool:
         """Whether the input of a call may be a text; otherwise it is a JSON object."""
+        ...
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the format has one text before the calls of an answer, and one text before the files of a result."""
         ...
 
     @property
@@ -206,6 +218,7 @@ class FileWriter(ABC):
 
     unanswered: str
     takes_text: bool = False
+    is_flat: bool = False
     version: str
 
     @abstractmethod

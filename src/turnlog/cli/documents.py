@@ -257,6 +257,43 @@ class ResumeDocument(TypedDict):
     missing: list[str]
 
 
+class HandoffLossDocument(TypedDict):
+    """One thing that is not carried, or carried otherwise; `kind` is one of those in docs/reference/handoff.md."""
+
+    kind: str
+    message_id: str
+    tool_call_id: str | None
+    detail: str
+
+
+HandoffDocument = TypedDict(
+    "HandoffDocument",
+    {
+        "from": str,
+        "to": str,
+        "session_id": str,
+        "paths": list[str],
+        "size": int,
+        "folder": str,
+        "command": list[str],
+        "turns": int,
+        "messages": int,
+        "tool_calls": int,
+        "tokens": int,
+        "notes": list[str],
+        "losses": list[HandoffLossDocument],
+    },
+)
+"""`turnlog handoff`. `size` is in bytes, `tokens` an estimate."""
+
+
+class HandoffUndoDocument(TypedDict):
+    """`turnlog handoff undo`."""
+
+    session_id: str
+    removed: list[str]
+
+
 class RestoredFileDocument(TypedDict):
     """A file that was written, and the path from which it was archived."""
 

@@ -1,4 +1,4 @@
-"""`turnlog resume`: go on with a session in the agent that it comes from."""
+"""`turnlog resume`: go on with a session in the agent that it comes from, or in another one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.handoff import document_of, handoff_options, is_changed, plan_handoff, write_plan
 from turnlog.cli.options import complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import write_json
 from turnlog.errors import NotFoundError
@@ -28,14 +29,26 @@ if TYPE_CHECKING:
         "turnlog resume                     # the newest session of the current folder's project",
         "turnlog resume 3f2a91c0",
         "turnlog resume 3f2a91c0 --print    # the command only",
+        "turnlog resume 3f2a91c0 --in codex # another agent goes on, as by `turnlog handoff`",
     )
 )
 @click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=complete_session)
-@click.option("--print", "only_print", is_flag=True, help="Print the command, and start and restore nothing.")
+@click.option("--in", "target", metavar="AGENT", help="Hand it to this agent, and start that one.")
+@handoff_options
+@click.option("--print", "only_print", is_flag=True, help="Print the command, and start, write and restore nothing.")
 @json_option
 @fresh_store_option
-def resume(session_id: str | None, only_print: bool, as_json: bool, store_path: Path) -> None:
+def resume(
+    session_id: str | None,
+    target: str | None,
+    only_print: bool,
+    as_json: bool,
+    store_path: Path,
+    **options: object,
+) -> None:
     """Start the agent of a session where the session ended, in the session's folder.
+
+    With `--in`, or with an option that changes what is carried, the session is handed over first, as a new session.
 
     If the agent has deleted the session's log, it is first restored from the archive, byte for byte. `--json` prints
     the command, as `--print` does.
@@ -44,6 +57,12 @@ def resume(session_id: str | None, only_print: bool, as_json: bool, store_path: 
 
     with open_fresh(store_path) as store:
         session = find_session(store, session_id) if session_id else _newest_here(store)
+        if target is not None or is_changed(options):
+            folder, command = _hand_over(store, session, target, options, only_print=only_print, as_json=as_json)
+            if not only_print and not as_json:
+                os.chdir(folder)
+                os.execvp(command[0], command)
+            return
         planned = plan_resumption(store, session)
         if as_json:
             write_json(_document(session, planned))
@@ -60,6 +79,21 @@ def resume(session_id: str | None, only_print: bool, as_json: bool, store_path: 
         click.echo(f"{one_line(session.title or session.id)}  {plain(session.id)}", err=True)
     os.chdir(planned.folder)
     os.execvp(planned.command[0], planned.command)
+
+
+def _hand_over(
+    store: Store, session: Session, target: str | None, options: dict[str, object], *, only_print: bool, as_json: bool
+) -> tuple[Path, list[str]]:
+    """Hand a session to an agent, by default its own; return where to start what."""
+    planned = plan_handoff(store, session.id, target or session.agent, options)
+    only_print = only_print or as_json
+    if not only_print:
+        planned.write()
+    if as_json:
+        write_json(document_of(planned))
+    else:
+        write_plan(planned, is_written=not only_print, err=not only_print)
+    return planned.folder, list(planned.command)
 
 
 def _newest_here(store: Store) -> Session:

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from turnlog.agents.handoffs import HandoffWriter
 from turnlog.errors import TurnlogError
+from turnlog.handoff.flattening import flat
 from turnlog.handoff.report import HandoffLoss, LossKind
 from turnlog.model import BlobRef, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.providers.base import Report, RequestOptions
@@ -114,7 +115,8 @@ def convert(
             losses.append(
                 HandoffLoss(kind=kind, message_id=item.message_id, detail=item.detail, tool_call_id=item.tool_call_id)
             )
-    return Converted(messages=_bare(repaired), losses=tuple(losses))
+    kept = [flat(message, losses) for message in repaired] if writer.is_flat else repaired
+    return Converted(messages=_bare(kept), losses=tuple(losses))
 
 
 def _is_carried(message: Message, losses: list[HandoffLoss]) -> bool:

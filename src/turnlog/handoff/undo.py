@@ -13,8 +13,10 @@ from turnlog.model import Session
 from turnlog.store.base import Store
 
 
-def undo(store: Store, session_id: str) -> list[Path]:
-    """Remove a session that was handed over, from its agent's home and from the store; return what was removed.
+def undo(store: Store, session_id: str, *, dry_run: bool = False) -> list[Path]:
+    """Remove a session that was handed over, from its agent's home and from the store; return where it was.
+
+    `dry_run` removes nothing.
 
     Raises NotFoundError for a session that is not stored, HandoffError if turnlog did not write it, if it has messages
     of its own, or if it cannot be removed.
@@ -27,6 +29,8 @@ def undo(store: Store, session_id: str) -> list[Path]:
         for source in store.sources(session.id)
         if source.kind == SourceKind.SESSION and source.vanished_at is None
     ]
+    if dry_run:
+        return places
     try:
         for place in places:
             writer_of(agent).remove(str(place), session.external_id)

@@ -76,6 +76,7 @@ class GeminiCli(Agent):
     command = _COMMAND
     hooks = _HOOKS
     mcp = _MCP
+    handoff = "turnlog.agents.gemini_cli.handoff:WRITER"
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs, subagents, spilled outputs and the log of prompts below a home."""

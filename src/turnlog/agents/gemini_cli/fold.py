@@ -44,6 +44,7 @@ from turnlog.agents.gemini_cli.sidecars import (
 )
 from turnlog.agents.gemini_cli.sources import base_position, parent_of
 from turnlog.agents.gemini_cli.tools import call_index
+from turnlog.agents.handoffs import continuation, handed_over_facts, read_mark
 from turnlog.agents.json_file import locate_items, read_object
 from turnlog.agents.jsonl import count_lines
 
@@ -168,6 +169,10 @@ def _read_header(context: GeminiContext, record: GeminiRecord) -> None:
     context.state.reopened = bool(context.state.active)
     context.update_times(record.start_time, record.last_updated)
     _set_facts(context, record.summary, record.directories)
+    carried = read_mark(record.turnlog)
+    if carried is not None:
+        context.changes.links.append(continuation(carried, context.session_id))
+        context.session.metadata |= handed_over_facts(carried)
     context.add_run_metadata("header", aware_or_none(record.start_time), _without_messages(context.json))
     if record.messages is not None:
         messages = list(_messages_in(context, record.messages, is_copy=False))

@@ -44,6 +44,8 @@ class GeminiEntry(msgspec.Struct, array_like=True):
     """It was read from a record of its own, which has what a checkpoint leaves out."""
     is_at_tool: bool = False
     """A complete answer that has a cancelled call, or no call yet: an interruption after it interrupts a tool."""
+    handed_over: bool = False
+    """turnlog carried it over from a session of another agent."""
 
 
 class GeminiPendingMessage(msgspec.Struct, array_like=True):
@@ -248,6 +250,8 @@ class GeminiContext(LineContext):
                     parent_id=None if parent is None else self.message_id(parent),
                     turn=entry.turn,
                     step=entry.step,
+                    copied=entry.handed_over,
+                    handed_over=entry.handed_over,
                 ),
             )
         )

@@ -35,6 +35,7 @@ from turnlog.agents.gemini_cli.records import (
 )
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.agents.gemini_cli.tools import LoggedCall, parse_calls, result_of_response, to_tool_call
+from turnlog.agents.handoffs import Carried, read_mark
 from turnlog.model import (
     ErrorEvent,
     InterruptEvent,
@@ -444,7 +445,8 @@ def read_message(
         origin: Its origin, where its place in a list decides that.
     """
     record = logged.record
-    context.update_times(None if logged.is_copy else record.timestamp)
+    carried = read_mark(record.turnlog)
+    context.update_times(None if logged.is_copy or carried else record.timestamp)
     # A notice with a file holds what a tool has read, for the model to see: that is a message.
     is_notice = record.type not in ("user", "gemini") and not any(part.is_file for part in content.parts)
     if is_notice or is_placeholder(record, content):
@@ -457,13 +459,24 @@ def read_message(
         return False
     entry = context.state.entries.get(logged.key)
     if entry is None:
-        entry = _new_entry(context, logged, content, origin)
+        entry = _new_entry(context, logged, content, _carried_origin(carried, record) if carried else origin)
+        entry.handed_over = carried is not None
     if record.type != "gemini":
         _add_input(context, logged, content, entry)
     else:
         _add_answer(context, logged, content, entry)
     _remember(context, logged, entry)
     return True
+
+
+def _carried_origin(carried: Carried, record: GeminiRecord) -> Origin | None:
+    """The origin of a message of another agent. Commands of that agent are prompts here."""
+    if record.type == "gemini":
+        return None
+    return carried.origin if carried.origin in (*TURN_ORIGINS, *_REPORTS) else Origin.PROMPT
+
+
+_REPORTS = (Origin.COMPACTION, Origin.NOTIFICATION)
 
 
 def _remember(context: GeminiContext, logged: LoggedMessage, entry: GeminiEntry) -> None:
@@ -478,7 +491,7 @@ def _new_entry(
 ) -> GeminiEntry:
     """The entry of a message that is new, with its turn and step."""
     state = context.state
-    if origin is None:
+    if origin is None and logged.record.turnlog is None:
         origin = origin_of(logged, content, is_subagent=context.is_subagent, is_begun=state.turn > 0)
     step = None
     if origin in TURN_ORIGINS:

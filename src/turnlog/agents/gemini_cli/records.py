@@ -98,6 +98,8 @@ class GeminiRecord(_Wire, gc=False):
     tokens: Tokens | None = None
     model: str | None = None
     tool_calls: list[Raw] | None = None
+    turnlog: Any = None
+    """The mark of what turnlog carried over from another session (`agents.handoffs`)."""
 
 
 class Update(_Wire, gc=False):
@@ -141,6 +143,8 @@ class GeminiCall(_Wire, gc=False):
     agent_id: str | None = None
     display_name: str | None = None
     description: str | None = None
+    turnlog: Any = None
+    """The mark of a call that turnlog carried over: the status of its result."""
 
 
 class WirePart(_Wire, gc=False):

@@ -31,6 +31,7 @@ from turnlog.agents.gemini_cli.records import (
     split_responses,
     to_part,
 )
+from turnlog.agents.handoffs import read_mark
 from turnlog.agents.hook_events import HookFormat, read_call, read_prompt, read_result
 from turnlog.agents.json_file import locate_items
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
@@ -246,7 +247,8 @@ def _result_of_call(call: LoggedCall) -> ToolResult | None:
 
 
 def _make_result(call_id: str, wire: GeminiCall, content: tuple[Part, ...], text: str, *, is_error: bool) -> ToolResult:
-    status = status_of(wire.status, text, is_error=is_error)
+    carried = read_mark(wire.turnlog)
+    status = (carried.status if carried else None) or status_of(wire.status, text, is_error=is_error)
     return ToolResult(
         id=result_id(call_id, text),
         status=status,

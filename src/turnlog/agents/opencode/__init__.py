@@ -106,6 +106,7 @@ class OpenCode(RowAgent):
     turn_markers: Mapping[str, TurnMarker] = _TURN_MARKERS
     hooks = _HOOKS
     mcp = _MCP
+    handoff: str | None = "turnlog.agents.opencode.handoff:OPENCODE"
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
@@ -215,6 +216,7 @@ class _Descendant(OpenCode):
     turn_markers: Mapping[str, TurnMarker] = {}  # They come from OpenCode's plugin, which no other program has
     hooks = None
     mcp = None
+    handoff = None
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has a table of the program's own, or its name. An export and a stream look like OpenCode's."""
@@ -233,6 +235,7 @@ class Kilo(_Descendant):
     parser_version = OpenCode.parser_version + 1
     homes = Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME")
     command = msgspec.structs.replace(_COMMAND, program="kilo", packages=("@kilocode/cli",))
+    handoff = "turnlog.agents.opencode.handoff:KILO"
 
 
 class MiMoCode(_Descendant):

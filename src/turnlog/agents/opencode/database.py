@@ -20,6 +20,7 @@ from typing import NamedTuple
 from turnlog.agents.base import Version
 from turnlog.agents.databases import open_snapshot
 from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.handoffs import MARK
 from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, as_blob, as_text, time_of, time_of_later_id, to_int
 from turnlog.agents.opencode.snapshot import (
     SESSION_MESSAGE,
@@ -280,6 +281,8 @@ class TableRows:
         """
         found: dict[str, MessageCopy] = {}
         began = time_of(session, "created")
+        # Sessions that were handed over from one session have messages of the same times, and are no forks.
+        messages = [message for message in messages if MARK not in message.info]
         for created in sorted({message.created for message in messages}):
             copies = sorted((message for message in messages if message.created == created), key=lambda copy: copy.key)
             originals = self._messages_created_at(created, session.get("projectID"), began)

@@ -25,6 +25,7 @@ from turnlog.agents.changes import (
     SessionChange,
 )
 from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.handoffs import MARK, Carried, continuation, handed_over_facts, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.messages import ABORTED, StepMessage, newest_time, read_message
 from turnlog.agents.opencode.rows import (
@@ -282,8 +283,11 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
     # What versions of OpenCode did says nothing of programs with numbers of their own.
     version = context.version if context.source.agent == NAME else None
+    carried = read_mark(info.get(MARK))
+    if carried is not None:
+        _note_handoff(context, carried)
     for step in read_message(line.key, info, parts, entry, version=version, updated_at=updated):
-        _add_message(context, step, line, entry)
+        _add_message(context, step, line, entry, handed_over=carried is not None)
     context.changes.counts.messages += 1
     folder = text_of(object_of(info.get("path")).get("cwd"))
     if folder is not None and _HAS_NO_DIRECTORY.match(context.version or ""):
@@ -292,7 +296,17 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     _add_interruption(context, entry, info, parts)
 
 
-def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, entry: TimelineEntry) -> None:
+def _note_handoff(context: OpenCodeContext, carried: Carried) -> None:
+    """Link the session that this one continues, which every carried message names."""
+    link = continuation(carried, context.session_id)
+    if link not in context.changes.links:
+        context.changes.links.append(link)
+        context.merge_session(SessionChange(session_id=context.session_id, metadata=handed_over_facts(carried)))
+
+
+def _add_message(
+    context: OpenCodeContext, step: StepMessage, line: RowLine, entry: TimelineEntry, *, handed_over: bool
+) -> None:
     offset, length = context.record
     records: list[RecordRef] = [(offset, length, None)]
     # Results have no record of their own: they are in the row of their call, at the position when it ended.
@@ -307,7 +321,8 @@ def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, ent
         turn=entry.turn,
         step=step.step,
         fate=fate,
-        copied=entry.copy_of is not None,
+        copied=handed_over or entry.copy_of is not None,
+        handed_over=handed_over,
     )
     context.changes.messages.append(MessageChange(message=step.message, placement=placement))
     at = step.message.created_at
@@ -316,8 +331,8 @@ def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, ent
         SessionChange(
             session_id=context.session_id,
             position=step.position,
-            first_at=None if entry.copy_of else at,
-            last_at=last,
+            first_at=None if entry.copy_of or handed_over else at,
+            last_at=None if handed_over else last,
             titles=_title(step.message) if entry.turn == 1 else {},
         )
     )

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
 from turnlog.agents.decoding import list_of, object_of, other_fields, text_of
+from turnlog.agents.handoffs import MARK
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
     PARTS,
@@ -240,7 +241,7 @@ _ERROR_STOP_REASONS: dict[str, StopReason] = {
 ABORTED = "MessageAbortedError"
 """The name of the error of a message that the user stopped."""
 _MODELLED = frozenset(
-    {"id", "sessionID", "role", "time", "modelID", "providerID", "cost", "tokens", "finish", "error", "parts"}
+    {"id", "sessionID", "role", "time", "modelID", "providerID", "cost", "tokens", "finish", "error", "parts", MARK}
 )
 _DIFF_FACTS = ("file", "additions", "deletions", "status")
 

@@ -11,6 +11,7 @@ import msgspec
 
 from turnlog.agents.changes import SessionChange
 from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.handoffs import MARK, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
     Row,
@@ -129,6 +130,7 @@ SHELL_NOTE = "The following tool was executed by the user"
 """The prompt that OpenCode writes when the user runs a command with `!`."""
 
 _TURN_ORIGINS = (Origin.PROMPT, Origin.SHELL, Origin.SUBAGENT_PROMPT)
+_REPORTS = (Origin.COMPACTION, Origin.NOTIFICATION)
 
 
 def build_timeline(
@@ -188,6 +190,10 @@ def origin_of(info: Row, parts: Sequence[Row], *, is_subagent: bool) -> Origin |
     """The origin of a message that no model wrote; None for an answer."""
     if info.get("role") != "user":
         return None
+    carried = read_mark(info.get(MARK))
+    if carried is not None:
+        # Commands of another agent are prompts here.
+        return carried.origin if carried.origin in (*_TURN_ORIGINS, *_REPORTS) else Origin.PROMPT
     others = [part for part in parts if part.get("type") != "compaction"]
     if len(others) < len(parts):
         return Origin.COMPACTION

@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from turnlog.agents import hook_events
 from turnlog.agents.decoding import list_of, object_of, other_fields, text_of
+from turnlog.agents.handoffs import MARK, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import Row, to_datetime, to_int
 from turnlog.model import (
@@ -82,7 +83,7 @@ _INVALID = "invalid"
 
 _FINAL_STATUSES = ("completed", "error")
 
-_FIELDS = frozenset({"id", "sessionID", "messageID", "type", "callID", "tool", "state", "metadata"})
+_FIELDS = frozenset({"id", "sessionID", "messageID", "type", "callID", "tool", "state", "metadata", MARK})
 
 _STATE_FIELDS = frozenset(
     {"status", "input", "raw", "output", "title", "metadata", "time", "error", "attachments"},
@@ -114,6 +115,9 @@ def read_call(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
     call_id = str(part.get("callID") or part_id)
     name = str(part.get("tool") or "")
     result = _result(call_id, name, state, facts, time, is_over=is_over)
+    carried = read_mark(part.get(MARK))
+    if result is not None and carried is not None and carried.status is not None:
+        result = msgspec.structs.replace(result, status=carried.status)
     ended_at = None if result is None else to_int(time.get("end")) or None
     call = ToolCallPart(
         id=part_id,

@@ -1,0 +1,110 @@
+"""Hands sessions of every agent to the real agents, and says in a table what they carried, lost and accepted.
+
+`make rig-handoffs` runs it without a network. Exit code 0: nothing is missing; 1: something is; 2: wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from clis import CLIS, Cli
+from handoffs import Verdict, hand_over
+from run import MODULES, Trouble, launch, prepare, version
+
+from turnlog.errors import TurnlogError
+from turnlog.model import Session
+from turnlog.server.sample import sample_roots
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.sync.syncer import sync
+
+
+def main(words: list[str]) -> int:
+    takers = [cli for cli in CLIS if cli.resume]
+    parser = argparse.ArgumentParser(description="Let real agents go on with sessions (docs/how-to/rig.md).")
+    parser.add_argument("names", nargs="*", metavar="TARGET", help=", ".join(cli.name for cli in takers))
+    parser.add_argument("--from", dest="origin", metavar="AGENT", help="only sessions of this agent")
+    parser.add_argument("--session", metavar="TEXT", help="only sessions with this text in their id")
+    parser.add_argument("--all", action="store_true", help="all sessions, and not only the largest of each agent")
+    parser.add_argument("--logs", action="append", type=Path, metavar="HOME", help="homes of agents; default: samples")
+    chosen = parser.parse_args(words)
+    if strangers := set(chosen.names) - {cli.name for cli in takers}:
+        parser.error(f"no such target: {', '.join(sorted(strangers))}")
+    # The programs are looked for where the rig has installed them.
+    os.environ["PATH"] = f"{MODULES / '.bin'}:{os.environ['PATH']}"
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        store_path = Path(folder) / "store.db"
+        sync(store_path, roots=chosen.logs or sample_roots())
+        sessions = choose(store_path, chosen.origin, chosen.session, every=chosen.all)
+        targets = [cli for cli in takers if not chosen.names or cli.name in chosen.names]
+        table: dict[str, dict[str, list[Verdict]]] = defaultdict(lambda: defaultdict(list))
+        for cli in targets:
+            for session in sessions:
+                verdict = judge(cli, store_path, session)
+                table[session.agent][cli.name].append(verdict)
+                for finding in verdict.findings:
+                    failures += 1
+                    print(f"{session.id} -> {cli.name}: {finding}", flush=True)
+        print_pairs(table, targets)
+    return 1 if failures else 0
+
+
+def choose(store_path: Path, origin: str | None, text: str | None, *, every: bool) -> list[Session]:
+    """The sessions to hand over: of each agent the one with the most calls, or all."""
+    with open_store(store_path) as store:
+        found = store.sessions(SessionFilter(agent=origin), limit=1000).items
+    found = tuple(session for session in found if text is None or text in session.id)
+    if every or text is not None:
+        return sorted(found, key=lambda session: session.id)
+    largest = {
+        session.agent: session
+        for session in sorted(found, key=lambda session: (session.counts.tool_calls, session.counts.messages))
+    }
+    return [largest[name] for name in sorted(largest)]
+
+
+def judge(cli: Cli, store_path: Path, session: Session) -> Verdict:
+    """One session and one target, in a HOME and a store of their own."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        home, own = Path(name) / "home", Path(name) / "store.db"
+        home.mkdir()
+        shutil.copy(store_path, own)
+        (home / "work").mkdir()
+
+        def start(url: str, arguments: Sequence[str]) -> None:
+            prepare(cli, home, url)
+            launch(cli, home, url, list(arguments))
+
+        try:
+            if cli.makes_home:
+                start("http://127.0.0.1:1", cli.makes_home)
+            return hand_over(cli, own, session.id, home, start)
+        except (TurnlogError, Trouble) as error:
+            return Verdict(findings=[str(error)])
+
+
+def print_pairs(table: dict[str, dict[str, list[Verdict]]], targets: Sequence[Cli]) -> None:
+    """The pairs: items carried / reported as lost / sessions accepted of all."""
+    names = [f"{cli.name} {version(cli)}" for cli in targets]
+    print("| from | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    for origin, row in sorted(table.items()):
+        print(f"| {origin} | " + " | ".join(cell(row[cli.name]) for cli in targets) + " |")
+
+
+def cell(verdicts: Sequence[Verdict]) -> str:
+    carried, lost = sum(each.carried for each in verdicts), sum(each.lost for each in verdicts)
+    accepted = sum(not each.findings for each in verdicts)
+    return f"{carried} / {lost} / {accepted} of {len(verdicts)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""Messages for formats that have one text before the calls of an answer, and one text before the files of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from turnlog.handoff.report import HandoffLoss
+from turnlog.model import Message, Part, TextPart, ToolCallPart
+
+_ONLY_FILES: Final = "(the output is the file)"
+
+
+def flat(message: Message, losses: list[HandoffLoss]) -> Message:
+    """The message in that order. A text that stood after a call is reported."""
+    if message.role != "assistant":
+        return message
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+    others = [part for part in message.parts if not isinstance(part, ToolCallPart)]
+    first = next((at for at, part in enumerate(message.parts) if isinstance(part, ToolCallPart)), len(message.parts))
+    for part in message.parts[first:]:
+        if isinstance(part, TextPart):
+            detail = "a text after a call is put before it"
+            losses.append(HandoffLoss(kind="order", message_id=message.id, detail=detail))
+    parts = (*_one_text(others, "\n\n"), *map(_flat_call, calls))
+    return msgspec.structs.replace(message, parts=parts)
+
+
+def _flat_call(call: ToolCallPart) -> ToolCallPart:
+    result = call.results[0]
+    content = _one_text(result.content, "\n")
+    if not any(isinstance(part, TextPart) for part in content):
+        content = (TextPart(text=_ONLY_FILES), *content)
+    return msgspec.structs.replace(call, results=(msgspec.structs.replace(result, content=content),))
+
+
+def _one_text(parts: Sequence[Part], between: str) -> tuple[Part, ...]:
+    """The texts as one, then all others."""
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    others = [part for part in parts if not isinstance(part, TextPart)]
+    if not texts:
+        return tuple(others)
+    return (msgspec.structs.replace(texts[0], text=between.join(part.text for part in texts)), *others)

@@ -1,0 +1,122 @@
+"""`turnlog handoff` and `turnlog resume --in`: shown first, written at once, taken back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.cli_runner import call, command
+from support.handed_over import programs
+from turnlog.server.sample import LOGS
+
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+
+@pytest.fixture
+def work(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to go on in; a session of Claude Code is in the user's store, and four agents are installed."""
+    folder = programs(home / "bin", "claude", "codex", "gemini", "opencode")
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    shutil.copytree(LOGS / "claude-code", home / ".claude")
+    (home / "work").mkdir()
+    return home / "work"
+
+
+def files_below(home: Path) -> set[Path]:
+    return {path.relative_to(home) for path in (home / ".codex").rglob("*") if path.is_file()}
+
+
+def test_it_is_shown_first_then_written_then_taken_back(home: Path, work: Path) -> None:
+    shown = call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--dry-run")
+    assert "Carried: 2 turns, 11 messages, 9 tool calls" in shown.stdout
+    assert "3 pieces of reasoning are left out" in shown.stdout
+    assert "Would be written: codex:" in shown.stdout
+    assert not (home / ".codex").exists()
+
+    written = json.loads(call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--json").stdout)
+    assert (written["from"], written["to"]) == (f"claude-code:{SESSION}", "codex")
+    assert [Path(path).is_file() for path in written["paths"]] == [True]
+    assert written["command"] == ["codex", "resume", written["session_id"].partition(":")[2]]
+    assert sum(loss["kind"] == "reasoning" for loss in written["losses"]) == 3
+
+    listed = json.loads(call("sessions", "--parent", f"claude-code:{SESSION}", "--json").stdout)
+    assert [session["id"] for session in listed["items"]] == [written["session_id"]]
+    assert "Would remove" in call("handoff", "undo", written["session_id"], "--dry-run").stdout
+    assert files_below(home)
+    undone = call("handoff", "undo", written["session_id"])
+    assert undone.stdout.startswith(f"Removed {written['session_id']}: ")
+    assert not files_below(home)
+    assert written["session_id"] not in call("sessions").stdout
+
+
+def test_resume_in_another_agent_writes_the_session_and_starts_the_agent(home: Path, work: Path) -> None:
+    (home / "bin/gemini").write_text('#!/bin/sh\nprintf "%s\\n" "$PWD" "$@" > "$HOME/started"\n')
+    assert call("sync").exit_code == 0
+    done = subprocess.run(
+        command("resume", SESSION, "--in", "gemini", "--folder", str(work)), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Written: gemini-cli:" in done.stderr
+    folder, option, session = (home / "started").read_text().splitlines()
+    assert (folder, option) == (str(work), "--resume")
+    assert list((home / ".gemini/tmp/work/chats").glob(f"session-*-{session[:8]}.jsonl"))
+
+
+def test_the_same_agent_goes_on_from_an_earlier_message_in_a_new_session(work: Path) -> None:
+    assert call("sync").exit_code == 0
+    exported = call("export", SESSION, "--as", "jsonl").stdout.splitlines()
+    events = [json.loads(line) for line in exported]
+    prompts = [each["message"]["id"] for each in events if each.get("message", {}).get("role") == "user"]
+    printed = call("resume", SESSION, "--at", prompts[0], "--folder", str(work), "--print")
+    assert "Would be written: claude-code:" in printed.stdout
+    assert "Carried: 1 turn, 1 message" in printed.stdout
+    assert "after it are left out" in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((SESSION, "--to", "codex"), "the folder of the session is gone: /home/dev/sample"),
+        ((SESSION, "--to", "pi-of-nobody"), "no agent is named 'pi-of-nobody'"),
+        ((SESSION, "--to", "droid"), "no session can be handed to Droid"),
+        ((SESSION, "--to", "kilo", "--folder", "."), "Kilo CLI is not installed here: there is no program 'kilo'"),
+        ((SESSION, "--to", "opencode", "--folder", "."), "start the agent once"),
+        ((SESSION, "--to", "codex", "--folder", ".", "--at", "nothing"), "no message of this window has the id"),
+        ((SESSION, "--to", "codex", "--folder", ".", "--max-tokens", "1"), "does not fit into 1 tokens"),
+        (("undo", SESSION), "was not written by turnlog"),
+        ((SESSION,), "Missing option '--to'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_written(
+    arguments: tuple[str, ...], reason: str, home: Path, work: Path
+) -> None:
+    refused = call("handoff", *arguments)
+    assert refused.exit_code != 0
+    assert reason in refused.stderr
+    assert not (home / ".codex").exists()
+
+
+def test_a_home_that_cannot_be_written_is_named(home: Path, work: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex/sessions").write_text("a file is in the way")
+    refused = call("handoff", SESSION, "--to", "codex", "--folder", str(work))
+    assert refused.exit_code == 1
+    assert "nothing was written" in refused.stderr
+    assert files_below(home) == {Path(".codex/sessions")}
+
+
+def test_a_session_that_was_continued_is_not_taken_back(home: Path, work: Path) -> None:
+    written = json.loads(call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--json").stdout)
+    [log] = [Path(path) for path in written["paths"]]
+    line = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And now?"}]}
+    with log.open("a") as file:
+        record = {"timestamp": "2026-11-26T10:00:00Z", "type": "response_item", "payload": line}
+        file.write(json.dumps(record) + "\n")
+    refused = call("handoff", "undo", written["session_id"])
+    assert refused.exit_code == 1
+    assert "was continued: it has 1 message of its own" in refused.stderr
+    assert log.exists()
