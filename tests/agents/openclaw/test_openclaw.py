@@ -178,6 +178,8 @@ def test_restored_rows_are_those_of_the_database(tmp_path: Path) -> None:
         with closing(sqlite3.connect(path)) as connection:
             rows.append(connection.execute(statement).fetchall())
     assert rows[0] == rows[1]
+    # What other tables say of a session has no file.
+    assert [path for path in (tmp_path / "restored").rglob("*") if path.is_file()] == [tmp_path / "restored" / DATABASE]
     with closing(sqlite3.connect(tmp_path / "restored" / DATABASE)) as connection, connection:
         connection.execute("UPDATE transcript_events SET event_json = '{}' WHERE seq = 3")
     with (

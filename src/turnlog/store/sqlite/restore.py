@@ -9,7 +9,7 @@ import os
 import sqlite3
 from pathlib import Path, PurePath, PurePosixPath
 
-from turnlog.agents.base import RowAgent, Source
+from turnlog.agents.base import RowAgent, Source, SourceKind
 from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.store.archive import Archive
@@ -37,9 +37,10 @@ def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> 
     to = to.absolute()
     restored: list[RestoredFile] = []
     homes: dict[Path, str] = {}
-    for key, path, root, agent in sources:
-        if (rows := _rows_of(agent, path, root)) is not None:
-            restored += _restore_rows(archive, key, *rows, to)
+    for key, source in sources:
+        path, root = source.path, source.root
+        if (agent := _row_agent(source)) is not None:
+            restored += _restore_rows(archive, key, agent, source, to)
         else:
             target = _inside(to, Path(path), Path(root))
             if homes.setdefault(target, root) != root and not _is_equal(archive, key, target):
@@ -48,28 +49,29 @@ def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> 
     return list({file.path: file for file in restored}.values())
 
 
-def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, str, str, str]]:
+def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, Source]]:
     keys = family(connection, session_key(connection, session_id))
     ids = session_ids(connection, set(keys))
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
-        "SELECT key, path, root, agent FROM sources WHERE kind <> 'hooks' AND key IN"
+        "SELECT key, path, root, agent, kind FROM sources WHERE kind <> 'hooks' AND key IN"
         f" (SELECT key FROM sources WHERE session_id IN ({marks})"
         f" UNION SELECT source_key FROM memberships WHERE session_key IN ({marks})"
         f" UNION SELECT source_key FROM events WHERE session_key IN ({marks})) ORDER BY path",
         (*ids, *keys, *keys),
     )
-    return rows.fetchall()
+    return [
+        (key, Source(agent=agent, path=path, root=root, kind=SourceKind(kind))) for key, path, root, agent, kind in rows
+    ]
 
 
-def _rows_of(agent: str, path: str, root: str) -> tuple[RowAgent, Source] | None:
-    """The agent that can restore a source of rows, and the source; None for a file."""
+def _row_agent(source: Source) -> RowAgent | None:
+    """The agent that can restore a source of rows; None for a file."""
     # Agents of other packages are found through entry points, which is slow: import only when needed.
     from turnlog.agents import agents
 
-    source = Source(agent=agent, path=path, root=root)
-    reader = next((found for found in agents() if found.name == agent), None)
-    return (reader, source) if isinstance(reader, RowAgent) and reader.holds_rows(source) else None
+    reader = next((found for found in agents() if found.name == source.agent), None)
+    return reader if isinstance(reader, RowAgent) and reader.holds_rows(source) else None
 
 
 def _restore_rows(archive: Archive, key: int, agent: RowAgent, source: Source, to: Path) -> list[RestoredFile]:
