@@ -11,8 +11,19 @@ from typing import Any
 import pytest
 
 from turnlog import open_store
-from turnlog.chat import Chat, ProviderRuntime, RunRequest, SqliteStreamStore, Streams, Tool
-from turnlog.chat.fastapi import chat_endpoint
+from turnlog.chat import (
+    Chat,
+    ChatApp,
+    ProviderRuntime,
+    RunRequest,
+    SqliteStreamStore,
+    Streams,
+    Tool,
+    UIMessagesApp,
+    UIMessageStore,
+    chat_endpoint,
+    ui_messages_endpoint,
+)
 from turnlog.errors import StoreError
 from turnlog.model import DataPart, ToolCallPart
 from turnlog.model.codec import decode_part, encode, to_json
@@ -57,6 +68,12 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (wrong(ToolInputAvailable, tool_call_id="c", tool_name="t", input=anything), TypeError, "input=to_json({…})"),
     (wrong(DataEvent, name="n", data=anything), TypeError, "data is exact JSON, not dict: use to_json(…)"),
     (wrong(DataPart, name="n", data="text"), TypeError, "data is exact JSON, not str"),
+    (
+        wrong(chat_endpoint, Chat(answer), "api"),
+        ValueError,
+        "path cannot be 'api': it begins with a slash, as in '/api'",
+    ),
+    (wrong(ChatApp, Chat(answer), "api"), ValueError, "path cannot be 'api': it begins with a slash"),
     (wrong(Chat, plain), TypeError, "plain is no async generator function: write `async def` and `yield`"),
     (wrong(Chat, returns), TypeError, "returns is no async generator function"),
     (wrong(Chat, "x"), TypeError, "runtime cannot be str: expected an async generator function, or a runtime"),
@@ -115,3 +132,12 @@ def test_json_is_taken_and_read_as_before() -> None:
     part = ToolCallPart(tool_call_id="c", tool_name="t", input=to_json({"a": 1}))
     assert decode_part(encode(part)) == part
     assert ToolCallPart(tool_call_id="c", tool_name="t").input_value() is None
+
+
+@pytest.mark.parametrize("endpoint", [UIMessagesApp, ui_messages_endpoint])
+def test_a_path_that_no_request_can_have_is_refused(endpoint: Callable[..., object], tmp_path: Path) -> None:
+    with (
+        open_store(tmp_path / "store.db", create=True) as store,
+        pytest.raises(ValueError, match="begins with a slash"),
+    ):
+        endpoint(UIMessageStore(store), "api")

@@ -16,7 +16,7 @@ from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MAX_BYTES, Caller, ChatHttp, HttpResponse, split_chat_id
+from turnlog.chat.http import MAX_BYTES, Caller, ChatHttp, HttpResponse, checked_path, split_chat_id
 from turnlog.chat.loading import UIMessageStore
 from turnlog.chat.ui_http import UIMessagesHttp
 from turnlog.model import Ownership
@@ -58,10 +58,11 @@ def chat_endpoint(
 
     Raises:
         TypeError: `chat` is none, or there is an `owner` and its keeper knows none.
-        ValueError: There is no such version.
+        ValueError: There is no such version, or `path` does not begin with a slash.
     """
     if owner is not None:
         chat.directory  # noqa: B018  # raises for a keeper that knows no owners
+    path = checked_path(path)
     http = ChatHttp(chat, version=version, max_bytes=max_bytes)
 
     @asynccontextmanager
@@ -138,7 +139,9 @@ def ui_messages_endpoint(
 
     Raises:
         TypeError: `sessions` is none.
+        ValueError: `path` does not begin with a slash.
     """
+    path = checked_path(path)
     http = UIMessagesHttp(sessions)
     router = APIRouter(tags=["chat"])
 

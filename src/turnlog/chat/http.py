@@ -276,6 +276,13 @@ ScopeDependencies: TypeAlias = Callable[[Scope], Awaitable[Any]]
 """The request's scope -> what answers and tools get as `RunRequest.dependencies`."""
 
 
+def checked_path(path: str) -> str:
+    """The path of an endpoint. Raises ValueError if no request can have it."""
+    if path and not path.startswith("/"):
+        raise ValueError(f"path cannot be {path!r}: it begins with a slash, as in {f'/{path}'!r}")
+    return path
+
+
 class ChatApp:
     """An ASGI application for the requests below `path`; it closes its chats when the server shuts down."""
 
@@ -291,13 +298,13 @@ class ChatApp:
         owner: ScopeOwner | None = None,
         dependencies: ScopeDependencies | None = None,
     ) -> None:
-        """Serve chats; `version` and `max_bytes` as for `ChatHttp`."""
+        """Serve chats; `version` and `max_bytes` as for `ChatHttp`. Raises ValueError as `chat_endpoint` does."""
         if owner is not None:
             chat.directory  # noqa: B018  # raises for a keeper that knows no owners
         self._owner = owner
         self._dependencies = dependencies
         self._chat = chat
-        self._path = path.rstrip("/")
+        self._path = checked_path(path).rstrip("/")
         self._http = ChatHttp(chat, version=version, max_bytes=max_bytes)
         self._key = key
 

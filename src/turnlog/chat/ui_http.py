@@ -23,6 +23,7 @@ from turnlog.chat.http import (
     HttpResponse,
     ScopeOwner,
     answer_lifespan,
+    checked_path,
     failure,
     flag_in,
     json_response,
@@ -105,9 +106,12 @@ class UIMessagesApp:
             sessions: The store, with the options of every page.
             path: What comes before the id of a session.
             owner: Says who asks. Without it, everybody who reaches the server reads the sessions that nobody owns.
+
+        Raises:
+            ValueError: `path` does not begin with a slash.
         """
         self._http = UIMessagesHttp(sessions)
-        self._path = path.rstrip("/") + "/"
+        self._path = checked_path(path).rstrip("/") + "/"
         self._owner = owner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -170,14 +170,14 @@ class NativeSessions:
                 f" the name without a slash, up to {LONGEST_ID} characters"
             )
         if _has_logs(session_id.partition(":")[0]):
-            raise ConflictError(f"{session_id} is the name of a session that logs tell of")
+            raise ConflictError(f"{session_id} is the name of a session whose log turnlog reads")
         query = "SELECT 1 FROM tombstones WHERE session_id = ?"
         if self._connection.execute(query, (session_id,)).fetchone():
             raise ConflictError(f"{session_id} was forgotten")
         query = "SELECT native FROM sessions WHERE agent = ? AND external_id = ?"
         row = self._connection.execute(query, session_id.partition(":")[::2]).fetchone()
         if row is not None and not row[0]:
-            raise ConflictError(f"{session_id} is a session that logs tell of")
+            raise ConflictError(f"{session_id} is a session that turnlog read from a log")
 
     def _check_messages(self, session_id: str, messages: Sequence[Message]) -> None:
         for message in messages:
