@@ -285,7 +285,8 @@ def test_contents_that_name_other_contents_of_the_store_are_refused(client: Test
 def test_bodies_are_json_and_bounded(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-C16: bad JSON 400."""
     json_type = {"content-type": "application/json"}
-    assert client.post("/api/sessions", content=b"{", headers=json_type).status_code == 400
+    for content in (b"{", b'{"unknown": ', b'{"title": 3,}', b'{"title": 3} {}'):
+        assert client.post("/api/sessions", content=content, headers=json_type).status_code == 400, content
     assert client.post("/api/sessions", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
     monkeypatch.setattr(native, "MOST_BYTES", 100)
     answer = client.post("/api/sessions", content=b'{"external_id": "%b"}' % (b"x" * 100), headers=json_type)

@@ -149,9 +149,12 @@ def _item(request: Request, context: Context, session_id: str) -> Response:
 def _decode(data: bytes, kind: type[BodyT]) -> BodyT:
     """A body of a type; InvalidBodyError (400) for what is no JSON, InvalidParameterError (422) with the place."""
     try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        _blame(str(error))
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.ValidationError as error:
+            # A wrong field is found first, also in a body that breaks off behind it.
+            msgspec.json.decode(data)
+            _blame(str(error))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidBodyError(str(error)) from error
 
