@@ -51,6 +51,7 @@ BUILT_IN = {
     "qclaw": "turnlog.agents.openclaw:QClaw",
     "qwen-code": "turnlog.agents.qwen_code:QwenCode",
     "stepcode": "turnlog.agents.pi:StepCode",
+    "vscode-copilot": "turnlog.agents.copilot_chat:CopilotChat",
 }
 """Agent -> `module:class`. Other packages cannot replace these."""
 

@@ -7,14 +7,14 @@ them. What a feed must know of the feeds before it is in `ConversationState`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange
+from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, RecordRef, ResultChange
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, keep_newest, state_codec
 from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.model import (
@@ -100,7 +100,8 @@ class Conversation(LogContext):
         """Add a message.
 
         Args:
-            message: A prompt begins a turn and may name the session; an answer is the next step.
+            message: A prompt begins a turn and may name the session; an answer is the next step. Results of its calls
+                that are in the same record stand behind it, each one position further.
             parent: The message that it follows, if that need not be the newest one.
             position: Its place, if that is not the offset of the record.
             is_counted: Whether the record counts as a message; a record of several counts once.
@@ -112,14 +113,13 @@ class Conversation(LogContext):
             self._set_title(message)
         is_answer = message.role == "assistant" and message.origin is None
         state.step += is_answer
-        for part in message.parts:
-            if isinstance(part, ToolCallPart) and not part.results:
-                keep_newest(state.calls, part.tool_call_id, message.id, _RECENT_CALLS)
+        self._note_calls(message)
         before = state.leaf if isinstance(parent, UnsetType) else parent
+        place = self.position if position is None else position
         placement = Placement(
             session_id=self.session_id,
-            position=self.position if position is None else position,
-            records=((*self.record, None),),
+            position=place,
+            records=((*self.record, None), *_result_records(message, place)),
             record_ids=(message.id,),
             parent_id=None if before == message.id else before,
             turn=state.turn or None,
@@ -132,15 +132,17 @@ class Conversation(LogContext):
 
     def add_again(self, message: Message) -> None:
         """Add a further reading of the newest message, from another record of it."""
-        for part in message.parts:
-            if isinstance(part, ToolCallPart) and not part.results:
-                keep_newest(self.state.calls, part.tool_call_id, message.id, _RECENT_CALLS)
-        placement = Placement(
-            session_id=self.session_id, position=self.position, records=((*self.record, None),), step=self.state.step
-        )
+        self._note_calls(message)
+        records = ((*self.record, None), *_result_records(message, self.position))
+        placement = Placement(session_id=self.session_id, position=self.position, records=records, step=self.state.step)
         self.changes.messages.append(MessageChange(message=message, placement=placement))
         self.changes.counts.messages += 1
         self.extend_times(message.created_at)
+
+    def _note_calls(self, message: Message) -> None:
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and not part.results:
+                keep_newest(self.state.calls, part.tool_call_id, message.id, _RECENT_CALLS)
 
     def _set_title(self, message: Message) -> None:
         if self.state.is_titled:
@@ -190,6 +192,13 @@ class Conversation(LogContext):
         data = _small_json(self.json)
         self.add_event(RunMetadataEvent(id=f"{self.position_id}.run", position=position, kind=kind, data=data))
         self.changes.counts.events += 1
+
+
+def _result_records(message: Message, position: int) -> Iterator[RecordRef]:
+    """The places of results within the record of their call: its position counted on, and no length of their own."""
+    calls = (part for part in message.parts if isinstance(part, ToolCallPart))
+    results = (result for call in calls for result in call.results)
+    yield from ((position + number, 0, result.id) for number, result in enumerate(results, 1))
 
 
 def _small_json(json: bytes) -> Raw | UnsetType:

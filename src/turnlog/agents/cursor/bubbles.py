@@ -35,6 +35,7 @@ from turnlog.model import (
     ToolResult,
     Usage,
 )
+from turnlog.model.merge import add_result
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -175,16 +176,17 @@ class BubbleFold(ConversationFold[RowLine]):
 
     def _read_answer(self, context: Conversation, bubble: Bubble, identity: str) -> None:
         phase, message_id, number = self._place(context, bubble, identity)
-        part = _part_of(bubble, f"{message_id}.{number}", phase)
         notes = context.state.notes
         at = _time_of(bubble)
         timing = bubble.timing_info
+        ended = None if timing is None else time_of(timing.client_end_time)
+        part = _with_result(_part_of(bubble, f"{message_id}.{number}", phase), bubble.tool_former_data, identity, ended)
         message = Message(
             id=message_id,
             role="assistant",
             parts=() if part is None else (part,),
             created_at=at,
-            completed_at=None if timing is None else time_of(timing.client_end_time),
+            completed_at=ended,
             model=_model_of(bubble) or notes.get("model") or None,
             request_id=bubble.request_id,
             usage=_usage_of(bubble.token_count),
@@ -194,11 +196,6 @@ class BubbleFold(ConversationFold[RowLine]):
             context.add(message)
         else:
             context.add_again(message)
-        call = bubble.tool_former_data
-        if call is not None and isinstance(part, ToolCallPart):
-            result = _result_of(call, f"{identity}.result", part.kind, message.completed_at)
-            if result is not None:
-                context.add_result(part.tool_call_id, result, position=context.position + 1)
         error = _error_in(bubble.error_details)
         if error is not None:
             context.add_event(ErrorEvent(id=f"{identity}.error", created_at=at, error_text=error))
@@ -282,6 +279,14 @@ def _call_part(call: Call, part_id: str, at: datetime | None) -> ToolCallPart:
         input_text=text,
         started_at=at,
     )
+
+
+def _with_result(part: Part | None, call: Call | None, identity: str, at: datetime | None) -> Part | None:
+    """A call with its result, which is in the same bubble; any other part as it is."""
+    if call is None or not isinstance(part, ToolCallPart):
+        return part
+    result = _result_of(call, f"{identity}.result", part.kind, at)
+    return part if result is None else add_result(part, result)
 
 
 def _json_in(value: Raw | str | UnsetType | None) -> Raw | None:

@@ -34,6 +34,7 @@ from turnlog.model import (
     ToolResult,
     UnknownPart,
 )
+from turnlog.model.merge import add_result
 
 
 class TranscriptMessage(msgspec.Struct, gc=False):
@@ -299,37 +300,35 @@ def _read_piece(context: Conversation, role: str, piece: str) -> None:
         parts = tuple(prompt_parts(text, identity, 0))
         context.add(Message(id=identity, role="user", parts=parts, origin=Origin.PROMPT, created_at=time_in(text)))
         return
-    results: list[tuple[str, ToolResult]] = []
-    parts = tuple(_text_parts(text, identity, results))
-    context.add(Message(id=identity, role="assistant", parts=parts))
-    for call_id, result in results:
-        # In the text a result stands behind its call, within the same answer.
-        context.add_result(call_id, result, position=context.position + 1)
+    context.add(Message(id=identity, role="assistant", parts=tuple(_text_parts(text, identity))))
 
 
-def _text_parts(text: str, identity: str, results: list[tuple[str, ToolResult]]) -> Iterator[Part]:
+def _text_parts(text: str, identity: str) -> list[Part]:
     """The parts of an answer. Results have no ids: one belongs to the last call of its tool that has none yet."""
-    marks = list(_MARK.finditer(text))
-    number = 0
-    open_calls: dict[str, list[str]] = {}
-    for kind, rest, body in _sections(text, marks):
-        part_id = f"{identity}.{number}"
-        if kind == "Tool result":
-            calls = open_calls.get(rest)
-            if calls:
-                content = (TextPart(id=f"{calls[-1]}.r.0", text=body),)
-                results.append((calls[-1], ToolResult(id=f"{calls.pop()}.r", content=content)))
-                continue
-        if kind == "Thinking":
-            yield ReasoningPart(id=part_id, text="\n".join(filter(None, (rest, body))))
-        elif kind == "Tool call":
-            open_calls.setdefault(rest, []).append(part_id)
-            yield ToolCallPart(id=part_id, tool_call_id=part_id, tool_name=rest, kind=kind_of(rest), **_input_of(body))
-        elif kind or body:
-            yield TextPart(id=part_id, text="\n".join(filter(None, (rest, body))))
-        else:
+    parts: list[Part] = []
+    for kind, rest, body in _sections(text, list(_MARK.finditer(text))):
+        part_id = f"{identity}.{len(parts)}"
+        if kind == "Tool result" and _answer_call(parts, rest, body):
             continue
-        number += 1
+        if kind == "Thinking":
+            parts.append(ReasoningPart(id=part_id, text="\n".join(filter(None, (rest, body)))))
+        elif kind == "Tool call":
+            call = ToolCallPart(id=part_id, tool_call_id=part_id, tool_name=rest, kind=kind_of(rest), **_input_of(body))
+            parts.append(call)
+        elif kind or body:
+            parts.append(TextPart(id=part_id, text="\n".join(filter(None, (rest, body)))))
+    return parts
+
+
+def _answer_call(parts: list[Part], tool: str, text: str) -> bool:
+    """Add a result to the last call of its tool that has none; False if there is none."""
+    for number, part in reversed(list(enumerate(parts))):
+        if isinstance(part, ToolCallPart) and part.tool_name == tool and not part.results:
+            identity = f"{part.id}.result"
+            result = ToolResult(id=identity, content=(TextPart(id=f"{identity}.0", text=text),))
+            parts[number] = add_result(part, result)
+            return True
+    return False
 
 
 def _sections(text: str, marks: list[re.Match[str]]) -> Iterator[tuple[str, str, str]]:
