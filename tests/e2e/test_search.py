@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN
 from support.browser_visit import Visit
@@ -107,6 +107,23 @@ def test_every_hit_can_be_opened_where_it_is(visit: Visit, query: str) -> None:
         opened = visit.open(address)
         expect(opened.locator(".find-count")).to_have_text(re.compile(r"^\d+ of \d+"))
         opened.wait_for_function(SEEN)
+
+
+def test_an_opened_hit_stays_shown_when_its_place_is_known_late(visit: Visit) -> None:
+    """Its word is at the end of an output of which the page has only the beginning at first."""
+    page = visit.open('/search?q="very last row"')
+    places: list[Route] = []
+    texts: list[Route] = []
+    page.route(re.compile(r"/api/messages/[^/]+\?"), lambda route: places.append(route))
+    page.route(re.compile(r"/api/(blobs|sessions/[^/]+/spills)/"), lambda route: texts.append(route))
+    page.locator(".hit").click()
+    expect(page.get_by_role("button", name="Loading…")).to_be_visible()
+    with page.expect_response(re.compile(r"/api/messages/[^/]+\?")):
+        places[0].continue_()
+    page.wait_for_timeout(200)  # until the page has followed it
+    for text in texts:  # a row that is drawn again asks again
+        text.continue_()
+    page.wait_for_function(SEEN)
 
 
 SEEN = """() => [...(CSS.highlights.get('found') ?? [])].some(range => {

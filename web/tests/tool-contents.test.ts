@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Part, ToolResult } from "@/api/types";
+import { passageAround } from "@/session/message/whole-text";
 import { layOut } from "@/session/tool/call-group";
 import { commandOf, planOf, progressOf, questionsOf, todosOf } from "@/session/tool/input-formats";
 import { parseHits, splitNumbered, summaryOf, unframe, webResultsOf } from "@/session/tool/output-formats";
@@ -184,5 +185,25 @@ describe("the calls of a step", () => {
     const calls = group?.kind === "calls" ? group.calls : [];
     expect(calls.map(({ part }) => part.tool_call_id)).toEqual(["script", "lost"]);
     expect(calls[0]?.nested.map(({ part }) => part.tool_call_id)).toEqual(["inner"]);
+  });
+});
+
+describe("of an output too large for the page", () => {
+  const lines = Array.from({ length: 100_000 }, (_, number) => `line ${number} of a log`);
+  lines[70_000] += " NEEDLE";
+
+  it("the lines around what was found are shown", () => {
+    const passage = passageAround(lines.join("\n"), ["needle"]) ?? "";
+    expect(passage).toContain("line 70000 of a log NEEDLE\nline 70001");
+    expect(passage.startsWith("line ")).toBe(true);
+    expect(passage.length).toBeLessThan(61_000);
+  });
+
+  it("one endless line is cut, and nothing is made up where nothing is found", () => {
+    expect(passageAround(`${"x".repeat(500_000)} needle ${"y".repeat(500_000)}`, ["needle"])).toHaveLength(
+      120_000,
+    );
+    expect(passageAround("short needle", ["needle"])).toBe("short needle");
+    expect(passageAround(lines.join("\n"), ["elsewhere"])).toBeUndefined();
   });
 });

@@ -22,13 +22,13 @@ from turnlog.store.search.blocks import session_marker
 from turnlog.store.search.plan import Planner, Scope, sql_list, words_of
 from turnlog.store.search.query import Query, Term, any_of
 
-_MOST_COUNTED = 20_000
+_MOST_COUNTED = 10_000
 """Matches of one word that are counted; of its prompts half as many."""
 
-_MOST_TOGETHER = 8_000
+_MOST_TOGETHER = 6_000
 """Parts with all of several words that are counted; of prompts half as many."""
 
-_MOST_APART = 3_000
+_MOST_APART = 2_000
 """Matches of each word that are counted where more parts than these have all words; no older prompts."""
 
 _MOST_DATED = 100

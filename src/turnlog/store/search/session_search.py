@@ -26,7 +26,7 @@ from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 COUNTED = 200
 """Matches of one session that are counted; of more it is only said that there are."""
 
-_READ = 4
+_READ = 2
 """Matches of a session whose texts are compared."""
 
 _BLOCK = 20

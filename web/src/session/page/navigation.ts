@@ -19,12 +19,18 @@ export function useAnchor(sessionId: string, jump: (place: Place) => void) {
   const [flashing, setFlashing] = useState(false);
   const [problem, setProblem] = useState<Error | null>(null);
 
+  // Which link was followed last: a hit that was shown while the address was still being looked up stays shown.
+  const followed = useRef(0);
+
   const follow = useCallback(
     async (anchor: Anchor) => {
+      followed.current += 1;
+      const own = followed.current;
       try {
         const position = await locate(sessionId, anchor.messageId);
-        setLinked(anchor);
         setFlashing(true);
+        if (followed.current !== own) return;
+        setLinked(anchor);
         setProblem(null);
         jump({ position, part: anchor.part });
       } catch (error) {
@@ -62,7 +68,10 @@ export function useAnchor(sessionId: string, jump: (place: Place) => void) {
   }, [flashing, linked]);
 
   /** As if the address named it: it opens, wherever it is folded. */
-  const link = useCallback((anchor: Linked) => setLinked(anchor), []);
+  const link = useCallback((anchor: Linked) => {
+    followed.current += 1;
+    setLinked(anchor);
+  }, []);
 
   return { linked, flashing, problem, link };
 }

@@ -141,15 +141,21 @@ export function showPart(scroller: HTMLElement | null, entryKey: string, place: 
   const selector = `.entry[data-entry="${CSS.escape(entryKey)}"] ${selectorOf(place)}`;
   let shown = false;
   let searchedAt = Number.NEGATIVE_INFINITY;
+  let foundAt: number | null = null;
   return retryEachFrame(() => {
     const part = scroller.querySelector<HTMLElement>(selector);
-    if (!part || performance.now() - searchedAt < SEARCH_PAUSE) return false;
+    const now = performance.now();
+    if (!part || now - searchedAt < SEARCH_PAUSE) return false;
     const word = place.words && firstOf(part, place.words);
-    searchedAt = performance.now();
+    searchedAt = now;
     if (!shown && place.call) flash(part);
     if (!shown || word) scrollIntoSight(scroller, word ?? part, word?.startContainer.parentElement ?? part);
     shown = true;
-    return !place.words || word !== undefined;
+    if (!place.words) return true;
+    if (!word) return false;
+    foundAt ??= now;
+    // The list still scrolls to the message while it measures rows, which moves the words away again.
+    return now - foundAt > 2 * SETTLING;
   });
 }
 
