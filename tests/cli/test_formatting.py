@@ -1,50 +1,30 @@
 """Numbers as people read them; unknown is a dash."""
 
+import json
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
+from support.agent_cases import DATA
 from turnlog.cli import formatting
 
-
-@pytest.mark.parametrize(
-    ("amount", "unpriced", "shown"),
-    [
-        (None, 3, formatting.UNKNOWN),
-        (Decimal(0), 0, "$0.00"),
-        (Decimal(0), 2, "$0.00+"),
-        (Decimal("0.000000001"), 0, "<$0.0001"),
-        (Decimal("0.0042"), 0, "$0.0042"),
-        (Decimal("1234.567"), 0, "$1,234.57"),
-        (Decimal("12.3"), 1, "$12.30+"),
-    ],
-)
-def test_money(amount: Decimal | None, unpriced: int, shown: str) -> None:
-    assert formatting.money(amount, unpriced) == shown
+FORMATS: dict[str, list[tuple[float, str]]] = json.loads((DATA / "number_formats.json").read_text())
+"""The page's tests read the same table (`web/tests/formats.test.ts`)."""
 
 
-@pytest.mark.parametrize(
-    ("number", "shown"), [(None, formatting.UNKNOWN), (0, "0"), (999, "999"), (12_345, "12.3k"), (4_560_000, "4.56M")]
-)
-def test_tokens(number: int | None, shown: str) -> None:
-    assert formatting.tokens(number) == shown
+def test_numbers_have_one_format_on_the_terminal_and_on_the_page() -> None:
+    tokens, dollars, durations = FORMATS["tokens"], FORMATS["dollars"], FORMATS["milliseconds"]
+    assert [formatting.tokens(int(number)) for number, _ in tokens] == [shown for _, shown in tokens]
+    assert [formatting.money(Decimal(str(number))) for number, _ in dollars] == [shown for _, shown in dollars]
+    assert [formatting.duration(number) for number, _ in durations] == [shown for _, shown in durations]
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "shown"),
-    [
-        (None, formatting.UNKNOWN),
-        (85, "85 ms"),
-        (2345, "2.3 s"),
-        (59_960, "1 min 0 s"),
-        (245_000, "4 min 5 s"),
-        (3_720_000, "1 h 2 min"),
-    ],
-)
-def test_durations(milliseconds: int | None, shown: str) -> None:
-    assert formatting.duration(milliseconds) == shown
+def test_unknown_numbers_are_dashes_and_sums_that_lack_calls_are_marked() -> None:
+    assert formatting.tokens(None) == formatting.money(None, 3) == formatting.duration(None) == formatting.UNKNOWN
+    assert formatting.money(Decimal("12.3"), 1) == "≥ $12.30"
+    assert formatting.money(Decimal(0), 2) == "≥ $0"
 
 
 def test_sizes_and_counts() -> None:

@@ -72,7 +72,9 @@ def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
     assert "\x1b[36m" in written
     assert "-1111-" not in written
     assert {"77aa0000", "3f2a91c0", "3f2a91c0.scout"} <= set(click.unstyle(written).split())
-    assert max(len(line) for line in click.unstyle(written).splitlines()) <= 80
+    head, *lines = click.unstyle(written).splitlines()
+    assert {"Status", "Title", "Cost"} <= set(head.split())
+    assert max(map(len, [head, *lines])) <= 80
 
 
 def test_an_id_is_only_as_long_as_it_must_be_to_tell_it_apart() -> None:

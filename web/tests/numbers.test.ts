@@ -9,18 +9,13 @@ import {
   formatTotalCost,
   plural,
 } from "@/format/numbers";
+import { formatDuration } from "@/format/time";
+import formats from "../../tests/data/number_formats.json";
 
-describe("compact counts", () => {
-  it.each([
-    [0, "0"],
-    [999, "999"],
-    [1000, "1k"],
-    [1249, "1.2k"],
-    [48_300, "48k"],
-    [999_949, "1M"],
-    [3_140_000, "3.1M"],
-    [2_000_000_000, "2B"],
-  ])("%d is %s", (count, text) => expect(formatCompact(count)).toBe(text));
+describe("the formats that the command line has too", () => {
+  it.each(formats.tokens)("%d tokens are %s", (count, text) => expect(formatCompact(+count)).toBe(text));
+  it.each(formats.dollars)("%d dollars are %s", (dollars, text) => expect(formatCost(+dollars)).toBe(text));
+  it.each(formats.milliseconds)("%d ms are %s", (span, text) => expect(formatDuration(+span)).toBe(text));
 
   it("says unknown, not zero, for tokens no log tells", () => {
     expect(formatTokens(undefined)).toBe("unknown");
@@ -30,14 +25,6 @@ describe("compact counts", () => {
 });
 
 describe("cost", () => {
-  it.each([
-    [0, "$0"],
-    [0.00002, "$0.000020"],
-    [0.0042, "$0.0042"],
-    [0.31, "$0.31"],
-    [1204.4, "$1,204"],
-  ])("%d is %s", (dollars, text) => expect(formatCost(dollars)).toBe(text));
-
   it("is unknown where nothing could be priced (R-C22)", () => {
     expect(formatCost(null)).toBe("unknown");
     expect(formatTotalCost(null, 3)).toBe("unknown");

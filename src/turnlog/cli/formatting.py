@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,24 +19,34 @@ def count(number: int | None) -> str:
 
 
 def tokens(number: int | None) -> str:
-    """`950`, `12.3k`, `4.56M`."""
+    """`950`, `1.23k`, `48.3k`, `3.14M`: three digits, as the page writes them."""
     if number is None:
         return UNKNOWN
-    for size, unit, digits in ((10**9, "G", 2), (10**6, "M", 2), (10**3, "k", 1)):
-        if number >= size:
-            return f"{number / size:.{digits}f}{unit}"
+    for size, least, unit in _UNITS:
+        if number >= least:
+            scaled = number / size
+            digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
+            shown = _fixed(scaled, digits)
+            return f"{shown.rstrip('0').rstrip('.') if digits else shown}{unit}"
     return str(number)
 
 
+_UNITS = ((1e9, 999_500_000, "B"), (1e6, 999_500, "M"), (1e3, 1_000, "k"))
+"""Size, least number and name: a unit is used from where the smaller one would be rounded up to a thousand."""
+
+
 def money(amount: Decimal | None, unpriced_calls: int = 0) -> str:
-    """`$1.23`; `$0.0042` below a cent; a `+` means that some calls are not included."""
+    """`$0.0042`, `$0.31`, `$12.08`, `$1,204`, as the page writes them; `≥` means that some calls are not included."""
     if amount is None:
         return UNKNOWN
-    more = "+" if unpriced_calls else ""
-    if 0 < amount < Decimal("0.0001"):
-        return f"<$0.0001{more}"
-    digits = 2 if amount >= Decimal("0.01") or amount == 0 else 4
-    return f"${amount:,.{digits}f}{more}"
+    dollars = float(amount)
+    digits = 0 if dollars == 0 or dollars >= 1000 else 2 if dollars >= 0.01 else 4 if dollars >= 0.0001 else 6
+    return f"{'≥ ' if unpriced_calls else ''}${_fixed(dollars, digits)}"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """So many decimals, with ties rounded up as JavaScript's `toFixed` does."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
 
 
 def cost_of(session: Session) -> str:
@@ -60,17 +70,24 @@ def size(number: int) -> str:
     return f"{number} B"
 
 
-def duration(milliseconds: int | None) -> str:
-    """`85 ms`, `2.3 s`, `4 min 5 s`, `1 h 2 min`."""
+def duration(milliseconds: float | None) -> str:
+    """`85 ms`, `2.3 s`, `43 s`, `4 min 5 s`, `1 h 2 min`, `3 d 4 h`, as the page writes them."""
     if milliseconds is None:
         return UNKNOWN
     if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds / 1000
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+        return f"{_fixed(milliseconds, 0)} ms"
+    if milliseconds < 9950:
+        return f"{_fixed(milliseconds / 1000, 1)} s"
+    seconds = int(milliseconds / 1000 + 0.5)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    minutes = int(seconds / 60 + 0.5)
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = int(minutes / 60 + 0.5)
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def span(session: Session) -> int | None:

@@ -146,7 +146,7 @@ def _tools(report: Insights) -> list[tuple[str, ...]]:
             formatting.count(each.failed),
             _share(each.failed / each.calls),
             formatting.count(each.denied),
-            _seconds(each.duration_ms if each.unknown_durations < each.calls else None),
+            formatting.duration(each.duration_ms if each.unknown_durations < each.calls else None),
         )
         for each in report.tools
     ]
@@ -158,9 +158,9 @@ def _commands(report: Insights) -> list[tuple[str, ...]]:
             each.command or "unknown",
             formatting.count(each.calls),
             formatting.count(each.failed),
-            _seconds(each.median_ms),
-            _seconds(each.longest_ms),
-            _seconds(each.duration_ms if each.median_ms is not None else None),
+            formatting.duration(each.median_ms),
+            formatting.duration(each.longest_ms),
+            formatting.duration(each.duration_ms if each.median_ms is not None else None),
         )
         for each in report.commands
     ]
@@ -222,10 +222,6 @@ def _share(value: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return formatting.UNKNOWN if value is None else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
-
-
-def _seconds(milliseconds: float | None) -> str:
-    return formatting.UNKNOWN if milliseconds is None else f"{milliseconds / 1000:,.1f} s"
 
 
 _TABLES = (

@@ -108,7 +108,7 @@ def _write_list(store: Store, page: Page[Session]) -> None:
         Column("Session", style="cyan"),
         Column("Updated"),
         Column("Agent", is_optional=True),
-        Column("Status", is_optional=True),
+        Column("Status", can_shrink=True),
         Column("Project", can_shrink=True),
         Column("Title", can_shrink=True),
         Column("Cost", right=True),

@@ -224,13 +224,15 @@ def _end_of(text: str, width: int) -> str:
 
 
 def _shrink(widths: list[int], columns: Sequence[Column], screen: int) -> None:
-    """Make columns that may be cut as narrow as a screen needs, the last one first."""
+    """Make columns that may be cut as narrow as a screen needs, always the widest of them."""
+    able = [number for number, column in enumerate(columns) if column.can_shrink]
     excess = sum(widths) + GAP * len(widths) - screen
-    for number in reversed(range(len(columns))):
-        if columns[number].can_shrink and excess > 0:
-            cut = min(excess, max(0, widths[number] - NARROWEST))
-            widths[number] -= cut
-            excess -= cut
+    while excess > 0 and able:
+        widest = max(able, key=lambda number: widths[number])
+        if widths[widest] <= NARROWEST:
+            return
+        widths[widest] -= 1
+        excess -= 1
 
 
 def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> None:

@@ -87,8 +87,8 @@ def usage(
 ) -> None:
     """Add up tokens and costs. Days are those of your time zone.
 
-    Costs are computed from tokens and the prices of the day (docs/reference/pricing.md). A `+` after a cost means that
-    it leaves out calls without a known price.
+    Costs are computed from tokens and the prices of the day (docs/reference/pricing.md). A `≥` before a cost means
+    that it leaves out calls without a known price.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")

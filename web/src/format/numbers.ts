@@ -14,16 +14,22 @@ export function formatCount(count: number): string {
   return EXACT.format(count);
 }
 
-/** 950 · 1.2k · 48k · 3.1M */
+/** 950 · 1.23k · 48.3k · 3.14M: three digits, as the command line writes them. */
 export function formatCompact(count: number): string {
   const unit = UNITS.find(({ from }) => count >= from);
   if (!unit) return String(count);
   const scaled = count / unit.size;
-  return `${scaled < 9.95 ? scaled.toFixed(1).replace(/\.0$/, "") : Math.round(scaled)}${unit.suffix}`;
+  const digits = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
+  return `${Number(scaled.toFixed(digits))}${unit.suffix}`;
 }
 
 export function formatTokens(tokens: number | null | undefined): string {
   return tokens == null ? UNKNOWN : formatCompact(tokens);
+}
+
+/** A sum of tokens; of sessions that are counted as a whole it is only known about when they were used. */
+export function formatTotalTokens(count: number, sessionTotals: number): string {
+  return sessionTotals > 0 && count > 0 ? `≈ ${formatCompact(count)}` : formatCompact(count);
 }
 
 /** $0.0042 · $0.31 · $12.08 · $1,204 */

@@ -17,7 +17,7 @@ import {
   ProjectFilter,
 } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
-import { formatCompact, formatTotalCost } from "@/format/numbers";
+import { formatCount, formatTotalCost, formatTotalTokens } from "@/format/numbers";
 import { dayAfter, startOf } from "@/format/time";
 import { useTitle } from "@/shell/title";
 import { Budgets } from "./budgets";
@@ -166,9 +166,17 @@ export function UsageSummary({ totals }: { totals: UsageTotals }) {
         value={formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
         note="at list prices"
       />
-      <Figure label="All tokens" value={formatCompact(totals.tokens)} note={cached(totals)} />
-      <Figure label="Output tokens" value={formatCompact(outputOf(totals))} note={thinking(totals)} />
-      <Figure label="Model calls" value={formatCompact(totals.calls)} note="" />
+      <Figure
+        label="All tokens"
+        value={formatTotalTokens(totals.tokens, totals.session_totals)}
+        note={cached(totals)}
+      />
+      <Figure
+        label="Output tokens"
+        value={formatTotalTokens(outputOf(totals), totals.session_totals)}
+        note={thinking(totals)}
+      />
+      <Figure label="Model calls" value={formatCount(totals.calls)} note="" />
     </dl>
   );
 }
@@ -181,7 +189,7 @@ function cached(totals: UsageTotals): string {
 
 function thinking(totals: UsageTotals): string {
   return totals.reasoning > 0
-    ? `${formatCompact(totals.reasoning)} of it thinking, as far as logs tell`
+    ? `${formatTotalTokens(totals.reasoning, totals.session_totals)} of it thinking, as far as logs tell`
     : "thinking included";
 }
 

@@ -5,7 +5,15 @@ import { Link } from "wouter";
 import type { UsageBlock, UsageBy, UsagePart, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { daysOf } from "@/charts/calendar";
 import { projectLabels } from "@/filters/project-label";
-import { formatCompact, formatCost, formatCount, formatTotalCost, plural, UNKNOWN } from "@/format/numbers";
+import {
+  formatCompact,
+  formatCost,
+  formatCount,
+  formatTotalCost,
+  formatTotalTokens,
+  plural,
+  UNKNOWN,
+} from "@/format/numbers";
 import { formatClock } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { type Measure, outputOf } from "./measures";
@@ -167,7 +175,7 @@ function Figure({ totals, column }: { totals: UsageTotals; column: Column }) {
   if (!totals.session_totals || count === 0)
     return <td title={formatCount(count)}>{formatCompact(count)}</td>;
   const title = `${formatCount(count)} · ${plural(totals.session_totals, "total")} of sessions at their last time`;
-  return <td title={title}>≈ {formatCompact(count)}</td>;
+  return <td title={title}>{formatTotalTokens(count, totals.session_totals)}</td>;
 }
 
 function Share({ value, largest }: { value: number | null; largest: number }) {
