@@ -28,7 +28,7 @@ def commands(page: str) -> list[tuple[str, str]]:
 
 COMMANDS = commands(README)
 STEPS = commands(TUTORIAL)
-TOOK = re.compile(r"in \d+ ms|in \d+\.\d s")
+TOOK = re.compile(r"in \d+ ms|in [\d.]+ s")
 NUMBERS = re.compile(r"\d[\d,.]*(?: [kM]?B\b)?")
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 

@@ -16,11 +16,23 @@ pytestmark = pytest.mark.browser
 
 def test_a_chart_has_its_table(visit: Visit) -> None:
     page = visit.open("/insights")
-    chart = page.get_by_role("img", name="Activity by day of the week and hour")
+    chart = page.get_by_role("figure", name="Activity by day of the week and hour")
     expect(chart).to_be_visible()
     page.get_by_role("button", name="Activity by hour of the week as a table").click()
     expect(chart).to_have_count(0)
     expect(page.get_by_role("columnheader", name="Hour")).to_be_visible()
+
+
+def test_an_hour_of_the_week_leads_to_its_sessions(visit: Visit) -> None:
+    """The server is asked for the hour of the browser's clocks, which are in Berlin."""
+    page = visit.open("/insights")
+    cell = page.locator(".activity-cell").last
+    label = cell.locator("title").text_content() or ""
+    cell.click()
+    expect(page.get_by_role("button", name=label.split(": ")[0])).to_be_visible()
+    expect(page.locator(".session-row")).not_to_have_count(0)
+    page.get_by_role("button", name=label.split(": ")[0]).click()
+    expect(page).not_to_have_url(re.compile("hour="))
 
 
 def test_what_is_unknown_is_no_number(visit: Visit) -> None:

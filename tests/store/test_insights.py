@@ -29,7 +29,8 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.store import open_store
-from turnlog.store.base import InsightFilter, Store
+from turnlog.store.base import HourOfWeek, InsightFilter, SessionFilter, Store
+from turnlog.store.choices import SESSION_HAVINGS
 from turnlog.store.commands import command_head
 from turnlog.store.insights import SECTIONS, Insights, to_csv
 from turnlog.store.periods import QUARTER_HOUR, shifts, start_of
@@ -108,6 +109,28 @@ def test_activity_has_prompts_and_calls_by_hour_of_the_week(store: Store) -> Non
 
     assert hours("UTC") == [(1, 9, 1, 2), (2, 9, 0, 1)]
     assert hours("Asia/Tokyo") == [(1, 18, 1, 2), (2, 18, 0, 1)]
+
+
+def ids(store: Store, wanted: SessionFilter) -> list[str]:
+    return sorted(session.id for session in store.sessions(wanted).items)
+
+
+def test_an_hour_of_the_week_leads_to_its_sessions(store: Store) -> None:
+    """A subagent's hour leads to the session that it belongs to, which is the one in lists."""
+    assert ids(store, SessionFilter(hour=HourOfWeek(1, 9))) == ["plain:shop"]
+    assert ids(store, SessionFilter(hour=HourOfWeek(2, 9))) == ["plain:shop"]
+    assert ids(store, SessionFilter(hour=HourOfWeek(2, 9), subagents=True)) == ["plain:shop", "plain:shop.scout"]
+    assert ids(store, SessionFilter(hour=HourOfWeek(1, 18, ZoneInfo("Asia/Tokyo")))) == ["plain:shop"]
+    assert ids(store, SessionFilter(hour=HourOfWeek(1, 18))) == []
+    for each in store.insights(zone=UTC).activity:
+        assert ids(store, SessionFilter(hour=HourOfWeek(each.weekday, each.hour)))
+    assert ids(store, SessionFilter(hour=HourOfWeek(2, 9), until=at(60))) == []
+
+
+def test_compactions_errors_and_subagents_lead_to_their_sessions(store: Store) -> None:
+    for having in SESSION_HAVINGS:
+        assert ids(store, SessionFilter(having=having)) == ["plain:shop"]
+    assert ids(store, SessionFilter(having="error", project="site")) == []
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC"])
@@ -206,6 +229,7 @@ def test_model_calls_that_failed_are_errors_too(tmp_path: Path) -> None:
         shop.message(failed)
     read_home(tmp_path / "turnlog.db", home)
     with open_store(tmp_path / "turnlog.db") as store:
+        assert ids(store, SessionFilter(having="error")) == ["plain:shop"]
         found = [
             (each.kind, each.status, each.is_limit, each.errors, each.last_session_id, each.last_message_id)
             for each in store.insights().errors

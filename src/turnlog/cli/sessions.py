@@ -26,7 +26,7 @@ from turnlog.cli.status import status
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_json_text, write_table
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter
-from turnlog.store.choices import SESSION_SORTS, SessionSort
+from turnlog.store.choices import SESSION_HAVINGS, SESSION_SORTS, SessionSort
 from turnlog.store.values import Page
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ if TYPE_CHECKING:
 )
 @click.option("--starred", is_flag=True, default=None, help="Only sessions with a star.")
 @click.option("--tag", help="Only sessions with this tag.")
+@click.option(
+    "--having",
+    type=click.Choice(SESSION_HAVINGS),
+    help="Only sessions with one of these, also in their subagents.",
+)
 @click.option("--archived", is_flag=True, help="List only archived sessions, which are otherwise left out.")
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()

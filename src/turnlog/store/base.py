@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ToolKind,
         ToolState,
     )
-    from turnlog.store.choices import SessionSort, UsageBy
+    from turnlog.store.choices import SessionHaving, SessionSort, UsageBy
     from turnlog.store.insights import Insights
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
@@ -72,6 +72,17 @@ if TYPE_CHECKING:
     from turnlog.store.window import Window
 
 
+class HourOfWeek(NamedTuple):
+    """An hour of every week, as the clocks of a zone show it."""
+
+    weekday: int
+    """1 is Monday, 7 is Sunday."""
+    hour: int
+    """0 to 23."""
+    zone: tzinfo | None = UTC
+    """None is the zone of this machine."""
+
+
 class SessionFilter(NamedTuple):
     """A filter of sessions. None matches everything, in this filter and in the others.
 
@@ -103,6 +114,10 @@ class SessionFilter(NamedTuple):
     starred: bool | None = None
     archived: bool | None = None
     tag: str | None = None
+    having: SessionHaving | None = None
+    """Only sessions with at least one of these."""
+    hour: HourOfWeek | None = None
+    """Only sessions in which something happened in this hour of a week, also in their subagents."""
     subagents: bool = False
     """Also list subagent sessions. `parent` and `relationship` list them in any case."""
 

@@ -10,6 +10,9 @@ from typing import Literal, TypeAlias, get_args
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """Each order begins with the newest, most expensive or largest; sessions without that value come last."""
 
+SessionHaving: TypeAlias = Literal["compaction", "error", "subagent"]
+"""What a session or one of its subagents had. An error is one outside of tool calls."""
+
 UsageBy: TypeAlias = Literal[
     "hour", "day", "week", "month", "block", "model", "project", "session", "agent", "subagent"
 ]
@@ -22,6 +25,8 @@ BudgetPeriod: TypeAlias = Literal["day", "week", "month"]
 RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
 
 SESSION_SORTS: tuple[SessionSort, ...] = get_args(SessionSort)
+
+SESSION_HAVINGS: tuple[SessionHaving, ...] = get_args(SessionHaving)
 
 USAGE_BY: tuple[UsageBy, ...] = get_args(UsageBy)
 

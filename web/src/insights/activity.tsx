@@ -2,12 +2,13 @@
 
 import { AxisLeft, AxisTop } from "@visx/axis";
 import { scaleBand, scaleSqrt } from "@visx/scale";
+import { Link } from "wouter";
 import type { ActivityHour } from "@/api/types";
 import { formatCount, plural } from "@/format/numbers";
+import { WEEKDAYS as DAYS, hourKey, hourLabel } from "@/sessions/hour-of-week";
 import { FiguresTable } from "./figures-table";
+import { SessionsLink, useSessionsPage } from "./links";
 import "@/charts/charts.css";
-
-const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 const HOURS = Array.from({ length: 24 }, (_, hour) => hour);
 
@@ -26,13 +27,11 @@ export function ActivityGrid({ hours }: { hours: ActivityHour[] }) {
     domain: [0, Math.max(1, ...hours.map(({ calls, prompts }) => calls + prompts))],
     range: [0.12, 1],
   });
+  const sessionsPage = useSessionsPage();
   return (
-    <div className="insight-picture" tabIndex={0}>
-      <svg
-        viewBox={`0 0 ${LEFT + HOURS.length * CELL} ${TOP + DAYS.length * CELL}`}
-        role="img"
-        aria-label="Activity by day of the week and hour"
-      >
+    <figure className="insight-picture" aria-label="Activity by day of the week and hour" tabIndex={0}>
+      <p className="visually-hidden">A picture. The table has the same figures and links.</p>
+      <svg viewBox={`0 0 ${LEFT + HOURS.length * CELL} ${TOP + DAYS.length * CELL}`} aria-hidden="true">
         <g transform={`translate(${LEFT} ${TOP})`}>
           <AxisTop {...LABELS} scale={across} tickValues={HOURS.filter((hour) => hour % 3 === 0)} />
           <AxisLeft
@@ -45,30 +44,24 @@ export function ActivityGrid({ hours }: { hours: ActivityHour[] }) {
             HOURS.map((hour) => {
               const found = known.get(`${index + 1} ${hour}`);
               const [prompts, calls] = [found?.prompts ?? 0, found?.calls ?? 0];
+              const cell = { x: across(hour), y: down(day), rx: 3 };
+              const size = { width: across.bandwidth(), height: down.bandwidth() };
+              const key = hourKey(index + 1, hour);
+              if (prompts + calls === 0)
+                return <rect key={key} className="activity-empty" {...cell} {...size} />;
               return (
-                <rect
-                  key={`${day} ${hour}`}
-                  className={prompts + calls > 0 ? "activity-cell" : "activity-empty"}
-                  x={across(hour)}
-                  y={down(day)}
-                  width={across.bandwidth()}
-                  height={down.bandwidth()}
-                  rx={3}
-                  fillOpacity={prompts + calls > 0 ? strength(prompts + calls) : 1}
-                >
-                  <title>{`${day} ${clock(hour)}: ${plural(prompts, "prompt")}, ${plural(calls, "model call")}`}</title>
-                </rect>
+                <Link key={key} href={sessionsPage({ hour: key })} tabIndex={-1}>
+                  <rect className="activity-cell" {...cell} {...size} fillOpacity={strength(prompts + calls)}>
+                    <title>{`${hourLabel(key)}: ${plural(prompts, "prompt")}, ${plural(calls, "model call")}`}</title>
+                  </rect>
+                </Link>
               );
             }),
           )}
         </g>
       </svg>
-    </div>
+    </figure>
   );
-}
-
-function clock(hour: number): string {
-  return `${String(hour).padStart(2, "0")}:00`;
 }
 
 export function ActivityTable({ hours }: { hours: ActivityHour[] }) {
@@ -78,7 +71,9 @@ export function ActivityTable({ hours }: { hours: ActivityHour[] }) {
       rows={hours.map((each) => ({
         key: `${each.weekday} ${each.hour}`,
         cells: [
-          `${DAYS[each.weekday - 1]} ${clock(each.hour)}`,
+          <SessionsLink key="hour" to={{ hour: hourKey(each.weekday, each.hour) }}>
+            {hourLabel(hourKey(each.weekday, each.hour))}
+          </SessionsLink>,
           formatCount(each.prompts),
           formatCount(each.calls),
         ],

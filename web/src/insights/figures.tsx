@@ -164,7 +164,9 @@ export function SubagentTable({ subagents }: { subagents: SubagentShare }) {
             <Link key="name" href="/usage?by=subagent">
               Subagents
             </Link>,
-            formatCount(subagents.sessions),
+            <SessionsLink key="sessions" to={{ having: "subagent" }}>
+              {formatCount(subagents.sessions)}
+            </SessionsLink>,
             formatCount(subagents.calls),
             formatCost(subagents.cost),
             share(subagents.share),
@@ -183,7 +185,7 @@ export function CompactionTable({ compactions }: { compactions: CompactionFigure
       rows={compactions.map((each) => ({
         key: `${each.agent} ${each.trigger}`,
         cells: [
-          <SessionsLink key="name" to={{ agent: each.agent }}>
+          <SessionsLink key="name" to={{ agent: each.agent, having: "compaction" }}>
             {[look(each.agent).name, each.trigger].filter(Boolean).join(", ")}
           </SessionsLink>,
           formatCount(each.compactions),
@@ -203,7 +205,7 @@ export function ErrorTable({ errors }: { errors: ErrorFigures[] }) {
       rows={errors.map((each) => ({
         key: `${each.agent} ${each.kind} ${each.status} ${each.is_limit}`,
         cells: [
-          <SessionsLink key="name" to={{ agent: each.agent }}>
+          <SessionsLink key="name" to={{ agent: each.agent, having: "error" }}>
             {[look(each.agent).name, each.kind, each.status, each.is_limit ? "limit" : null]
               .filter(Boolean)
               .join(", ")}
@@ -211,7 +213,7 @@ export function ErrorTable({ errors }: { errors: ErrorFigures[] }) {
           formatCount(each.errors),
           formatCount(each.sessions),
           each.last_session_id ? (
-            <Link key="last" href={sessionPage(each.last_session_id)}>
+            <Link key="last" href={sessionPage(each.last_session_id, each.last_message_id ?? undefined)}>
               {each.last_at?.slice(0, 10) ?? "Session"}
             </Link>
           ) : (

@@ -14,6 +14,12 @@ export function sessionsPage(filters: Parameters): string {
   return `/${queryString(filters)}`;
 }
 
+/** The same with the filters of the report besides. */
+export function useSessionsPage(): (to: Parameters) => string {
+  const filters = useContext(ReportFilters);
+  return (to) => sessionsPage({ ...filters, ...to });
+}
+
 interface FigureLinkProps {
   /** What the list is narrowed to besides the report's own filters. */
   to: Parameters;
@@ -22,8 +28,8 @@ interface FigureLinkProps {
 
 /** A figure that leads to its sessions. */
 export function SessionsLink({ to, children }: FigureLinkProps) {
-  const filters = useContext(ReportFilters);
-  return <Link href={sessionsPage({ ...filters, ...to })}>{children}</Link>;
+  const page = useSessionsPage();
+  return <Link href={page(to)}>{children}</Link>;
 }
 
 /** A figure that leads to the calls and texts that it counts, grouped by session. */

@@ -1,7 +1,6 @@
 /** What each project cost in each day or week, and in how many sessions. */
 
 import { useState } from "react";
-import { Link } from "wouter";
 import type { Insights, ProjectPeriod } from "@/api/types";
 import { BarChart } from "@/charts/bar-chart";
 import { daysOf, everyPeriod, periodLabel } from "@/charts/calendar";
@@ -17,7 +16,7 @@ import {
   UNKNOWN,
 } from "@/format/numbers";
 import { FiguresTable } from "./figures-table";
-import { sessionsPage } from "./links";
+import { SessionsLink, sessionsPage, useSessionsPage } from "./links";
 
 type Granularity = Insights["granularity"];
 
@@ -61,20 +60,25 @@ export function ProjectChart({ periods, granularity }: ProjectsProps) {
       <Segments label="Measure" choices={MEASURES} value={value} onChange={setValue} />
       <BarChart
         title={`${measure.label} by project and ${granularity}`}
-        chart={chartOf(periods, granularity, measure)}
+        chart={chartOf(periods, granularity, measure, useSessionsPage())}
       />
     </>
   );
 }
 
-export function chartOf(periods: ProjectPeriod[], granularity: Granularity, measure: Measure): Chart {
+export function chartOf(
+  periods: ProjectPeriod[],
+  granularity: Granularity,
+  measure: Measure,
+  page = sessionsPage,
+): Chart {
   const values = periods.map((each): Value => {
     const { period, project, label } = each;
     return { period, name: project, label: label ?? project ?? UNKNOWN, value: measure.of(each) };
   });
   const { series, keyOf } = toSeries(values, {
-    all: (project) => sessionsPage({ project }),
-    at: (project, period) => sessionsPage({ project, ...daysOf(period, granularity) }),
+    all: (project) => page({ project }),
+    at: (project, period) => page({ project, ...daysOf(period, granularity) }),
   });
   const names = everyPeriod(
     periods.map(({ period }) => period),
@@ -108,5 +112,5 @@ export function ProjectTable({ periods, granularity }: ProjectsProps) {
 function PeriodLink({ each, granularity }: { each: ProjectPeriod; granularity: Granularity }) {
   const label = `${each.period} ${each.label ?? each.project ?? UNKNOWN}`;
   const days = daysOf(each.period, granularity);
-  return <Link href={sessionsPage({ ...days, project: each.project ?? "" })}>{label}</Link>;
+  return <SessionsLink to={{ ...days, project: each.project ?? "" }}>{label}</SessionsLink>;
 }

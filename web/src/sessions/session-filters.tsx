@@ -1,7 +1,7 @@
 /** What the list can be narrowed down to, and its order. */
 
 import { useCallback } from "react";
-import { Icon } from "@/design/icon";
+import { Icon, type IconName } from "@/design/icon";
 import {
   AgentFilter,
   FilterBar,
@@ -12,6 +12,7 @@ import {
   ProjectFilter,
 } from "@/filters/filters";
 import { countSet } from "@/filters/url-filters";
+import { hourLabel } from "./hour-of-week";
 import { SORTS } from "./session-groups";
 import type { SessionFilters } from "./use-sessions";
 
@@ -19,6 +20,13 @@ const SHOWN = [
   { value: "starred", label: "Starred" },
   { value: "archived", label: "Archived" },
 ];
+
+/** What a link from the insights narrows the list to. */
+const HAVING: Record<string, string> = {
+  compaction: "With a compaction",
+  error: "With an error",
+  subagent: "With subagents",
+};
 
 interface SessionFiltersBarProps {
   filters: SessionFilters;
@@ -39,7 +47,18 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
           onChange={changeTitle}
         />
       }
-      active={countSet(filters, ["agent", "project", "model", "branch", "since", "show", "tag", "sort"])}
+      active={countSet(filters, [
+        "agent",
+        "project",
+        "model",
+        "branch",
+        "since",
+        "show",
+        "tag",
+        "having",
+        "hour",
+        "sort",
+      ])}
     >
       <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
       <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
@@ -54,11 +73,17 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         choices={SHOWN}
         onChange={(show) => onChange({ show })}
       />
-      {filters.tag && (
-        <button type="button" className="button" onClick={() => onChange({ tag: "" })}>
-          <Icon name="tag" size={14} /> {filters.tag} <Icon name="cross" size={12} />
-        </button>
-      )}
+      <Narrowing icon="tag" label={filters.tag} onEnd={() => onChange({ tag: "" })} />
+      <Narrowing
+        icon="filter"
+        label={HAVING[filters.having] ?? filters.having}
+        onEnd={() => onChange({ having: "" })}
+      />
+      <Narrowing
+        icon="filter"
+        label={filters.hour && hourLabel(filters.hour)}
+        onEnd={() => onChange({ hour: "" })}
+      />
       <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
       <FilterSelect
         label="Sort"
@@ -68,5 +93,15 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         onChange={(sort) => onChange({ sort })}
       />
     </FilterBar>
+  );
+}
+
+/** A filter that a link has set: it can only be ended here. */
+function Narrowing({ icon, label, onEnd }: { icon: IconName; label: string; onEnd: () => void }) {
+  if (!label) return null;
+  return (
+    <button type="button" className="button" onClick={onEnd} title="Show all others again">
+      <Icon name={icon} size={14} /> {label} <Icon name="cross" size={12} />
+    </button>
   );
 }

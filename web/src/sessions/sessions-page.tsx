@@ -78,6 +78,8 @@ const CLEARED = {
   until: "",
   show: "",
   tag: "",
+  having: "",
+  hour: "",
 };
 
 function isNarrowed({ sort: _, group: __, ...filters }: SessionFilters): boolean {

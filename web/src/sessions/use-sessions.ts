@@ -18,6 +18,8 @@ export const SESSION_FILTERS = [
   "until",
   "show",
   "tag",
+  "having",
+  "hour",
   "sort",
   "group",
 ] as const;
@@ -55,6 +57,7 @@ function asParameters({ show, group: _, ...filters }: SessionFilters) {
   return {
     ...filters,
     archived: show === "archived",
+    zone: filters.hour && (Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC"),
     starred: show === "starred" || undefined,
     since: filters.since && startOf(filters.since),
     until: filters.until && startOf(dayAfter(filters.until)),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, tzinfo
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -25,7 +23,7 @@ from turnlog.server.responses import (
     SearchProgress,
     StatusResponse,
 )
-from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters
+from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters, to_zone
 from turnlog.settings import load_settings
 from turnlog.store.base import DiagnosticFilter, InsightFilter, UsageFilter
 from turnlog.store.budgets import spent_budgets
@@ -113,7 +111,7 @@ router = APIRouter(default_response_class=Response)
 def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery, Query()]) -> Response:
     """Usage by something and in all; days are those of `zone`."""
     with judging("zone"):
-        zone = _zone(query.zone)
+        zone = to_zone(query.zone)
     with judging("then_by"):
         report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone)
     report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))
@@ -126,7 +124,7 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
 def get_usage_comparison(request: Request, context: ContextOf, query: Annotated[ComparisonQuery, Query()]) -> Response:
     """A period beside the one before it: what changed, and why it cost more or less."""
     with judging("zone"):
-        zone = _zone(query.zone)
+        zone = to_zone(query.zone)
     with judging("since"):
         return write(request, compare_usage(context.store, query.since, query.until, query.to_filter(), zone=zone))
 
@@ -135,19 +133,12 @@ def get_usage_comparison(request: Request, context: ContextOf, query: Annotated[
 def get_insights(request: Request, context: ContextOf, query: Annotated[InsightQuery, Query()]) -> Response:
     """When the user works, what it costs where, and how tools and models behave; with `section`, that one as CSV."""
     with judging("zone"):
-        zone = _zone(query.zone)
+        zone = to_zone(query.zone)
     report = context.store.insights(query.to_filter(), zone=zone)
     if query.section is None:
         return write(request, report)
     headers = {"Content-Disposition": f'attachment; filename="{query.section}.csv"'}
     return Response(section_to_csv(report, query.section), headers=headers, media_type="text/csv")
-
-
-def _zone(name: str) -> tzinfo:
-    try:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, OSError) as error:
-        raise ValueError(f"{name!r} is not a time zone") from error
 
 
 def _wants_csv(request: Request) -> bool:

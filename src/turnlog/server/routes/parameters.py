@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -34,6 +35,14 @@ Moment = Annotated[
     BeforeValidator(_moment),
     WithJsonSchema({"type": "string", "description": "A day (2026-11-20, UTC) or a time with its zone."}),
 ]
+
+
+def to_zone(name: str) -> tzinfo:
+    """The time zone of a name; raises ValueError if there is none."""
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError) as error:
+        raise ValueError(f"{name!r} is not a time zone") from error
 
 
 Position = Annotated[int, Field(ge=0, le=LARGEST_POSITION)]

@@ -16,9 +16,9 @@ from turnlog.server.context import ContextOf, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import OutlineResponse, SessionItem, SessionPage, SessionResponse
-from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment, QueryParameters
-from turnlog.store.base import SessionFilter, Store
-from turnlog.store.choices import SessionSort
+from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment, QueryParameters, to_zone
+from turnlog.store.base import HourOfWeek, SessionFilter, Store
+from turnlog.store.choices import SessionHaving, SessionSort
 from turnlog.store.values import AnnotationsChange
 from turnlog.store.window import MessageRow
 
@@ -43,6 +43,13 @@ class SessionQuery(QueryParameters):
     starred: bool | None = None
     archived: bool | None = None
     tag: str | None = None
+    having: SessionHaving | None = Field(None, description="Only sessions with one, also in their subagents.")
+    hour: str | None = Field(
+        None,
+        pattern=r"^[1-7]-([01]?\d|2[0-3])$",
+        description="An hour of the week in which something happened: `6-02` is Saturday (Monday is 1) from two.",
+    )
+    zone: str = Field("UTC", description="Time zone of `hour`: `Europe/Berlin`.")
     subagents: bool = Field(False, description="Whether subagents are listed too.")
     sort: SessionSort = "updated"
     limit: ListPage = 50
@@ -50,7 +57,15 @@ class SessionQuery(QueryParameters):
 
     def to_filter(self) -> SessionFilter:
         """The same for the store."""
-        return SessionFilter(**self.model_dump(exclude={"sort", "limit", "cursor"}))
+        values = self.model_dump(exclude={"sort", "limit", "cursor", "hour", "zone"})
+        return SessionFilter(**values, hour=self._hour())
+
+    def _hour(self) -> HourOfWeek | None:
+        if self.hour is None:
+            return None
+        weekday, _, hour = self.hour.partition("-")
+        with judging("zone"):
+            return HourOfWeek(int(weekday), int(hour), to_zone(self.zone))
 
 
 class ExportQuery(QueryParameters):

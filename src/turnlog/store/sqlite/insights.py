@@ -31,7 +31,6 @@ from turnlog.store.insights import (
     ProjectPeriod,
     SubagentShare,
 )
-from turnlog.store.periods import shifts
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.call_figures import (
     QUARTER_HOUR,
@@ -42,7 +41,8 @@ from turnlog.store.sqlite.call_figures import (
     read_call_sums,
     tools,
 )
-from turnlog.store.sqlite.reading import Connections, aware_milliseconds
+from turnlog.store.sqlite.hours import TYPED, Clock, in_quarter_hours
+from turnlog.store.sqlite.reading import Connections
 from turnlog.store.usage_report import NANO, Dollars
 
 _DAYS: Final = timedelta(days=92) / timedelta(minutes=15)
@@ -75,7 +75,7 @@ class InsightQueries(Connections):
             calls = read_call_sums(connection, chosen)
             first, last, undated = _times(connection, chosen)
             granularity: Granularity = "week" if last - first > _DAYS else "day"
-            clock = _Clock(connection, chosen, zone)
+            clock = Clock(connection, chosen, zone)
             models = _models(connection, chosen, failed_by_model(calls))
             return Insights(
                 zone="local" if zone is None else str(zone),
@@ -100,10 +100,8 @@ def _chosen(filter: InsightFilter) -> Chosen:
         conditions.append("agent = :agent")
     if filter.project is not None:
         conditions.append("project_key IN (SELECT key FROM projects WHERE path = :project OR name = :project)")
-    return Chosen(
+    return in_quarter_hours(filter.since, filter.until)._replace(
         sessions=f"SELECT key FROM sessions WHERE {' AND '.join(conditions)}" if conditions else None,
-        since=None if filter.since is None else aware_milliseconds(filter.since) // QUARTER_HOUR,
-        until=None if filter.until is None else -(-aware_milliseconds(filter.until) // QUARTER_HOUR),
         values={"agent": filter.agent, "project": filter.project},
     )
 
@@ -120,51 +118,10 @@ def _times(connection: sqlite3.Connection, chosen: Chosen) -> tuple[int, int, in
 # -- activity and projects
 
 
-class _Clock:
-    """Expressions of SQL for the hour, day and week of a quarter hour, as the clocks of a zone show it.
-
-    Quarter hours are positive: SQLite rounds towards zero.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, chosen: Chosen, zone: tzinfo | None) -> None:
-        in_time = chosen._replace(sessions=None)
-        days = connection.execute(
-            f"SELECT quarter_hour / 96 FROM usage WHERE quarter_hour > 0 AND {in_time.of_totals('usage.')}"
-            f" UNION SELECT created_at / {96 * QUARTER_HOUR} FROM messages WHERE {_TYPED}"
-            f" AND {in_time.of_times('', 'created_at')} ORDER BY 1"
-        )
-        self._shifts = shifts((day for (day,) in days), zone)
-
-    def shown(self, quarter_hour: str) -> str:
-        """The quarter hour that clocks show."""
-        *others, (_, last) = self._shifts or [(0, 0)]
-        starts = [start for start, _ in self._shifts[1:]]
-        cases = " ".join(
-            f"WHEN {quarter_hour} < {until} THEN {shift}" for (_, shift), until in zip(others, starts, strict=True)
-        )
-        return f"({quarter_hour} + {f'CASE {cases} ELSE {last} END' if cases else last})"
-
-    def hour_of_week(self, quarter_hour: str) -> str:
-        """0 is the first hour of Monday."""
-        return f"({self.shown(quarter_hour)} / 4 + {_THURSDAY * 24}) % 168"
-
-    def period(self, quarter_hour: str, granularity: Granularity) -> str:
-        """The day since 1970, or the Monday of the week."""
-        day = f"({self.shown(quarter_hour)} / 96)"
-        return day if granularity == "day" else f"({day} - ({day} + {_THURSDAY}) % 7)"
-
-
-_THURSDAY: Final = 3
-"""The weekday of 1970-01-01, from Monday."""
-
-_TYPED: Final = "origin IN ('prompt', 'command', 'shell') AND created_at > 0"
-"""Messages that a person typed, as the index of them says it."""
-
-
-def _activity(connection: sqlite3.Connection, chosen: Chosen, clock: _Clock) -> list[ActivityHour]:
+def _activity(connection: sqlite3.Connection, chosen: Chosen, clock: Clock) -> list[ActivityHour]:
     prompts = connection.execute(
         f"SELECT {clock.hour_of_week(f'(created_at / {QUARTER_HOUR})')}, count(*) FROM messages"
-        f" WHERE {_TYPED} AND billed_key IS NOT NULL AND {chosen.of_times('billed_key', 'created_at')} GROUP BY 1",
+        f" WHERE {TYPED} AND billed_key IS NOT NULL AND {chosen.of_times('billed_key', 'created_at')} GROUP BY 1",
         chosen.values,
     )
     calls = connection.execute(
@@ -180,7 +137,7 @@ def _activity(connection: sqlite3.Connection, chosen: Chosen, clock: _Clock) -> 
 
 
 def _projects(
-    connection: sqlite3.Connection, chosen: Chosen, clock: _Clock, granularity: Granularity
+    connection: sqlite3.Connection, chosen: Chosen, clock: Clock, granularity: Granularity
 ) -> list[ProjectPeriod]:
     rows = connection.execute(
         f"SELECT {clock.period('u.quarter_hour', granularity)}, p.path, p.name,"

@@ -17,10 +17,11 @@ from turnlog.model import Cost, Ownership, Project, Relationship, Session, Sessi
 from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
 from turnlog.store.base import EVERY_SESSION, SessionFilter
-from turnlog.store.choices import SessionSort
+from turnlog.store.choices import SessionHaving, SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import USAGE_COUNTS, decode_totals, dollars, moment, priced, usage_total
+from turnlog.store.sqlite.hours import active_in, in_quarter_hours
 from turnlog.store.sqlite.messages import position_of
 from turnlog.store.sqlite.reading import (
     Connections,
@@ -120,6 +121,23 @@ _CONDITIONS = {
     "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
 }
 """Fields of `SessionFilter` that compare with one value, which each `?` in the condition stands for."""
+
+_EVENTS = "SELECT session_key FROM events WHERE type NOT IN ('record', 'run-metadata') AND type"
+"""Repeats the condition of the partial index, which SQLite otherwise would not use."""
+
+_HAVING: dict[SessionHaving, str] = {
+    "compaction": f"{_EVENTS} = 'compaction'",
+    "error": f"{_EVENTS} = 'error' UNION SELECT billed_key FROM messages"
+    " WHERE stop_reason = 'error' AND billed_key IS NOT NULL",
+    "subagent": "SELECT parent_key FROM sessions WHERE relationship = 'subagent' AND parent_key IS NOT NULL",
+}
+"""Queries of the keys of sessions."""
+
+_WITH_PARENTS = (
+    "s.key IN (WITH RECURSIVE found (key) AS ({keys} UNION SELECT x.parent_key FROM found JOIN sessions x"
+    " ON x.key = found.key WHERE x.relationship = 'subagent' AND x.parent_key IS NOT NULL) SELECT key FROM found)"
+)
+"""Of subagents, also the sessions that they belong to: those are listed."""
 
 _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
 """No subagent that a stream named after its call and that has a log under another id (`reconcile.lesser_sources`)."""
@@ -317,6 +335,11 @@ def _conditions_of(connection: sqlite3.Connection, wanted: SessionFilter) -> tup
     if wanted.until is not None:
         conditions.append("s.created_at < ?")
         parameters.append(aware_milliseconds(wanted.until))
+    if wanted.having is not None:
+        conditions.append(_WITH_PARENTS.format(keys=_HAVING[wanted.having]))
+    if wanted.hour is not None:
+        keys = active_in(connection, wanted.hour, in_quarter_hours(wanted.since, wanted.until))
+        conditions.append(_WITH_PARENTS.format(keys=keys))
     if wanted.parent is not None:
         conditions.append("s.parent_key = ?")
         parameters.append(session_key(connection, wanted.parent))

@@ -1,0 +1,76 @@
+"""Quarter hours as the clocks of a zone show them, and the sessions that were active in an hour of the week."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime, tzinfo
+from typing import Final
+
+from turnlog.store.base import HourOfWeek
+from turnlog.store.insights import Granularity
+from turnlog.store.periods import shifts
+from turnlog.store.sqlite.call_figures import QUARTER_HOUR, Chosen
+from turnlog.store.sqlite.reading import aware_milliseconds
+
+
+class Clock:
+    """Expressions of SQL for the hour, day and week of a quarter hour, as the clocks of a zone show it.
+
+    Quarter hours are positive: SQLite rounds towards zero.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, chosen: Chosen, zone: tzinfo | None) -> None:
+        in_time = chosen._replace(sessions=None)
+        days = connection.execute(
+            f"SELECT quarter_hour / 96 FROM usage WHERE quarter_hour > 0 AND {in_time.of_totals('usage.')}"
+            f" UNION SELECT created_at / {96 * QUARTER_HOUR} FROM messages WHERE {TYPED}"
+            f" AND {in_time.of_times('', 'created_at')} ORDER BY 1"
+        )
+        self._shifts = shifts((day for (day,) in days), zone)
+
+    def shown(self, quarter_hour: str) -> str:
+        """The quarter hour that clocks show."""
+        *others, (_, last) = self._shifts or [(0, 0)]
+        starts = [start for start, _ in self._shifts[1:]]
+        cases = " ".join(
+            f"WHEN {quarter_hour} < {until} THEN {shift}" for (_, shift), until in zip(others, starts, strict=True)
+        )
+        return f"({quarter_hour} + {f'CASE {cases} ELSE {last} END' if cases else last})"
+
+    def hour_of_week(self, quarter_hour: str) -> str:
+        """0 is the first hour of Monday."""
+        return f"({self.shown(quarter_hour)} / 4 + {_THURSDAY * 24}) % 168"
+
+    def period(self, quarter_hour: str, granularity: Granularity) -> str:
+        """The day since 1970, or the Monday of the week."""
+        day = f"({self.shown(quarter_hour)} / 96)"
+        return day if granularity == "day" else f"({day} - ({day} + {_THURSDAY}) % 7)"
+
+
+_THURSDAY: Final = 3
+"""The weekday of 1970-01-01, from Monday."""
+
+TYPED: Final = "origin IN ('prompt', 'command', 'shell') AND created_at > 0"
+"""Messages that a person typed, as the index of them says it."""
+
+
+def in_quarter_hours(since: datetime | None, until: datetime | None) -> Chosen:
+    """All sessions, from a quarter hour up to another."""
+    return Chosen(
+        sessions=None,
+        since=None if since is None else aware_milliseconds(since) // QUARTER_HOUR,
+        until=None if until is None else -(-aware_milliseconds(until) // QUARTER_HOUR),
+        values={},
+    )
+
+
+def active_in(connection: sqlite3.Connection, hour: HourOfWeek, chosen: Chosen) -> str:
+    """A query of the keys of the sessions that have a prompt or a model call in this hour of a week."""
+    clock = Clock(connection, chosen, hour.zone)
+    wanted = (hour.weekday - 1) * 24 + hour.hour
+    called, typed = clock.hour_of_week("quarter_hour"), clock.hour_of_week(f"(created_at / {QUARTER_HOUR})")
+    return (
+        f"SELECT session_key FROM usage WHERE quarter_hour > 0 AND calls > 0 AND {chosen.of_totals()}"
+        f" AND {called} = {wanted:d} UNION SELECT billed_key FROM messages WHERE {TYPED} AND billed_key IS NOT NULL"
+        f" AND {chosen.of_times('billed_key', 'created_at')} AND {typed} = {wanted:d}"
+    )
