@@ -41,6 +41,17 @@ def test_a_bar_leads_to_the_sessions_of_its_day(visit: Visit) -> None:
     expect(page.locator(".session-row")).not_to_have_count(0)
 
 
+def test_two_periods_are_compared_with_the_reasons(visit: Visit) -> None:
+    page = visit.open("/usage?since=2000-01-01")
+    page.get_by_role("button", name="Compare").click()
+    both = page.get_by_role("region", name="Both periods")
+    expect(both.get_by_role("row", name="Cost")).to_contain_text("≥ $5.1")
+    models = page.get_by_role("region", name="Models")
+    expect(models.get_by_role("row", name="mystery-model-9")).to_contain_text("unknown")
+    models.get_by_role("link", name="mystery-model-9").click()
+    expect(page.locator(".session-row")).not_to_have_count(0)
+
+
 def test_rows_are_divided_again(visit: Visit) -> None:
     page = visit.open("/usage?by=month")
     page.get_by_label("Then by").select_option("Model")

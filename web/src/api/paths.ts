@@ -5,6 +5,7 @@ import { decodePart, formatAnchor } from "./anchor";
 export const SESSIONS = "/api/sessions";
 export const SEARCH = "/api/search";
 export const USAGE = "/api/usage";
+export const USAGE_COMPARISON = "/api/usage/comparison";
 export const INSIGHTS = "/api/insights";
 export const FILES = "/api/files";
 export const TOUCHED_FILES = "/api/files/touched";

@@ -4,9 +4,9 @@ import { AxisLeft, AxisTop } from "@visx/axis";
 import { scaleBand, scaleSqrt } from "@visx/scale";
 import { Link } from "wouter";
 import type { ActivityHour } from "@/api/types";
+import { FiguresTable } from "@/charts/figures-table";
 import { formatCount, plural } from "@/format/numbers";
 import { WEEKDAYS as DAYS, hourKey, hourLabel } from "@/sessions/hour-of-week";
-import { FiguresTable } from "./figures-table";
 import { SessionsLink, useSessionsPage } from "./links";
 import "@/charts/charts.css";
 

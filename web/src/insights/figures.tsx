@@ -11,10 +11,10 @@ import type {
   SubagentShare,
   ToolUsage,
 } from "@/api/types";
+import { FiguresTable } from "@/charts/figures-table";
 import { formatCompact, formatCost, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
 import { formatDuration } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
-import { FiguresTable } from "./figures-table";
 import { SearchLink, SessionsLink } from "./links";
 
 function share(value: number | null): string {

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { Insights, ProjectPeriod } from "@/api/types";
 import { BarChart } from "@/charts/bar-chart";
 import { daysOf, everyPeriod, periodLabel } from "@/charts/calendar";
+import { FiguresTable } from "@/charts/figures-table";
 import { type Chart, toPeriods, toSeries, type Value } from "@/charts/series";
 import { Segments } from "@/design/segments";
 import {
@@ -15,7 +16,6 @@ import {
   plural,
   UNKNOWN,
 } from "@/format/numbers";
-import { FiguresTable } from "./figures-table";
 import { SessionsLink, sessionsPage, useSessionsPage } from "./links";
 
 type Granularity = Insights["granularity"];

@@ -21,13 +21,25 @@ import { formatCount, formatTotalCost, formatTotalTokens } from "@/format/number
 import { dayAfter, startOf } from "@/format/time";
 import { useTitle } from "@/shell/title";
 import { Budgets } from "./budgets";
+import { Comparison } from "./comparison";
 import { COST, MEASURES, outputOf } from "./measures";
 import { BY, type Listed } from "./names";
 import { isTime, TimeChart } from "./time-chart";
 import { UsageTable } from "./usage-table";
 import "./usage.css";
 
-const FILTERS = ["by", "then_by", "measure", "zone", "agent", "project", "model", "since", "until"] as const;
+const FILTERS = [
+  "by",
+  "then_by",
+  "measure",
+  "zone",
+  "agent",
+  "project",
+  "model",
+  "since",
+  "until",
+  "compare",
+] as const;
 
 const CHOICES = Object.entries(BY).map(([value, label]) => ({ value: value as UsageBy, label }));
 
@@ -43,6 +55,11 @@ function timesOf(isUtc: boolean, since: string, until: string) {
   return { zone, since: since && startOf(since), until: until && startOf(dayAfter(until)) };
 }
 
+/** Of whom a report is. */
+function whose({ agent, project, model }: { agent: string; project: string; model: string }) {
+  return { agent, project, model };
+}
+
 /** A page of rows that can still be read; the totals are of all. */
 const ROWS = 200;
 
@@ -51,18 +68,29 @@ export default function UsagePage() {
   // What the page has no button for is the server's to answer, or to refuse with the words that there are.
   const by = (filters.by || "day") as UsageBy;
   const measure = MEASURES.find(({ value }) => value === filters.measure) ?? COST;
-  const { measure: _, zone, since, until, ...others } = filters;
+  const { measure: _, zone, since, until, compare, ...others } = filters;
+  const isCompared = compare !== "";
   const parameters = { ...others, by, ...timesOf(zone === "UTC", since, until) };
   const usage = useQuery({
     queryKey: ["usage", parameters],
     queryFn: ({ signal }) => getJson<UsageReport>(USAGE, parameters, signal),
     placeholderData: (previous) => previous,
+    enabled: !isCompared,
   });
   useTitle("Usage");
   return (
     <main className="page usage">
       <div className="page-head">
         <h1>Usage</h1>
+        <button
+          type="button"
+          className="button usage-compare"
+          aria-pressed={isCompared}
+          title="Compare with the time before: what changed, and why it cost more or less"
+          onClick={() => change({ compare: isCompared ? "" : "1" })}
+        >
+          Compare
+        </button>
         <LoadButton
           className="button usage-csv"
           load={() => download(USAGE + queryString({ ...parameters, format: "csv" }))}
@@ -73,30 +101,39 @@ export default function UsagePage() {
       <FilterBar
         label="Usage filters"
         first={
-          <Segments
-            label="By"
-            choices={CHOICES}
-            value={by}
-            onChange={(value) =>
-              change({ by: value === "day" ? "" : value, ...(value === filters.then_by && { then_by: "" }) })
-            }
-          />
+          !isCompared && (
+            <Segments
+              label="By"
+              choices={CHOICES}
+              value={by}
+              onChange={(value) =>
+                change({
+                  by: value === "day" ? "" : value,
+                  ...(value === filters.then_by && { then_by: "" }),
+                })
+              }
+            />
+          )
         }
         active={countSet(filters, ["then_by", "measure", "zone", "agent", "project", "model", "since"])}
       >
-        <FilterSelect
-          label="Then by"
-          everything="Not divided"
-          value={filters.then_by}
-          choices={CHOICES.filter(({ value }) => value !== by)}
-          onChange={(value) => change({ then_by: value })}
-        />
-        <Segments
-          label="Measure"
-          choices={MEASURES}
-          value={measure.value}
-          onChange={(value) => change({ measure: value === "cost" ? "" : value })}
-        />
+        {!isCompared && (
+          <>
+            <FilterSelect
+              label="Then by"
+              everything="Not divided"
+              value={filters.then_by}
+              choices={CHOICES.filter(({ value }) => value !== by)}
+              onChange={(value) => change({ then_by: value })}
+            />
+            <Segments
+              label="Measure"
+              choices={MEASURES}
+              value={measure.value}
+              onChange={(value) => change({ measure: value === "cost" ? "" : value })}
+            />
+          </>
+        )}
         <Segments
           label="Days of"
           choices={ZONES}
@@ -109,7 +146,15 @@ export default function UsagePage() {
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
       {usage.isError && <Problem error={usage.error} what="The usage" />}
-      {usage.data && !usage.isError && <Report answer={usage.data} measure={measure} filters={filters} />}
+      {isCompared && (
+        <Comparison
+          parameters={{ ...timesOf(zone === "UTC", since, until), ...whose(filters) }}
+          filters={filters}
+        />
+      )}
+      {usage.data && !usage.isError && !isCompared && (
+        <Report answer={usage.data} measure={measure} filters={filters} />
+      )}
     </main>
   );
 }

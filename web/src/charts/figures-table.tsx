@@ -42,7 +42,7 @@ export function FiguresTable({ columns, rows }: { columns: string[]; rows: Figur
         </table>
       </div>
       {rows.length > shown.length && (
-        <button type="button" className="button insight-more" onClick={() => setIsWhole(true)}>
+        <button type="button" className="button figures-more" onClick={() => setIsWhole(true)}>
           Show all {rows.length}
         </button>
       )}

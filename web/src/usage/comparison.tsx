@@ -1,0 +1,168 @@
+/** Two periods beside each other: what changed, and why the later one cost more or less. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { getJson } from "@/api/client";
+import { USAGE_COMPARISON } from "@/api/paths";
+import type {
+  ComparedPeriod,
+  ComparedRow,
+  CostCause,
+  UsageBy,
+  UsageComparison,
+  UsageTotals,
+} from "@/api/types";
+import { FiguresTable } from "@/charts/figures-table";
+import { Problem } from "@/design/problem";
+import { formatCost, formatCount, formatTotalCost, formatTotalTokens, UNKNOWN } from "@/format/numbers";
+import { dayKey, formatDate, startOf } from "@/format/time";
+import { outputOf } from "./measures";
+import { type Listed, listOf } from "./names";
+
+/** Days of the period, today among them, if none is chosen. */
+const DAYS = 7;
+
+interface ComparisonProps {
+  /** Query parameters: the zone, the filters, and the chosen period. */
+  parameters: { zone: string; since: string; until: string; agent: string; project: string; model: string };
+  filters: Listed;
+}
+
+export function Comparison({ parameters, filters }: ComparisonProps) {
+  const [now] = useState(() => new Date());
+  const firstDay = new Date(now.getFullYear(), now.getMonth(), now.getDate() - DAYS + 1);
+  const since = parameters.since || startOf(dayKey(firstDay));
+  const until = parameters.until || now.toISOString();
+  const comparison = useQuery({
+    queryKey: ["comparison", parameters, since, until],
+    queryFn: ({ signal }) =>
+      getJson<UsageComparison>(USAGE_COMPARISON, { ...parameters, since, until }, signal),
+    placeholderData: (previous) => previous,
+  });
+  if (comparison.isError) return <Problem error={comparison.error} what="The comparison" />;
+  if (!comparison.data) return null;
+  const { earlier, later, causes, cost_change, models, projects, missing } = comparison.data;
+  return (
+    <>
+      <section className="usage-causes" aria-label="Both periods">
+        <FiguresTable
+          columns={["", span(earlier, now), span(later, now), "Change"]}
+          rows={figures(earlier, later)}
+        />
+      </section>
+      {causes.length > 0 && <Causes causes={causes} change={cost_change} />}
+      <Rows title="Model" by="model" rows={models} filters={filters} />
+      <Rows title="Project" by="project" rows={projects} filters={filters} />
+      <ul className="usage-contents">
+        {missing.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** "14 Nov to 20 Nov": the end is the last day that is in it. */
+function span({ since, until }: ComparedPeriod, now: Date): string {
+  const last = new Date(new Date(until).getTime() - 1);
+  return `${formatDate(new Date(since), now)} to ${formatDate(last, now)}`;
+}
+
+function figures(earlier: ComparedPeriod, later: ComparedPeriod) {
+  const rows: [
+    name: string,
+    of: (period: ComparedPeriod) => number | null,
+    shown: (period: ComparedPeriod) => string,
+  ][] = [
+    ["Sessions", ({ sessions }) => sessions, ({ sessions }) => formatCount(sessions)],
+    ["Model calls", ({ totals }) => totals.calls, ({ totals }) => formatCount(totals.calls)],
+    ["All tokens", ({ totals }) => totals.tokens, ({ totals }) => tokens(totals.tokens, totals)],
+    ["Output tokens", ({ totals }) => outputOf(totals), ({ totals }) => tokens(outputOf(totals), totals)],
+    ["Cost", ({ totals }) => totals.cost, ({ totals }) => costOf(totals)],
+  ];
+  return rows.map(([name, of, shown]) => ({
+    key: name,
+    cells: [name, shown(earlier), shown(later), percent(of(earlier), of(later))],
+  }));
+}
+
+function tokens(count: number, totals: UsageTotals): string {
+  return formatTotalTokens(count, totals.session_totals);
+}
+
+function costOf({ cost, unpriced_calls, unknown_calls }: UsageTotals): string {
+  return formatTotalCost(cost, unpriced_calls + unknown_calls);
+}
+
+export function percent(before: number | null, after: number | null): string {
+  if (!before || after === null) return UNKNOWN;
+  const change = Math.round((100 * (after - before)) / before);
+  return `${change < 0 ? "−" : "+"}${formatCount(Math.abs(change))} %`;
+}
+
+/** "+$1.20" · "−$0.31" */
+export function signed(dollars: number): string {
+  return `${dollars < 0 ? "−" : "+"}${formatCost(Math.abs(dollars))}`;
+}
+
+const CAUSES: Record<CostCause["cause"], string> = {
+  sessions: "Number of sessions",
+  calls_per_session: "Model calls per session",
+  models: "Other models",
+  tokens_per_call: "Tokens per call",
+  price_per_token: "Price per token, also more or less from the cache",
+};
+
+function Causes({ causes, change }: { causes: CostCause[]; change: number }) {
+  return (
+    <section className="usage-causes" aria-labelledby="usage-causes">
+      <h2 id="usage-causes">Why the cost changed by {signed(change)}</h2>
+      <FiguresTable
+        columns={["Cause", "Change of the cost"]}
+        rows={causes.map(({ cause, cost_change }) => ({
+          key: cause,
+          cells: [CAUSES[cause], signed(cost_change)],
+        }))}
+      />
+    </section>
+  );
+}
+
+interface RowsProps {
+  title: string;
+  by: UsageBy;
+  rows: ComparedRow[];
+  filters: Listed;
+}
+
+function Rows({ title, by, rows, filters }: RowsProps) {
+  if (rows.length === 0) return null;
+  return (
+    <section className="usage-causes" aria-labelledby={`usage-by-${by}`}>
+      <h2 id={`usage-by-${by}`}>{title}s</h2>
+      <FiguresTable
+        columns={[title, "Calls before", "Calls", "Cost before", "Cost", "Change"]}
+        rows={rows.map(({ name, label, earlier, later, cost_change }) => ({
+          key: name ?? "",
+          cells: [
+            name === null ? (
+              <span key="name" className="unknown">
+                {UNKNOWN}
+              </span>
+            ) : (
+              <Link key="name" href={listOf(by, name, filters)} title={name}>
+                {label ?? name}
+              </Link>
+            ),
+            formatCount(earlier.calls),
+            formatCount(later.calls),
+            costOf(earlier),
+            costOf(later),
+            signed(cost_change),
+          ],
+        }))}
+      />
+    </section>
+  );
+}
