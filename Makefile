@@ -94,6 +94,7 @@ OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --for
 rig: .build/venv ## Run the real agents of today against a scripted model (ARGS="codex")
 	npm install --prefix .build/rig --no-audit --no-fund --loglevel=error $(AGENTS:=@latest)
 	$(OFFLINE) $(BIN)/python rig/run.py $(ARGS)
+	$(OFFLINE) $(BIN)/python rig/run_handoffs.py $(ARGS)
 
 prices: .build/tools ## Take the prices of the pinned genai-prices
 	$(BIN)/python -m turnlog.pricing.generate

@@ -51,9 +51,18 @@ class Verdict:
 
 
 def hand_over(
-    cli: Cli, store_path: Path, session_id: str, home: Path, launch: Callable[[str, list[str]], None]
+    cli: Cli,
+    store_path: Path,
+    session_id: str,
+    home: Path,
+    launch: Callable[[str, list[str]], None],
+    keep: Callable[[HandoffPlan, list[tuple[str, str]]], None] | None = None,
 ) -> Verdict:
-    """Let the agent go on with a session. `launch` starts it with the address of the model and its arguments."""
+    """Let the agent go on with a session.
+
+    `launch` starts it with the address of the model and its arguments. `keep` gets what the first request had of the
+    session.
+    """
     verdict = Verdict()
     with open_store(store_path) as store:
         try:
@@ -90,6 +99,10 @@ def hand_over(
         later = [*wanted, Item("text", PROMPTS[0]), Item("text", "I go on."), Item("result", "handed")]
         compare([*later, Item("text", PROMPTS[1])], items_of_request(bodies[-1]), planned, Verdict(), verdict.findings)
     check_reading(store_path, planned, home / cli.home, verdict)
+    if keep is not None and bodies:
+        handed = [item for message in planned.conversation.messages for item in _items_of_message(message)]
+        found = items_of_request(bodies[0])
+        keep(planned, [(item.kind, item.text) for item in found if any(_matches(each, item) for each in handed)])
     return verdict
 
 

@@ -1,6 +1,6 @@
 """Hands sessions of every agent to the real agents, and says in a table what they carried, lost and accepted.
 
-`make rig-handoffs` runs it without a network. Exit code 0: nothing is missing; 1: something is; 2: wrong arguments.
+`make rig` runs it without a network. Exit code 0: nothing is missing; 1: something is; 2: wrong arguments.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pathlib import Path
 
 from clis import CLIS, Cli
 from handoffs import Verdict, hand_over
+from recordings import record
 from run import MODULES, Trouble, launch, prepare, version
 
 from turnlog.errors import TurnlogError
+from turnlog.handoff import HandoffPlan
 from turnlog.model import Session
 from turnlog.server.sample import sample_roots
 from turnlog.store import open_store
@@ -33,10 +35,12 @@ def main(words: list[str]) -> int:
     parser.add_argument("--from", dest="origin", metavar="AGENT", help="only sessions of this agent")
     parser.add_argument("--session", metavar="TEXT", help="only sessions with this text in their id")
     parser.add_argument("--all", action="store_true", help="all sessions, and not only the largest of each agent")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="keep what the agents left, for the tests")
     parser.add_argument("--logs", action="append", type=Path, metavar="HOME", help="homes of agents; default: samples")
     chosen = parser.parse_args(words)
-    if strangers := set(chosen.names) - {cli.name for cli in takers}:
-        parser.error(f"no such target: {', '.join(sorted(strangers))}")
+    # `make rig` gives both programs the same names, and not every agent takes sessions.
+    if strangers := set(chosen.names) - {cli.name for cli in CLIS}:
+        parser.error(f"no such agent: {', '.join(sorted(strangers))}")
     # The programs are looked for where the rig has installed them.
     os.environ["PATH"] = f"{MODULES / '.bin'}:{os.environ['PATH']}"
     failures = 0
@@ -48,7 +52,7 @@ def main(words: list[str]) -> int:
         table: dict[str, dict[str, list[Verdict]]] = defaultdict(lambda: defaultdict(list))
         for cli in targets:
             for session in sessions:
-                verdict = judge(cli, store_path, session)
+                verdict = judge(cli, store_path, session, chosen.record)
                 table[session.agent][cli.name].append(verdict)
                 for finding in verdict.findings:
                     failures += 1
@@ -71,7 +75,7 @@ def choose(store_path: Path, origin: str | None, text: str | None, *, every: boo
     return [largest[name] for name in sorted(largest)]
 
 
-def judge(cli: Cli, store_path: Path, session: Session) -> Verdict:
+def judge(cli: Cli, store_path: Path, session: Session, recordings: Path | None) -> Verdict:
     """One session and one target, in a HOME and a store of their own."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         home, own = Path(name) / "home", Path(name) / "store.db"
@@ -83,10 +87,14 @@ def judge(cli: Cli, store_path: Path, session: Session) -> Verdict:
             prepare(cli, home, url)
             launch(cli, home, url, list(arguments))
 
+        def keep(planned: HandoffPlan, request: list[tuple[str, str]]) -> None:
+            folder = (recordings or Path()) / cli.name / session.agent
+            record(planned, home, version(cli), request, folder)
+
         try:
             if cli.makes_home:
                 start("http://127.0.0.1:1", cli.makes_home)
-            return hand_over(cli, own, session.id, home, start)
+            return hand_over(cli, own, session.id, home, start, keep if recordings else None)
         except (TurnlogError, Trouble) as error:
             return Verdict(findings=[str(error)])
 

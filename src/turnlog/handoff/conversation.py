@@ -16,7 +16,7 @@ from turnlog.agents.handoffs import HandoffWriter
 from turnlog.errors import TurnlogError
 from turnlog.handoff.flattening import flat
 from turnlog.handoff.report import HandoffLoss, LossKind
-from turnlog.model import BlobRef, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model import BlobRef, FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.providers.base import Report, RequestOptions
 from turnlog.providers.files import FileLimits
 from turnlog.providers.repair import RequestRules, repair
@@ -174,7 +174,14 @@ class _Preparation:
             if not part.provider_executed:
                 return [call]
             return [TextPart(id=part.id, text=server_tool_text(call, self._message, self._report))]
-        return [part]
+        return [self._file(part) if isinstance(part, FilePart) else part]
+
+    def _file(self, part: FilePart, call: str | None = None) -> Part:
+        """The file, or a note in the place of one that is only on the web: no agent has a place for its address."""
+        if part.data is not None or part.blob is not None or not (part.url or "").startswith(("http:", "https:")):
+            return part
+        self._lose("file", f"{part.media_type} at {part.url}", call)
+        return TextPart(id=part.id, text=f"[{part.media_type} at {part.url}]")
 
     def _reasoning_part(self, part: ReasoningPart) -> list[Part]:
         if self._reasoning == "text" and (part.text.strip() or part.blob):
@@ -217,9 +224,14 @@ class _Preparation:
         return [*results[:-1], msgspec.structs.replace(results[-1], content=(*results[-1].content, text))]
 
     def _result(self, result: ToolResult, call: str) -> ToolResult:
-        content = tuple([self._text(part, call) if isinstance(part, TextPart) else part for part in result.content])
+        content = tuple([self._content(part, call) for part in result.content])
         # An agent's own fields are in its own words; the next agent gets what the model got.
         return msgspec.structs.replace(result, content=content, metadata={})
+
+    def _content(self, part: Part, call: str) -> Part:
+        if isinstance(part, TextPart):
+            return self._text(part, call)
+        return self._file(part, call) if isinstance(part, FilePart) else part
 
     def _with_input(self, call: ToolCallPart) -> ToolCallPart:
         """The call with its whole input, as a JSON object where it is JSON."""

@@ -157,7 +157,5 @@ def _block(part: Part) -> dict[str, Any]:
         return {"type": "tool_use", "id": part.tool_call_id, "name": part.tool_name, "input": object_input(part)}
     assert isinstance(part, FilePart)
     kind = "image" if part.media_type.startswith("image/") else "document"
-    if part.data is None:
-        return {"type": kind, "source": {"type": "url", "url": part.url}}
-    data = base64.b64encode(part.data).decode()
+    data = base64.b64encode(part.data or b"").decode()
     return {"type": kind, "source": {"type": "base64", "media_type": part.media_type, "data": data}}

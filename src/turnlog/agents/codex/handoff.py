@@ -56,7 +56,8 @@ def _version_7(moment: datetime) -> uuid.UUID:
 def _lines(conversation: Conversation, thread: str, version: str) -> Iterator[dict[str, Any]]:
     made = [(message, line) for message in conversation.messages for line in _of_message(conversation, message)]
     if conversation.title and conversation.messages:
-        name = _event(type="thread_name_updated", thread_id=thread, thread_name=conversation.title)
+        marked = {MARK: mark(conversation)}
+        name = _event(type="thread_name_updated", thread_id=thread, thread_name=conversation.title, **marked)
         made.append((conversation.messages[-1], name))
     meta = {
         "id": thread,

@@ -1,0 +1,259 @@
+"""What a hand-over carries and reports, for sessions with everything that another agent cannot hold as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.handed_over import make_databases, own_messages, said, stored
+from turnlog import handoff
+from turnlog.errors import HandoffError
+from turnlog.handoff import HandoffPlan, Window
+from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model.base import ProviderData
+from turnlog.model.codec import to_json
+from turnlog.model.parts import STATE_OF_STATUS, ResultStatus
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+from turnlog.store.base import Store
+from turnlog.sync.syncer import sync
+
+ID = "demo:talk"
+AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "store.db", create=True) as opened:
+        yield opened
+
+
+def talk(store: Store, *messages: Message) -> str:
+    store.save_messages(ID, list(messages))
+    return ID
+
+
+def prompt(number: int, text: str = "") -> Message:
+    return Message(
+        id=f"u{number}",
+        role="user",
+        origin=Origin.PROMPT,
+        created_at=AT + timedelta(minutes=number),
+        parts=(TextPart(text=text or f"Prompt {number}"),),
+    )
+
+
+def answer(name: str, *parts: Part) -> Message:
+    return Message(id=name, role="assistant", parts=parts, model="some-model", created_at=AT)
+
+
+def call(name: str, *content: Part, status: ResultStatus | None = "success", tool: str = "Frobnicate") -> ToolCallPart:
+    results = () if status is None else (ToolResult(id=f"{name}:r", status=status, content=content),)
+    state = STATE_OF_STATUS[status] if status else ToolCallPart(tool_call_id="", tool_name="").state
+    return ToolCallPart(tool_call_id=name, tool_name=tool, input=to_json({"of": name}), results=results, state=state)
+
+
+def planned(store: Store, tmp_path: Path, target: str = "codex", session_id: str = ID, **options: Any) -> HandoffPlan:
+    return handoff.plan(store, session_id, target, folder=tmp_path, home=tmp_path / "home", **options)
+
+
+def written(plan: HandoffPlan) -> list[dict[str, Any]]:
+    plan.write()
+    return [json.loads(line) for line in plan.paths[-1].read_bytes().splitlines()]
+
+
+def kinds(plan: HandoffPlan) -> list[str]:
+    return [loss.kind for loss in plan.losses]
+
+
+def test_eight_calls_in_a_row_stay_eight_steps(store: Store, tmp_path: Path) -> None:
+    steps = [answer(f"a{number}", call(f"c{number}", TextPart(text="ok"))) for number in range(8)]
+    talk(store, prompt(1), *steps)
+    lines = written(planned(store, tmp_path))
+    items = [line["payload"]["type"] for line in lines if line["type"] == "response_item"]
+    assert items == ["message", *["function_call", "function_call_output"] * 8]
+    records = written(planned(store, tmp_path, "claude-code"))
+    ids = [record["message"]["id"] for record in records if record["type"] == "assistant"]
+    assert len(set(ids)) == 8
+
+
+def test_reasoning_travels_only_as_text_and_only_where_it_is_wanted(store: Store, tmp_path: Path) -> None:
+    proof = ProviderData(name="anthropic", opaque={"signature": "c2VhbGVk"})
+    thought = ReasoningPart(text="Carefully.", provider=proof)
+    talk(store, prompt(1), answer("a", thought, TextPart(text="Done.")))
+    for target in ("claude-code", "codex", "gemini-cli"):
+        plan = planned(store, tmp_path, target)
+        data = "\n".join(map(json.dumps, written(plan)))
+        assert "Carefully" not in data
+        assert "c2VhbGVk" not in data
+        assert kinds(plan) == ["reasoning"]
+    plan = planned(store, tmp_path, reasoning="text")
+    assert kinds(plan) == ["reasoning-as-text"]
+    data = json.dumps(written(plan))
+    assert "Carefully." in data
+    assert "c2VhbGVk" not in data
+
+
+@pytest.mark.parametrize(("target", "words"), [("codex", "aborted"), ("gemini-cli", "[Operation Cancelled]")])
+def test_a_call_without_a_result_is_closed_in_the_words_of_the_target(
+    target: str, words: str, store: Store, tmp_path: Path
+) -> None:
+    talk(store, prompt(1), answer("a", call("c", status=None)))
+    plan = planned(store, tmp_path, target)
+    assert kinds(plan) == ["unanswered"]
+    [_, message] = plan.conversation.messages
+    [part] = message.parts
+    assert isinstance(part, ToolCallPart)
+    assert [(result.status, result.output_text.startswith(words)) for result in part.results] == [("aborted", True)]
+
+
+def test_statuses_and_tools_that_nobody_knows_are_read_again_as_they_were(store: Store, tmp_path: Path) -> None:
+    statuses: tuple[ResultStatus, ...] = ("success", "error", "aborted", "denied")
+    calls = [call(f"c{status}", TextPart(text="out"), status=status) for status in statuses]
+    talk(store, prompt(1), answer("a", TextPart(text="Four."), *calls))
+    home = tmp_path / "home"
+    make_databases(home)
+    plans = [planned(store, tmp_path, target) for target in ("claude-code", "codex", "gemini-cli", "opencode")]
+    for plan in plans:
+        plan.write()
+    sync(tmp_path / "store.db", roots=[home])
+    for plan in plans:
+        assert stored(store, plan.session_id) == said(plan)
+        assert [each[2] for each in said(plan)[1][1][1:]] == [[status] for status in statuses]
+
+
+def test_a_text_that_no_model_could_take_is_cut_and_said_so(store: Store, tmp_path: Path) -> None:
+    talk(store, prompt(1), answer("a", call("c", TextPart(text="x" * 3_000_000))))
+    plan = planned(store, tmp_path)
+    assert kinds(plan) == ["output-cut"]
+    assert plan.new.size < 450_000
+    assert "the rest of 3,000,000 bytes was left out" in plan.paths[-1].name + json.dumps(written(plan))
+
+
+def test_an_image_that_is_gone_becomes_a_note(store: Store, tmp_path: Path) -> None:
+    gone = FilePart(media_type="image/png", url="file:///gone.png")
+    elsewhere = FilePart(media_type="image/png", url="https://example.com/there.png")
+    parts = (TextPart(text="See"), gone, elsewhere)
+    talk(store, Message(id="u", role="user", origin=Origin.PROMPT, parts=parts), answer("a", TextPart(text="I see.")))
+    plan = planned(store, tmp_path)
+    assert kinds(plan) == ["file", "file"]
+    [[_, texts], _] = said(plan)
+    assert texts[0] == "See"
+    assert texts[1].startswith("[image unavailable")
+    assert texts[2] == "[image/png at https://example.com/there.png]"
+
+
+def test_a_session_without_messages_is_refused(store: Store, tmp_path: Path) -> None:
+    store.save_session(ID, title="Nothing was said")
+    with pytest.raises(HandoffError, match="has no messages that could be handed over"):
+        planned(store, tmp_path)
+
+
+def test_a_session_that_is_there_already_is_never_replaced(store: Store, tmp_path: Path) -> None:
+    talk(store, prompt(1), answer("a", TextPart(text="Hello.")))
+    plan = planned(store, tmp_path)
+    plan.write()
+    before = plan.paths[-1].read_bytes()
+    with pytest.raises(HandoffError, match="nothing was written: there is a session at"):
+        plan.write()
+    assert plan.paths[-1].read_bytes() == before
+
+
+def test_a_running_session_and_damaged_records_are_said(tmp_path: Path) -> None:
+    home = tmp_path / ".claude"
+    shutil.copytree(LOGS / "claude-code", home)
+    name = "11111111-1111-4111-8111-111111111111"
+    log = next(home.rglob(f"{name}.jsonl"))
+    record = {
+        **{"type": "user", "uuid": "u-new", "parentUuid": None, "sessionId": name, "version": "2.1.329"},
+        **{"timestamp": datetime.now(UTC).isoformat(), "message": {"role": "user", "content": "Are you there?"}},
+    }
+    with log.open("a") as file:
+        file.write('{"type":"user","message":{"role"\n' + json.dumps(record) + "\n")
+    sync(tmp_path / "store.db", roots=[home])
+    with open_store(tmp_path / "store.db") as store:
+        plan = planned(store, tmp_path, session_id=f"claude-code:{name}")
+    assert plan.notes == (
+        "the session is still running: what it says from now on is not carried",
+        "1 record of its log could not be read whole: what they said may be missing",
+    )
+    assert "Are you there?" in json.dumps(written(plan))
+
+
+def test_what_was_handed_over_can_be_handed_on_and_is_found_before_its_origin_is_read(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.db", tmp_path / "second.db"
+    sync(first, roots=[LOGS / "claude-code"])
+    origin, home = "claude-code:11111111-1111-4111-8111-111111111111", tmp_path / "home"
+    with open_store(first) as store:
+        plan = planned(store, tmp_path, session_id=origin)
+        plan.write()
+    sync(second, roots=[home])
+    with open_store(second) as store:
+        again = planned(store, tmp_path, "gemini-cli", session_id=plan.session_id)
+        assert again.conversation.messages
+        assert said(again) == said(plan)
+        again.write()
+        assert store.session(plan.session_id).relationships[0].parent_session_id == origin
+        assert own_messages(store, plan.session_id) == []
+    sync(second, roots=[home, LOGS / "claude-code"])
+    with open_store(second) as store:
+        assert [each.id for each in store.children(origin) if "codex" in each.id] == [plan.session_id]
+        assert [each.id for each in store.children(plan.session_id)] == [again.session_id]
+
+
+# -- windows
+
+
+def long_talk(store: Store) -> None:
+    turns = [(prompt(number), answer(f"a{number}", TextPart(text="y" * 400))) for number in range(4)]
+    talk(store, *[message for turn in turns for message in turn])
+
+
+def prompts(plan: HandoffPlan) -> list[Any]:
+    return [parts[0] for role, parts in said(plan) if role == "user"]
+
+
+def test_a_window_begins_and_ends_at_messages(store: Store, tmp_path: Path) -> None:
+    long_talk(store)
+    plan = planned(store, tmp_path, window=Window(since="a1", until="u2"))
+    assert prompts(plan) == ["Prompt 1", "Prompt 2"]
+    assert plan.notes == ("3 messages after it are left out", "2 messages before its turn are left out")
+    with pytest.raises(HandoffError, match="no message of this window has the id 'b7'"):
+        planned(store, tmp_path, window=Window(until="b7"))
+
+
+def test_a_window_in_tokens_leaves_out_turns_from_the_front(store: Store, tmp_path: Path) -> None:
+    long_talk(store)
+    plan = planned(store, tmp_path, window=Window(tokens=220))
+    assert prompts(plan) == ["Prompt 2", "Prompt 3"]
+    assert plan.tokens <= 220
+    assert plan.notes == ("the first 2 turns are left out, to fit into 220 tokens",)
+
+
+def test_a_turn_that_alone_is_too_long_keeps_its_prompt_and_its_last_steps(store: Store, tmp_path: Path) -> None:
+    steps = [answer(f"a{number}", TextPart(text=f"Step {number} " + "z" * 400)) for number in range(6)]
+    talk(store, prompt(1), *steps)
+    plan = planned(store, tmp_path, window=Window(tokens=250))
+    assert [message.id for message in plan.conversation.messages] == ["u1", "a4", "a5"]
+    assert plan.notes == ("only the last turn is carried, without its first 4 steps, to fit into 250 tokens",)
+    with pytest.raises(HandoffError, match="the last turn does not fit into 50 tokens"):
+        planned(store, tmp_path, window=Window(tokens=50))
+
+
+def test_the_whole_session_has_what_was_compacted(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    sync(path, roots=[Path(__file__).parents[1] / "data/claude_code/scenarios/compact"])
+    with open_store(path) as store:
+        [session] = [each for each in store.sessions(limit=50).items if each.counts.messages > 8][:1]
+        active = planned(store, tmp_path, session_id=session.id)
+        whole = planned(store, tmp_path, session_id=session.id, window=Window(whole=True))
+    origins = [message.origin for message in active.conversation.messages]
+    assert Origin.COMPACTION in origins
+    assert whole.messages > active.messages
+    assert Origin.COMPACTION not in [message.origin for message in whole.conversation.messages]
