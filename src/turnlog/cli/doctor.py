@@ -23,7 +23,7 @@ from turnlog.cli.formatting import plural
 from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.terminal import PARTIAL, write_json
 from turnlog.errors import SettingsError, SourceError
-from turnlog.plain_text import plain
+from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent, Retention, Source
@@ -233,7 +233,7 @@ def _write(document: DoctorDocument) -> None:
             click.echo(f"\n{agent['display_name']} ({agent['agent']})")
         for root in agent["roots"]:
             pending = f", {formatting.count(root['pending'])} not read yet" if root["pending"] else ""
-            click.echo(f"  {plain(root['path'])}: {formatting.plural(root['sources'], 'file')}{pending}")
+            click.echo(f"  {one_line(root['path'])}: {formatting.plural(root['sources'], 'file')}{pending}")
     missing = [agent["display_name"] for agent in document["agents"] if not agent["roots"]]
     if missing:
         click.echo(f"\nNot found on this machine: {', '.join(missing)}")
@@ -241,10 +241,10 @@ def _write(document: DoctorDocument) -> None:
     if document["unknown_kinds"]:
         click.echo("\nRecords of unknown kinds, kept as they are")
         for unknown in document["unknown_kinds"]:
-            kind = plain(unknown.kind) or "without a kind"
-            click.echo(f"  {plain(unknown.agent)}: {kind} ({formatting.count(unknown.count)})")
+            kind = one_line(unknown.kind) or "without a kind"
+            click.echo(f"  {one_line(unknown.agent)}: {kind} ({formatting.count(unknown.count)})")
     for warning in document["warnings"]:
-        click.echo(f"\n{plain(warning)}")
+        click.echo(f"\n{one_line(warning)}")
 
 
 def _write_store(document: DoctorDocument) -> None:
@@ -280,9 +280,9 @@ def _write_diagnostics(document: DoctorDocument) -> None:
     for found in shown:
         by_reason.setdefault(found["reason"], []).append(f"{found['path']}{_place(found)}")
     for reason, places in by_reason.items():
-        click.echo(f"  {plain(reason)}" + (f" ({formatting.count(len(places))} times)" if len(places) > 1 else ""))
+        click.echo(f"  {one_line(reason)}" + (f" ({formatting.count(len(places))} times)" if len(places) > 1 else ""))
         for place in places[:_SHOWN_PLACES]:
-            click.echo(f"    {plain(place)}")
+            click.echo(f"    {one_line(place)}")
         if len(places) > _SHOWN_PLACES:
             click.echo(f"    … {formatting.count(len(places) - _SHOWN_PLACES)} more; --json lists them")
     if total > len(shown):

@@ -11,6 +11,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.terminal import Column, write_table
+from turnlog.plain_text import one_line
 from turnlog.store.usage_comparison import Cause, ComparedPeriod, ComparedRow, UsageComparison, compare_usage
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def write_comparison(comparison: UsageComparison) -> None:
             _heading(f"{title}s")
             _write_rows(title, rows)
     for sentence in comparison.missing:
-        click.echo(sentence, err=True)
+        click.echo(one_line(sentence), err=True)
 
 
 def _heading(text: str) -> None:

@@ -50,7 +50,7 @@ def project_context(
     Raises ValueError if `max_tokens` is out of bounds.
     """
     budget = Budget(max_tokens)
-    heading = f"# Earlier work in {Path(subject.project).name or subject.project}"
+    heading = f"# Earlier work in {one_line(Path(subject.project).name or subject.project)}"
     budget.take(quote(heading))
     sections = [
         _Section(f"## {_relative(path, subject.project)}", list(_touches(store, subject.project, path)))
@@ -87,7 +87,7 @@ def _touches(store: Store, project: str, path: str) -> Iterator[str]:
         session = store.session(call.session_id)
         if session.project is not None and session.project.path != project:
             continue
-        what = f"{call.tool_name} ({call.kind}, {call.state})"
+        what = f"{one_line(call.tool_name)} ({call.kind}, {call.state})"
         yield f"- {moment(call.started_at) or 'unknown time'} {what} in {_name(session)}"
         asked = _prompt_before(store, call.session_id, call.position)
         if asked:
@@ -99,7 +99,7 @@ def _sessions(store: Store, project: str) -> Iterator[str]:
         facts = [
             moment(session.updated_at),
             session.agent,
-            f"branch {session.git_branch}" if session.git_branch else None,
+            f"branch {one_line(session.git_branch)}" if session.git_branch else None,
             _count(session.counts.turns, "turn"),
             f"`{session.id}`",
         ]
@@ -156,4 +156,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _relative(path: str, project: str) -> str:
-    return os.path.relpath(path, project) if Path(project) in Path(path).parents else path
+    return one_line(os.path.relpath(path, project) if Path(project) in Path(path).parents else path)
