@@ -326,6 +326,20 @@ def test_the_mode_stays_and_a_link_is_followed(home: Path, data: Path, tmp_path:
     assert real.read_text() == '{"a": 1}\n'
 
 
+@pytest.mark.parametrize("linked", ["settings.json", "."])
+def test_a_link_that_leads_nowhere_is_refused_before_anything_is_made(
+    linked: str, home: Path, data: Path, tmp_path: Path
+) -> None:
+    """C8: neither the settings of an agent nor their folder are made where a link points to."""
+    path = place(home, "claude")
+    link = path.parent / linked
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SourceError, match="the link leads nowhere: there is no"):
+        install("claude", data)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 @contextmanager
 def device(path: Path) -> Generator[None]:
     """At the end of a link, which is followed."""

@@ -192,9 +192,14 @@ def settings_path(home: paths.Folders, file: str, project: Path | None, project_
     """
     place = paths.folders(home)[0] / file if project is None else project.absolute() / project_file
     try:
-        return place.resolve()
+        found = place.resolve()
     except (OSError, RuntimeError) as error:
         raise SourceError(f"the link leads nowhere: {error}", path=place) from error
+    # To follow it would make a file that its owner has removed, or has never made.
+    for each in (place, *place.parents):
+        if each.is_symlink() and not each.exists():
+            raise SourceError(f"the link leads nowhere: there is no {each.readlink()}", path=each)
+    return found
 
 
 def read_settings(path: Path) -> bytes | None:
