@@ -169,6 +169,14 @@ class Edit(NamedTuple):
     added: str
 
 
+class Addition(NamedTuple):
+    """The edits that add something to settings."""
+
+    edits: list[Edit]
+    made: list[list[str]]
+    """Places in the settings that did not exist before: removing the addition removes them too."""
+
+
 def apply(text: str, edits: Iterable[Edit]) -> str:
     """The text after the edits. Raises ValueError when it is not the text they were made for."""
     pieces: list[str] = []

@@ -58,6 +58,10 @@ class LineContext:
         self.length = 0
         self.line_number = 0
 
+    def finish(self) -> Changes:
+        """Everything that this feed has found."""
+        return self.changes
+
     def report(self, reason: str, severity: Literal["error", "note"] = "error", json_path: str | None = None) -> None:
         """Add a diagnostic about the current line."""
         self.changes.diagnostics.append(

@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnlog.agent_settings import changes
 from turnlog.agent_settings.changes import (
@@ -32,6 +32,7 @@ from turnlog.agent_settings.changes import (
     text_before,
 )
 from turnlog.agent_settings.jsonc import (
+    Addition,
     Array,
     Edit,
     Node,
@@ -159,20 +160,12 @@ def _is_ours(data: bytes | None) -> bool:
 # -- hooks in a file of JSON
 
 
-class Added(NamedTuple):
-    """The edits of `with_hooks`."""
-
-    edits: list[Edit]
-    made: list[list[str]]
-    """Places in the settings that did not exist before."""
-
-
 def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
     """Event -> its group: one handler, which starts the command and has these fields too."""
     return {event: {_FIELD: [{"type": "command", "command": command, **more}]} for event, more in events.items()}
 
 
-def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[str, ...], Any]]) -> Added:
+def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[str, ...], Any]]) -> Addition:
     """The edits that add hooks to settings without any of ours.
 
     Args:
@@ -183,12 +176,12 @@ def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[s
     lists = {event: [group] for event, group in groups.items()}
     if not text.strip("\ufeff \t\r\n"):
         whole = json.dumps({_FIELD: lists}, ensure_ascii=False, indent=2) + "\n"
-        return Added([Edit(len(text), "", whole)], [[_FIELD]])
+        return Addition([Edit(len(text), "", whole)], [[_FIELD]])
     root = _object(text, parse(text), "the settings")
     _refuse_off(text, root, off)
     node = root.get(_FIELD)
     if node is None:
-        return Added(add_members(text, root, {_FIELD: lists}), [[_FIELD]])
+        return Addition(add_members(text, root, {_FIELD: lists}), [[_FIELD]])
     hooks = _object(text, node, "`hooks`")
     edits: list[Edit] = []
     missing: dict[str, Any] = {}
@@ -200,7 +193,7 @@ def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[s
             edits += add_items(text, known, [group])
         else:
             raise FormatError(f"`hooks.{event}` is no list", line=line_of(text, known.start))
-    return Added([*edits, *add_members(text, hooks, missing)], [[_FIELD, event] for event in missing])
+    return Addition([*edits, *add_members(text, hooks, missing)], [[_FIELD, event] for event in missing])
 
 
 def without_hooks(text: str, made: Sequence[Sequence[str]] | None = None) -> str:

@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from turnlog.agent_settings import changes
 from turnlog.agent_settings.changes import (
@@ -26,7 +26,7 @@ from turnlog.agent_settings.changes import (
     settings_path,
     text_before,
 )
-from turnlog.agent_settings.jsonc import Edit, Object, add_members, apply, cut, line_of, parse, plain
+from turnlog.agent_settings.jsonc import Addition, Edit, Object, add_members, apply, cut, line_of, parse, plain
 from turnlog.agents.base import Agent, McpSettings
 from turnlog.errors import FormatError
 
@@ -136,14 +136,6 @@ def _check(form: _JsonSettings | _TomlSettings, before: str, after: str, entry: 
         )
 
 
-class Added(NamedTuple):
-    """The edits that add the server."""
-
-    edits: list[Edit]
-    made: list[list[str]]
-    """Places in the settings that did not exist before."""
-
-
 class _JsonSettings:
     """Settings as JSON with comments."""
 
@@ -158,20 +150,20 @@ class _JsonSettings:
         fields: dict[str, Any] = plain(self._root(text))
         return {name: value for name, value in fields.items() if name != self._field}
 
-    def added(self, text: str, entry: Mapping[str, Any]) -> Added:
+    def added(self, text: str, entry: Mapping[str, Any]) -> Addition:
         server = {SERVER: entry}
         if not text.strip("\ufeff \t\r\n"):
             whole = json.dumps({self._field: server}, ensure_ascii=False, indent=2) + "\n"
-            return Added([Edit(len(text), "", whole)], [[self._field]])
+            return Addition([Edit(len(text), "", whole)], [[self._field]])
         root = self._root(text)
         node = root.get(self._field)
         if node is None:
-            return Added(add_members(text, root, {self._field: server}), [[self._field]])
+            return Addition(add_members(text, root, {self._field: server}), [[self._field]])
         servers = self._object(text, node, f"`{self._field}`")
         known = servers.get(SERVER)
         if known is not None:
             raise FormatError(f"another server is called {SERVER!r}", line=line_of(text, known.start))
-        return Added(add_members(text, servers, server), [])
+        return Addition(add_members(text, servers, server), [])
 
     def without(self, text: str, made: Sequence[Sequence[str]] | None) -> str:
         """The text without our server, and without the field if we made it and it is empty then."""
@@ -213,13 +205,13 @@ class _TomlSettings:
     def others(self, text: str) -> dict[str, Any]:
         return {name: value for name, value in self._parsed(text).items() if name != self._field}
 
-    def added(self, text: str, entry: Mapping[str, Any]) -> Added:
+    def added(self, text: str, entry: Mapping[str, Any]) -> Addition:
         if SERVER in self.servers(text):
             raise FormatError(f"another server is called {SERVER!r}")
         newline = "\r\n" if "\r\n" in text else "\n"
         gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
         lines = [f"[{self._field}.{SERVER}]", *(f"{name} = {_toml(value)}" for name, value in entry.items()), ""]
-        return Added([Edit(len(text), "", gap + newline.join(lines))], [])
+        return Addition([Edit(len(text), "", gap + newline.join(lines))], [])
 
     def without(self, text: str, made: Sequence[Sequence[str]] | None) -> str:
         """The text without our table and the tables in it."""

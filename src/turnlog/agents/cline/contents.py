@@ -84,6 +84,8 @@ def blocks_of(content: Raw | UnsetType) -> Iterator[tuple[Block, Raw]]:
 def part_of(block: Block, raw: Raw, part_id: str, answerer: ProviderData | None = None) -> Part:
     """A block as a part, if it is neither a call nor a result; what is of no known kind keeps its JSON."""
     if block.type == "text" and block.text is not None:
+        # The mode (`act`, `plan`) is put around the prompt when it is sent. Taking it off leaves what the user typed,
+        # as the title shows it.
         typed = _TYPED.match(block.text)
         if typed is not None:
             return TextPart(id=part_id, text=typed["text"], metadata={NAME: {"mode": typed["mode"]}})
@@ -118,6 +120,7 @@ def call_of(block: Block, part_id: str, at: datetime | None) -> ToolCallPart:
         tool_call_id=block.id or part_id,
         tool_name=name,
         kind=TOOL_KINDS.get(name, ToolKind.OTHER),
+        # The whole file is indented, and so are the arguments in it, which the model wrote without white space.
         input=Raw(msgspec.json.format(clean_json(bytes(block.input)), indent=-1)) if block.input else UNSET,
         started_at=at,
     )
@@ -151,6 +154,7 @@ def result_of(block: Block, identity: str, at: datetime | None) -> ToolResult:
         status = "denied"
     elif status == "error" and _ABORTED in words:
         status = "aborted"
+    # 3.0.65 has no field for the exit code: it is in the words of `error`.
     codes = [int(match[1]) for match in _EXIT_CODE.finditer(words)]
     return ToolResult(
         id=identity,
@@ -174,6 +178,7 @@ def _answers(content: Raw | UnsetType) -> Iterator[tuple[_Outcome, Raw | None]]:
     for block, raw in blocks_of(content):
         if block.type == "text" and block.text is not None:
             answer = _answer_of(block.text.encode(errors="replace")) if block.text.startswith("{") else None
+            # A file that was read may be JSON too. Only an object with one of these two fields is Cline's envelope.
             is_answer = answer is not None and (answer.success is not None or answer.error is not None)
             yield (_outcome(answer) if answer is not None and is_answer else _Outcome(block.text, None)), None
         elif block.type:
@@ -225,9 +230,11 @@ def usage_of(metrics: Metrics | None) -> Usage | None:
     if metrics is None:
         return None
     read, written = metrics.cache_read_tokens or 0, metrics.cache_write_tokens or 0
+    # A refused request and an answer of a provider that counts nothing have 0 everywhere, which is no measurement.
     if not any((metrics.input_tokens, metrics.output_tokens, read, written)):
         return None
     return Usage(
+        # `inputTokens` counts the cached tokens again, with both APIs (1,511 = 1,200 + 300 + 11 in the recorded run).
         input=None if metrics.input_tokens is None else max(0, metrics.input_tokens - read - written),
         cache_read=metrics.cache_read_tokens,
         cache_write=metrics.cache_write_tokens or None,

@@ -65,6 +65,7 @@ class _Reading(LineContext):
 
     def __init__(self, source: Source) -> None:
         super().__init__(Changes())
+        # An imported file may lie in any folder: then its name is all that names the session.
         external = (source.session_id or "").partition(":")[2] or Path(source.path).name.partition(".")[0]
         self._external = external
         self._is_subagent = source.kind is SourceKind.SUBAGENT
@@ -75,8 +76,11 @@ class _Reading(LineContext):
         )
         self.changes.sessions[self._session.session_id] = self._session
         folder, self._session.git_branch = place_of(source)
+        # A subagent's messages name no folder, and a session's own do neither: only the manifest has it.
         if folder:
             self._session.cwd = self._session.project_path = folder
+        # The summary is in no record of this file. `compaction.json` says only behind which message it belongs, so the
+        # file of messages has to place it.
         self._compaction = compaction_of(source)
         self._leaf: str | None = None
         self._turn = 0
@@ -89,6 +93,8 @@ class _Reading(LineContext):
         if record is None:
             return
         self._read_header(record)
+        # Each message keeps its own bytes in the file, so that `turnlog raw` and the archive can show the record that
+        # it came from, although the file is one JSON object.
         for raw, position, length in list(locate_items(record.messages or (), self.json, self.position)):
             self._read_item(raw, position, length)
 
@@ -99,7 +105,10 @@ class _Reading(LineContext):
         if origin is not None:
             self._session.agent_version = origin.version
         if self._is_subagent:
+            # Cline's own id of a subagent is `<parent>__<file>`; the header names the parent too, but a header that is
+            # damaged loses it.
             parent = (origin.parent_thread_id if origin is not None else None) or self._external.partition("__")[0]
+            # An imported file without `__` in its name would otherwise be its own parent.
             if session_id(parent) != self._session.session_id:
                 self.changes.links.append(
                     Link(
@@ -108,6 +117,8 @@ class _Reading(LineContext):
                         child_session_id=self._session.session_id,
                     )
                 )
+        # `system_prompt`, `version` and `origin` are in no message. The messages are left out: each is a record with
+        # its own place.
         fields = {name: raw for name, raw in fields_of(self.json).items() if name != "messages"}
         event = RunMetadataEvent(
             id=f"{self._external}@header", created_at=at, kind="header", data=Raw(msgspec.json.encode(fields))
@@ -132,11 +143,16 @@ class _Reading(LineContext):
             change.first_at = at if change.first_at is None else min(change.first_at, at)
             change.last_at = at if change.last_at is None else max(change.last_at, at)
         blocks = list(blocks_of(message.content))
+        # A message of the role `user` holds the results of calls, as in Anthropic's API. Each of several parallel calls
+        # has such a message.
         results = [block for block, _ in blocks if block.type == "tool_result" and block.tool_use_id]
+        # The file is rewritten whole, so an offset names a message only as long as nothing before it changes; Cline
+        # gave every recorded message an `id`.
         identity = message.id or f"{self._external}@{position}"
         for number, block in enumerate(results):
             self._add_result(block, identity, number, message, (position, length))
         rest = [(block, raw) for block, raw in blocks if block not in results]
+        # Nobody wrote a message that holds only results: it begins no turn.
         if results and not rest:
             self.changes.counts.results += 1
             return
@@ -158,6 +174,7 @@ class _Reading(LineContext):
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))
         self._leaf = self._session.active_leaf = message.id
+        # `sourceLastMessageKey` names the last message that was replaced. Later ones were not compacted.
         if self._compaction is not None and self._compaction.after == message.id:
             self._add_compaction(self._compaction, record)
 
@@ -170,6 +187,7 @@ class _Reading(LineContext):
             # Between this message and the next.
             position=sum(record),
             created_at=at,
+            # A message with an id was copied from the conversation; one without was written by the compaction.
             kept_message_ids=tuple([message.id for message in found if message.id]),
             replacement=tuple(
                 [
@@ -201,6 +219,7 @@ class _Reading(LineContext):
             self._turn += 1
             self._step = 0
         parts = tuple(part_of(block, raw, f"{identity}.{number}") for number, (block, raw) in enumerate(blocks))
+        # A summary is a message of the role `user` too, and would be the title of a session that begins with it.
         if origin is not Origin.COMPACTION:
             title = title_from("".join([part.text for part in parts if isinstance(part, TextPart)]))
             if title:
@@ -229,8 +248,12 @@ class _Reading(LineContext):
         facts = message.metadata or {}
         if facts.get("kind") in _SUMMARIES:
             return Origin.COMPACTION
+        # Messages that Cline shows but does not send, and those that it sends for itself, carry one of these; what the
+        # user typed has neither.
         if facts.get("displayOnly") is True or facts.get("kind") is not None:
             return Origin.HARNESS
+        # The first message of a subagent's file is the `task` of the call that started it; later ones would be typed by
+        # the user.
         return Origin.SUBAGENT_PROMPT if self._is_subagent and self._turn == 0 else Origin.PROMPT
 
     def _add_answer(
@@ -250,6 +273,7 @@ class _Reading(LineContext):
             else:
                 parts.append(part_of(block, raw, f"{identity}.{number}", answerer))
         text = "".join([part.text for part in parts if isinstance(part, TextPart)])
+        # A refused request leaves no answer of the model. Cline writes its notice as a message of the assistant.
         is_error = facts.get("displayOnly") is True and facts.get("displayRole") == "error"
         self._step += 1
         self._add(
@@ -276,6 +300,7 @@ class _Reading(LineContext):
     ) -> None:
         call_id = block.tool_use_id or ""
         result = result_of(block, f"{identity}.{number}", time_of(message.ts))
+        # Nothing records that the user pressed Escape; only the words of the result show it.
         if result.status == "aborted":
             event = InterruptEvent(
                 id=f"{result.id}.interrupt",

@@ -56,6 +56,7 @@ def _source_at(path: str, root: Path, session: str) -> Source | None:
     name = Path(path).name
     if name.endswith(_MESSAGES):
         stem = name.removesuffix(_MESSAGES)
+        # A session's own file has the name of its folder; those of subagents are `agent_<…>` beside it.
         is_main = stem == session
         kind = SourceKind.SESSION if is_main else SourceKind.SUBAGENT
         return _source(path, root, kind, session if is_main else f"{session}__{stem}")
@@ -81,6 +82,7 @@ def detect_file(path: Path, head: bytes) -> Detection:
     version = _VERSION.search(head)
     absolute = path.absolute()
     external = named["id"].decode(errors="replace")
+    # `sessionId` of a subagent's file is the id of the parent, two underscores, and its own name.
     kind = SourceKind.SUBAGENT if "__" in external else SourceKind.SESSION
     return Detection(
         agent=NAME,

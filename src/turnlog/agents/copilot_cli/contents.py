@@ -70,6 +70,7 @@ def usage_of(usage: CopilotUsage | None, exactness: Exactness = "exact") -> Usag
 def reasoning_parts(data: CopilotData, message_id: str, first: int) -> Iterator[ReasoningPart]:
     """The thoughts of an answer, numbered from `first`, with what their provider needs to accept them again."""
     blocks = data.reasoning_blocks
+    # A signature is good only at the provider that made it, whatever model was chosen later.
     name = None if blocks is None else _PROVIDERS.get(blocks.provider or "", blocks.provider)
     if blocks is not None and blocks.blocks:
         for number, block in enumerate(blocks.blocks, first):
@@ -139,6 +140,7 @@ def _file_part(context: CopilotContext, raw: Raw, part_id: str | None) -> Part:
 
 
 def _bytes_of(context: CopilotContext, file: CopilotFile) -> bytes | None:
+    # 1.0.102 writes the bytes of an image once, in a record before, and refers to it by its hash.
     written = file.data if file.data is not None else context.state.assets.pop(file.asset_id or "", None)
     if written is None:
         return None

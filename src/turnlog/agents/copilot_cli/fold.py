@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes
 from turnlog.agents.copilot_cli.contents import usage_of
 from turnlog.agents.copilot_cli.fold_context import CopilotContext
 from turnlog.agents.copilot_cli.messages import (
@@ -37,7 +36,7 @@ from turnlog.agents.copilot_cli.state import (
 )
 from turnlog.agents.copilot_cli.tools import abort_calls, read_permission, read_result, read_start
 from turnlog.agents.decoding import branch_of, clean_json, keep_newest, value_of
-from turnlog.agents.jsonl import count_lines
+from turnlog.agents.line_fold import LineFold
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, SessionTotal, TextPart
 from turnlog.model.session import title_from
 
@@ -47,26 +46,20 @@ _FORKED_FROM = re.compile(rf"Forked from .* \((?P<parent>{_UUID})\) as .* \((?P<
 """The words of `session.info` of kind `fork`, in the parent and in the fork: no other record names the sessions."""
 
 
-class CopilotFold:
-    """Reads one session's log. See `turnlog.agents.base.Fold`."""
+class CopilotFold(LineFold[CopilotState, CopilotContext, CopilotRecord]):
+    """Reads one session's log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else CopilotState()
+        super().__init__(source, decode_state(state) if state is not None else CopilotState(), encode_state, LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state = self._state
-        external = (self._source.session_id or "").partition(":")[2]
-        context = CopilotContext(state, external)
-        for record in LINES.read_into(context, data, offset, state.lines + 1):
-            _read(context, record)
-        state.lines += count_lines(data)
-        return context.finish()
+    def begin(self, data: bytes, offset: int) -> CopilotContext:
+        """See `LineFold.begin`."""
+        # Only the first record names the session, and a feed may begin behind it: the source has the id.
+        return CopilotContext(self._state, (self._source.session_id or "").partition(":")[2])
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: CopilotContext, record: CopilotRecord) -> None:
+        """See `LineFold.read`."""
+        _read(context, record)
 
 
 def _read(context: CopilotContext, record: CopilotRecord) -> None:
@@ -86,6 +79,8 @@ def _read(context: CopilotContext, record: CopilotRecord) -> None:
     if record.agent_id is None and found.record.parent_tool_call_id is not None:
         # Before there was an `agentId`, only the call that started a subagent marked its records.
         context.agent = found.record.parent_tool_call_id
+    # A fork's file begins with the parent's records and their times. `session.start` is written first and has the
+    # fork's own.
     if record.type == "session.start":
         context.state.started_at = context.created_at
     context.update_times()
@@ -98,6 +93,7 @@ def _read(context: CopilotContext, record: CopilotRecord) -> None:
 def _read_start(context: CopilotContext, data: CopilotData) -> None:
     if data.copilot_version:
         context.state.version = context.session.agent_version = data.copilot_version
+    # `session.resume` has the same data: a session may go on in another folder.
     _set_folder(context, data.context or Folder())
     context.add_run_metadata()
 
@@ -111,6 +107,7 @@ def _set_folder(context: CopilotContext, folder: Folder) -> None:
     if context.agent != MAIN or folder.cwd is None:
         return
     state, change = context.state, context.session
+    # The project is where the session began; `cwd` follows it to other folders.
     if change.project_path is None:
         change.project_path, change.project_at = folder.cwd, context.created_at
     change.cwd, change.git_branch, change.git_commit = folder.cwd, branch_of(folder.branch), folder.head_commit
@@ -138,6 +135,7 @@ def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
     context.add_run_metadata()
     if context.state.has_usages:
         return
+    # Answers without a usage count their own output; the totals are what is left after those.
     for model, metric in sorted((data.model_metrics or {}).items()):
         counted = context.state.outputs.get(model, 0) + context.state.outputs.get("", 0)
         usage = usage_of(metric.usage)
@@ -156,6 +154,7 @@ def _read_usage(context: CopilotContext, data: CopilotData) -> None:
     usage = data.usage
     if usage is not None:
         context.state.has_usages = True
+        # `apiCallId` is all that joins the record to the answer behind it.
         if usage.api_call_id is not None:
             pending = CopilotPendingUsage(usage, context.position, context.length)
             keep_newest(context.state.usages, usage.api_call_id, pending, MOST_USAGES)
@@ -208,6 +207,7 @@ def _read_compaction(context: CopilotContext, data: CopilotData) -> None:
 
 def _read_abort(context: CopilotContext, data: CopilotData) -> None:
     conversation = context.conversation
+    # The record does not say what was stopped. A call that has no result yet was running.
     is_running = any(call.agent == context.agent for call in context.state.calls.values())
     context.add_event(
         InterruptEvent(

@@ -103,6 +103,7 @@ class CopilotContext(LineContext):
     def update_times(self) -> None:
         """Extend the session's first and last time by that of the record."""
         change, at = self.session, self.created_at
+        # Copied records are from before the session began.
         if at is not None and not self.is_copied:
             change.first_at = at if change.first_at is None else min(change.first_at, at)
             change.last_at = at if change.last_at is None else max(change.last_at, at)
@@ -141,6 +142,7 @@ class CopilotContext(LineContext):
         if message.origin in TURN_ORIGINS:
             conversation.turn += 1
             conversation.step = 0
+        # The summary of a compaction and an answer of the program are no steps of the turn.
         is_step = message.role == "assistant" and message.origin not in UNCALLED_ORIGINS
         conversation.step += is_step
         self._place(
@@ -159,11 +161,13 @@ class CopilotContext(LineContext):
     def add_summary(self, message: Message) -> None:
         """Add the summary of a compaction, which the record of the compaction has."""
         self.add_message(message)
+        # The record counts as the event of the compaction.
         self.changes.counts.messages -= 1
 
     def add_total(self, name: str, total: SessionTotal) -> None:
         """Add tokens of the session, which belong to no answer that a record has. `name` is unique in the session."""
         before = self.session.totals.get(name)
+        # A new dict, since a change that was handed out must not change any more.
         self.session.totals = {**self.session.totals, name: total if before is None else merge_total(before, total)}
 
     def extend_answer(self, message: Message, refs: tuple[RecordRef, ...]) -> None:
@@ -204,6 +208,7 @@ class CopilotContext(LineContext):
         call = self.state.calls.pop(call_id, None)
         self.changes.results.append(
             ResultChange(
+                # The result of a subagent's call may be written by the session itself, after the subagent was stopped.
                 session_id=self.session_id if call is None else self.session_of(call.agent),
                 tool_call_id=call_id,
                 result=result,

@@ -55,6 +55,7 @@ def read_user(context: CopilotContext, data: CopilotData) -> None:
     origin = _origin(context, data)
     facts: dict[str, Any] = {"source": data.source} if data.source is not None else {}
     texts = _texts(message_id, content, data.transformed_content)
+    # The program changed the words themselves: both are kept, and the person's are the message.
     if not texts and data.transformed_content is not None:
         facts["transformed_content"] = data.transformed_content
     parts: list[Part] = [*(texts or [TextPart(id=f"{message_id}.1", text=content)])]
@@ -78,6 +79,7 @@ def read_user(context: CopilotContext, data: CopilotData) -> None:
 def _origin(context: CopilotContext, data: CopilotData) -> Origin:
     if data.is_autopilot_continuation:
         return Origin.HARNESS
+    # A source may have a name behind its first word, such as `agent-<id>`.
     word = (data.source or "user").partition("-")[0]
     if context.agent != MAIN and word in ("agent", "user"):
         return Origin.SUBAGENT_PROMPT
@@ -87,6 +89,7 @@ def _origin(context: CopilotContext, data: CopilotData) -> Origin:
 
 def _texts(message_id: str, content: str, transformed: str | None) -> list[TextPart]:
     """What the model saw: the text that was typed, between what the program put around it. Empty if it was changed."""
+    # An empty prompt would be found in every text, a NUL is found in none.
     before, found, after = (transformed or content).partition(content or "\0")
     if content and not found:
         return []
@@ -131,6 +134,7 @@ def _add_text(
 def read_answer(context: CopilotContext, data: CopilotData) -> None:
     """Read an answer, or another chunk of it: a response is split where it thinks again."""
     conversation = context.conversation
+    # `chunkIndex` is 0 or absent in the first chunk, whose record gives the message its id.
     is_chunk = bool(data.chunk_index) and data.api_call_id is not None and conversation.answer_call == data.api_call_id
     if not is_chunk or conversation.answer is None:
         conversation.answer, conversation.answer_call = context.record_id(), data.api_call_id
@@ -138,6 +142,7 @@ def read_answer(context: CopilotContext, data: CopilotData) -> None:
     message_id = conversation.answer
     parts = _answer_parts(context, data, message_id, conversation.answer_parts)
     conversation.answer_parts += len(parts)
+    # Only one chunk must bring the usage, or the call would count twice.
     pending = context.state.usages.pop(data.api_call_id or "", None)
     refs: tuple[RecordRef, ...] = () if pending is None else ((pending.position, pending.length, None),)
     message = Message(
@@ -164,6 +169,7 @@ def _answer_parts(context: CopilotContext, data: CopilotData, message_id: str, f
         number = first + len(parts)
         parts.append(_call_part(request, f"{message_id}.{number}"))
         call = CopilotPendingCall(message_id, context.conversation.answer_position, number, request.name, context.agent)
+        # Start, permission and result are records of their own, which name only the call.
         keep_newest(context.state.calls, request.tool_call_id, call, MOST_CALLS)
     return tuple(parts)
 

@@ -45,6 +45,7 @@ def _read_workspace(text: str, session: str, changes: Changes) -> None:
         session_id=session, project_path=folder, cwd=folder, git_branch=branch_of(facts.get("branch"))
     )
     name = facts.get("name", "")
+    # With the id of a session, a `LeafTitle` is the name that the user gave.
     if name and facts.get("user_named") == "true":
         changes.leaf_titles.append(LeafTitle(record_id=session, title=name))
     elif title := title_from(name):

@@ -177,8 +177,10 @@ def _error(data: CopilotData) -> ToolError:
 
 
 def _exit_code(data: CopilotData, text: str) -> int | None:
+    # 1.0.102 has the code in a field; what a command prints may look like the older ending.
     if data.shell_execution is not None:
         return data.shell_execution.exit_code
+    # Only at the end, and not in a megabyte of output.
     written = _EXIT_CODE.search(text[-200:])
     return int(written[1]) if written else None
 

@@ -130,6 +130,7 @@ def _result_parts(blocks: Sequence[ContentBlock], identity: str, json: bytes, in
 def _status_of(text: str, *, is_error: bool) -> ResultStatus:
     if not is_error:
         return "success"
+    # A refused call has `is_error` like a failed one.
     return "denied" if text.startswith(_REFUSED) else "error"
 
 

@@ -11,42 +11,35 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, Link
+from turnlog.agents.changes import Link
 from turnlog.agents.droid.fold_context import DroidContext, DroidState, decode_state, encode_state
 from turnlog.agents.droid.messages import read_message
 from turnlog.agents.droid.records import LINES, RECORD_KINDS, DroidRecord, DroidRecordOutcome
 from turnlog.agents.droid.sources import session_id
-from turnlog.agents.jsonl import UNREADABLE, count_lines
+from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.line_fold import LineFold
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, TextPart
 
 
-class DroidFold:
-    """Reads one log. See `turnlog.agents.base.Fold`."""
+class DroidFold(LineFold[DroidState, DroidContext, DroidRecord]):
+    """Reads one log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else DroidState()
+        super().__init__(source, decode_state(state) if state is not None else DroidState(), encode_state, LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state = self._state
-        context = DroidContext(state, self._external_id(data))
-        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
-            context.json, context.position, context.length, context.line_number = json, position, length, number
-            context.report_replaced_bytes()
-            context.begin(record)
-            outcome = RECORD_KINDS.get(record.type)
-            if outcome is None:
-                context.add_record(known=False)
-            else:
-                _READERS[outcome](context)
-            context.end()
-        state.lines += count_lines(data)
-        return context.finish()
+    def begin(self, data: bytes, offset: int) -> DroidContext:
+        """See `LineFold.begin`."""
+        return DroidContext(self._state, self._external_id(data))
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: DroidContext, record: DroidRecord) -> None:
+        """See `LineFold.read`."""
+        context.begin(record)
+        outcome = RECORD_KINDS.get(record.type)
+        if outcome is None:
+            context.add_record(known=False)
+        else:
+            _READERS[outcome](context)
+        context.end()
 
     def _external_id(self, data: bytes) -> str:
         """The session of the log: from its path, else from its first record, else the file's name."""
@@ -76,6 +69,7 @@ def _read_session(context: DroidContext) -> None:
     record, state, change = context.record, context.state, context.session
     change.cwd = record.last_cwd or record.cwd or change.cwd
     change.project_path = record.cwd or change.project_path
+    # 0.117.0 writes what it shows to `sessionTitle`, and only the beginning of the prompt to `title`.
     title = record.session_title or record.title
     if record.calling_session_id:
         state.is_subagent = True
@@ -94,8 +88,10 @@ def _read_session(context: DroidContext) -> None:
     elif title and record.is_session_title_manually_set:
         change.titles["custom"] = title
     else:
+        # Whether it is more than the beginning of the prompt is known when the prompt has been read.
         state.title = title
     if record.parent:
+        # Copied records look like all others: only this id tells where they end.
         state.copied_until = record.forked_at_message_id or None
         context.link(
             Link(
@@ -150,6 +146,7 @@ def _read_turn_end(context: DroidContext) -> None:
     """Read why a turn has ended. An error is told once: mostly a message before has its words."""
     record, identity = context.record, context.position_id
     reason = record.reason or ""
+    # The answer that was stopped is not in the log, so that the interrupt belongs to the newest message.
     if reason == _STOPPED:
         context.add_further_event(InterruptEvent(id=f"{identity}.interrupt", message_id=context.state.leaf))
     elif reason and reason not in _FINE and not context.state.has_failed:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange, SessionChange
-from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LineContext, aware, clean_json, keep_newest, state_codec
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange
+from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, aware, clean_json, keep_newest, state_codec
 from turnlog.agents.droid.records import DroidRecord
 from turnlog.agents.droid.sources import session_id
 from turnlog.model import HistoryEvent, Message, RecordEvent, RewindEvent, RunMetadataEvent, ToolResult
@@ -61,33 +61,21 @@ class DroidState(msgspec.Struct):
 encode_state, decode_state = state_codec(DroidState)
 
 
-class DroidContext(LineContext):
+class DroidContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(self, state: DroidState, external_id: str) -> None:
-        super().__init__(Changes())
+        super().__init__(session_id(external_id))
         self.state = state
         self.external_id = external_id
-        self.session_id = session_id(external_id)
         self.record = DroidRecord()
-
-    @property
-    def session(self) -> SessionChange:
-        """What this feed has found out about the session."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is None:
-            change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
-        change.position = self.position
-        return change
 
     def begin(self, record: DroidRecord) -> None:
         """Make a record the current one."""
         self.record = record
-        change, at = self.session, record.timestamp
-        if at is not None:
-            record.timestamp = at = aware(at)
-            change.first_at = at if change.first_at is None else min(change.first_at, at)
-            change.last_at = at if change.last_at is None else max(change.last_at, at)
+        if record.timestamp is not None:
+            record.timestamp = aware(record.timestamp)
+        self.extend_times(record.timestamp)
 
     def end(self) -> None:
         """Leave the part that a fork copied, if the current record is the last one of it."""
@@ -96,12 +84,7 @@ class DroidContext(LineContext):
 
     def finish(self) -> Changes:
         """Everything that this feed has found."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is not None and self.state.is_branched:
-            change.has_branches = True
-            # Without a branch the newest message is the leaf, and naming it would make the store compute fates.
-            change.active_leaf = self.state.leaf or ""
-        return self.changes
+        return self.finish_branched(self.state.leaf, is_branched=self.state.is_branched)
 
     # -- ids
 
@@ -120,6 +103,7 @@ class DroidContext(LineContext):
     def _follow(self) -> tuple[str | None, str | None]:
         """The message that the current record follows; if it was forgotten, None and the id of its record."""
         state, before = self.state, self.record.parent_id
+        # Results name the answer before them, and answers the results: nearly every record follows the newest one.
         if before is None or before == state.last:
             message, forgotten = state.leaf, None
         elif before in state.nodes:
@@ -182,6 +166,7 @@ class DroidContext(LineContext):
             parent_record=parent_record,
             turn=self.state.turn or None,
             step=step,
+            # The parent is billed for what the fork copied.
             copied=self.state.copied_until is not None,
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))

@@ -36,6 +36,7 @@ def read_message(context: DroidContext) -> None:
     """Read a message record: an answer, results of calls, a prompt, or what the program wrote."""
     message = _decoded(context)
     blocks = _blocks_of(message)
+    # Blocks are those of Anthropic's Messages API, whatever API answered, so that one reader is enough.
     if message.role == "assistant":
         _read_answer(context, message, blocks)
         return
@@ -86,9 +87,11 @@ def _read_input(
     context: DroidContext, message: DroidMessage, blocks: list[tuple[int, DroidBlock]], *, is_further: bool
 ) -> None:
     """Read a message that no model wrote. One beside results in the same record has another id than these."""
+    # The record's id is that of its results; the words beside them are a message of their own.
     identity = f"{context.record_id}.input" if is_further else context.record_id
     parts = tuple(message_part(block, f"{identity}.{number}", context.json, number, None) for number, block in blocks)
     text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    # A failed request leaves no record of an error: only this message to the user has its words.
     failure = _FAILURE.match(text) if message.visibility == _TO_USER else None
     if failure is not None:
         _add_failure(context, text, failure["status"])
@@ -157,6 +160,7 @@ def _read_answer(context: DroidContext, message: DroidMessage, blocks: Sequence[
     """Read an answer: one step, with its parts in order. Its tokens are known only in the session's total."""
     identity = context.record_id
     parts = tuple(_answer_parts(context, message, blocks, identity))
+    # No model wrote this answer, so that it is no step.
     is_own = len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].text.startswith(_OWN_WORDS)
     if not is_own:
         context.state.step += 1

@@ -127,10 +127,12 @@ def _block_part(raw: Raw, part_id: str) -> Part:
 
 def reasoning_part(row: dict[str, Any], part_id: str, model: str | None) -> ReasoningPart | None:
     """The thoughts of an answer, with what its provider needs to accept them again; None if there are none."""
+    # The recorded runs hold the same thought in both columns.
     text = row.get("reasoning_content") or row.get("reasoning")
     opaque = {name: _json_in(row[name]) for name in _OPAQUE if row.get(name)}
     if not text and not opaque:
         return None
+    # No row names the provider, only the totals of the session do.
     provider = ProviderData(name="unknown", model=model, opaque=opaque) if opaque else None
     return ReasoningPart(id=part_id, text=str(text or ""), redacted=not text, provider=provider)
 
@@ -183,6 +185,7 @@ def _input_of(function: _Function | None) -> tuple[Any, str | None]:
         return UNSET, None
     if isinstance(arguments, Raw):
         return Raw(clean_json(bytes(arguments))), None
+    # The arguments are a string in OpenAI's API, and a model may write one that is no JSON.
     data = arguments.encode(errors="replace")
     try:
         msgspec.json.decode(data)
@@ -217,6 +220,7 @@ def result_of(row: dict[str, Any], call_id: str) -> ToolResult:
 
 
 def _outcome_of(text: str) -> _Outcome:
+    # A file that was read is its own text, whatever stands in it.
     if not text.startswith("{"):
         return _Outcome()
     try:
@@ -226,6 +230,7 @@ def _outcome_of(text: str) -> _Outcome:
 
 
 def _status_of(outcome: _Outcome) -> ResultStatus:
+    # Before the others: a refusal may carry an `error` as well.
     if outcome.status in _REFUSED:
         return "denied"
     if isinstance(outcome.output, str) and outcome.output.endswith(_INTERRUPTED):

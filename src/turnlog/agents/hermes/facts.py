@@ -56,11 +56,13 @@ class HermesFactsFold:
             git_branch=branch_of(_text(row.get("git_branch"))),
             first_at=time_of(row.get("started_at")),
             last_at=time_of(row.get("ended_at")),
+            # `session_model_usage` came with 0.19. Before, the session's own row has the only totals.
             totals=_totals_of([row_of(raw) for raw in line.rows] or [row]),
             metadata={NAME: known} if known else {},
         )
         title = title_line(_text(row.get("title")) or "")
         if title:
+            # The column does not say whether a person or the model wrote the title.
             change.titles["generated"] = title
         changes.sessions[self._session_id] = change
 
@@ -92,6 +94,8 @@ def _totals_of(rows: list[Row]) -> dict[str, SessionTotal]:
         usage = usage_of(row)
         if usage is not None:
             model, task = _text(row.get("model")), _text(row.get("task"))
+            # The primary key of `session_model_usage` without its addresses: one model may be used through two
+            # providers.
             name = ":".join([model or "", _text(row.get("billing_provider")) or "", task or ""])
             calls = _count(row.get("api_call_count"))
             totals[name] = SessionTotal(model=model, usage=usage, calls=calls, task=task)

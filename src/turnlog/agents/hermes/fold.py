@@ -11,14 +11,15 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange, SessionChange
-from turnlog.agents.decoding import LineContext, clean_json, keep_newest, other_fields, state_codec
+from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange
+from turnlog.agents.decoding import LogContext, clean_json, keep_newest, other_fields, state_codec
 from turnlog.agents.hermes import NAME
 from turnlog.agents.hermes.contents import call_parts, content_parts, reasoning_part, result_of, time_of
 from turnlog.agents.hermes.database import MESSAGES, SESSIONS, Row, row_of
 from turnlog.agents.hermes.row_log import COMPACTION, HermesRowLine, is_summary, message_id
 from turnlog.agents.hermes.sources import session_id
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.line_fold import LineFold
 from turnlog.model import (
     CompactionEvent,
     HistoryEvent,
@@ -85,52 +86,19 @@ class HermesState(msgspec.Struct):
 encode_state, decode_state = state_codec(HermesState)
 
 
-class HermesFold:
-    """Reads one session's messages. See `turnlog.agents.base.Fold`."""
-
-    def __init__(self, source: Source, state: bytes | None) -> None:
-        self._state = decode_state(state) if state is not None else HermesState()
-        self._session_id = source.session_id or session_id(source.path.rpartition("#")[2])
-
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        context = _Context(self._state, self._session_id)
-        for line, json, position, length, number in _LINES.read(data, offset, self._state.lines + 1, context.changes):
-            context.json, context.position, context.length, context.line_number = json, position, length, number
-            _read_line(context, line)
-        self._state.lines += count_lines(data)
-        return context.finish()
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
-
-
-class _Context(LineContext):
+class _Context(LogContext):
     """The context of one feed: the line that is being read, and what the feed has found so far."""
 
     def __init__(self, state: HermesState, session: str) -> None:
-        super().__init__(Changes())
+        super().__init__(session)
         self.state = state
-        self.session_id = session
-
-    @property
-    def session(self) -> SessionChange:
-        """What this feed has found out about the session."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is None:
-            change = self.changes.sessions[self.session_id] = SessionChange(session_id=self.session_id)
-        change.position = self.position
-        return change
 
     def finish(self) -> Changes:
         """Everything that this feed has found."""
-        change = self.changes.sessions.get(self.session_id)
-        if change is not None and (self.state.is_branched or self.state.tip != self.state.leaf):
-            change.has_branches = True
-            # Without a branch the newest message is the leaf, and naming it would make the store compute fates.
-            change.active_leaf = self.state.leaf or ""
-        return self.changes
+        state = self.state
+        # After an `/undo` with nothing behind it there is no rewind yet, but the newest row is not the end of the
+        # branch.
+        return self.finish_branched(state.leaf, is_branched=state.is_branched or state.tip != state.leaf)
 
     def add_event(self, event: HistoryEvent) -> None:
         """Add an event at the position of the line."""
@@ -143,7 +111,10 @@ class _Context(LineContext):
     def add_message(self, message: Message, *, is_taken_back: bool, is_copied: bool, step: int | None) -> None:
         """Add a message after the newest one, or after the newest one that was not taken back."""
         state = self.state
+        # Rows that were taken back follow each other; what is written afterwards follows the message before all of
+        # them.
         parent = state.tip if is_taken_back else state.leaf
+        # No row records the `/undo`: the first message behind rows that were taken back shows that there was one.
         if not is_taken_back and state.tip != state.leaf:
             state.is_branched = True
             self.add_event(
@@ -166,12 +137,29 @@ class _Context(LineContext):
             state.leaf = message.id
 
 
+class HermesFold(LineFold[HermesState, _Context, HermesRowLine]):
+    """Reads one session's messages."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        super().__init__(source, decode_state(state) if state is not None else HermesState(), encode_state, _LINES)
+
+    def begin(self, data: bytes, offset: int) -> _Context:
+        """See `LineFold.begin`."""
+        return _Context(self._state, self._source.session_id or session_id(self._source.path.rpartition("#")[2]))
+
+    def read(self, context: _Context, record: HermesRowLine) -> None:
+        """See `LineFold.read`."""
+        _read_line(context, record)
+
+
 def _read_line(context: _Context, line: HermesRowLine) -> None:
     if line.table == MESSAGES:
         _read_row(context, line)
     elif line.table == COMPACTION:
         _read_compaction(context, line)
     elif line.table == SESSIONS:
+        # The row of the session is at hand only where the log is made, so that its first line carries what the messages
+        # need of it.
         context.state.is_subagent, context.state.model = line.is_subagent, line.model
         context.changes.counts.events += 1
     else:
@@ -198,16 +186,14 @@ def _read_row(context: _Context, line: HermesRowLine) -> None:
         context.changes.counts.unreadable += 1
         return
     external = context.session_id.partition(":")[2]
+    # A copy within the session was written by a compaction, one of another session by a fork.
     is_copied = line.copy_of is not None and not line.copy_of.startswith(f"{external}.")
     if line.copy_of is not None and not is_copied:
         # What a compaction kept: the original is there.
         context.changes.counts.duplicates += 1
         return
     at = time_of(row.get("timestamp"))
-    change = context.session
-    if at is not None:
-        change.first_at = at if change.first_at is None else min(change.first_at, at)
-        change.last_at = at if change.last_at is None else max(change.last_at, at)
+    context.extend_times(at)
     reader = _READERS.get(str(row.get("role")))
     if reader is None:
         event = RecordEvent(
@@ -223,6 +209,7 @@ def _read_row(context: _Context, line: HermesRowLine) -> None:
 
 
 def _is_taken_back(row: Row) -> bool:
+    # A compacted row is inactive too, but still part of the conversation.
     return row.get("active") == 0 and not row.get("compacted")
 
 
@@ -258,6 +245,7 @@ def _origin_of(context: _Context, row: Row, parts: tuple[Part, ...]) -> Origin:
     if is_summary(row):
         return Origin.COMPACTION
     text = next((part.text for part in parts if isinstance(part, TextPart)), "")
+    # Rows of the roles `system` and `developer` are always the program's.
     if row.get("role") != "user" or text.startswith(_OWN_WORDS):
         return Origin.HARNESS
     return Origin.SUBAGENT_PROMPT if context.state.is_subagent and not context.state.turn else Origin.PROMPT
@@ -272,6 +260,7 @@ def _set_title(context: _Context, row: Row, parts: tuple[Part, ...]) -> None:
 
 def _read_answer(context: _Context, row: Row, identity: str, is_copied: bool) -> None:
     """Read an answer: one model call, with its parts in order. Its tokens are known only in the session's totals."""
+    # 0.19.0 wrote summaries with the role `user` and with `assistant`.
     if is_summary(row):
         _read_input(context, row, identity, is_copied)
         return

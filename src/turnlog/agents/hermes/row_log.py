@@ -81,6 +81,7 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     known = b"".join(log).splitlines(keepends=True)
     row = session_row(connection, session) or {}
     own = messages_of(connection, session)
+    # The original of a fork may have been deleted since its log was made: what the log says stays true.
     origins = _origins_in(known) | _copied_by_fork(connection, row, own)
     lines = [_line(_header(connection, row))]
     lines += [_line(each) for each in _message_lines(session, own, origins)]
@@ -115,6 +116,8 @@ def _raw(row: Row) -> Raw:
 
 def _header(connection: sqlite3.Connection, row: Row) -> HermesRowLine:
     used = usage_of(connection, str(row.get("id") or ""))
+    # Rows with a `task` are calls for titles and summaries, which may use a cheaper model. Before 0.19 only the session
+    # names its model.
     models = {each.get("model") for each in used if not each.get("task")} or {row.get("model")}
     model = next(iter(models)) if len(models) == 1 else None
     return HermesRowLine(
@@ -127,6 +130,7 @@ def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]
     compactions: dict[int, HermesRowLine] = {}
     for begin, summary, kept in _compactions_in(rows):
         for number, original in kept.items():
+            # A second compaction keeps rows that a first one wrote: all of them repeat the first original.
             copies[number] = copies.get(original) or message_id(session, original)
         # Results are kept with their call.
         said = {row["id"] for row in rows if row.get("role") != "tool"}
@@ -186,13 +190,16 @@ def _compactions_in(rows: Sequence[Row]) -> Iterator[tuple[int, int, dict[int, i
     """
     after = done = 0
     for at, row in enumerate(rows):
+        # A user may quote a summary. Only one that follows compacted rows was written by a compaction.
         if at < done or not is_summary(row) or not any(each.get("compacted") for each in rows[:at]):
             continue
         begin = at
+        # The rows in front of the summary are those of the first messages, which no mark separates from the older ones.
         while begin > after and _is_repeated(rows, begin - 1, after):
             begin -= 1
         kept = _repeats(rows[begin:at], rows[after:begin])
         end = at + 1
+        # A later compaction keeps the summary of an earlier one and writes a newer one behind it.
         while end < len(rows) and is_summary(rows[end]):
             end += 1
         summary = end - 1
@@ -213,6 +220,7 @@ def _repeats(rows: Sequence[Row], earlier: Sequence[Row]) -> dict[int, int]:
     at = 0
     for row in rows:
         key = _key(row)
+        # In order, since a person may write the same text twice.
         same = next((place for place in range(at, len(earlier)) if _key(earlier[place]) == key), None)
         if same is None:
             break
@@ -228,6 +236,7 @@ def _copied_by_fork(connection: sqlite3.Connection, session: Row, own: Sequence[
     # From the oldest on: a fork of a fork shares the messages of the first session.
     for child, parent in reversed(list(pairwise(family))):
         began = child.get("started_at") or 0
+        # What the parent wrote after the fork began cannot be its origin, even with the same words.
         before = [row for row in messages_of(connection, parent["id"]) if row.get("timestamp", 0) <= began]
         rows = own if child is session else messages_of(connection, child["id"])
         copied = _repeats(rows, before)
@@ -289,6 +298,8 @@ def _call_of(connection: sqlite3.Connection, child: Row) -> str | None:
     parent = config_of(child).delegate_from or child.get("parent_session_id")
     if asked is None or parent is None or config_of(child).branched_from is not None:
         return None
+    # 0.13 continues a compacted session in a new one with the same column `parent_session_id`, whose first prompt may
+    # repeat a task.
     if (session_row(connection, parent) or {}).get("end_reason") == _SPLIT:
         return None
     for row in messages_of(connection, parent):

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, ResultChange
+from turnlog.agents.changes import ResultChange
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.jsonl import UNREADABLE, count_lines
+from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.kimi import KIMI_CLI
 from turnlog.agents.kimi.cli_records import (
     CLI_CALLS,
@@ -30,36 +30,35 @@ from turnlog.agents.kimi.contents import part_of, parts_of, result_of, time_of, 
 from turnlog.agents.kimi.fold_context import KimiContext, KimiState, Step, decode_state, encode_state
 from turnlog.agents.kimi.messages import call_part, input_message
 from turnlog.agents.kimi.records import KimiTokenUsage
+from turnlog.agents.line_fold import LineFold
 from turnlog.model import CompactionEvent, InterruptEvent, Message, Origin, ResultStatus
 
 _REJECTED = "The tool call is rejected by the user."
 """How the program tells that the user refused a call (1.49)."""
 
 
-class KimiCliFold:
-    """Reads one log. See `turnlog.agents.base.Fold`."""
+class KimiCliFold(LineFold[KimiState, KimiContext, CliRecord]):
+    """Reads one log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
         """Begin at the start of the log, or where `state` left off."""
-        self._source = source
-        self._state = decode_state(state) if state is not None else KimiState(alias=model_of_cli_subagent(source))
+        # No record names the model, except that of a subagent in its `meta.json`.
+        known = decode_state(state) if state is not None else KimiState(alias=model_of_cli_subagent(source))
+        super().__init__(source, known, encode_state, CLI_LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state, source = self._state, self._source
+    def begin(self, data: bytes, offset: int) -> KimiContext:
+        """See `LineFold.begin`."""
+        source = self._source
         external = (source.session_id or "").partition(":")[2] or PurePath(source.path).stem
-        context = KimiContext(state, external, agent=KIMI_CLI, is_subagent=source.kind is SourceKind.SUBAGENT)
+        context = KimiContext(self._state, external, agent=KIMI_CLI, is_subagent=source.kind is SourceKind.SUBAGENT)
         if offset == 0:
             context.set_folder(cli_folder_of(source))
-        for record in CLI_LINES.read_into(context, data, offset, state.lines + 1):
-            context.begin(time_of(record.timestamp * 1000 if record.timestamp is not None else None))
-            _read(context, record)
-        state.lines += count_lines(data)
-        return context.finish()
+        return context
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: KimiContext, record: CliRecord) -> None:
+        """See `LineFold.read`."""
+        context.begin(time_of(record.timestamp * 1000 if record.timestamp is not None else None))
+        _read(context, record)
 
 
 def _read(context: KimiContext, record: CliRecord) -> None:
@@ -135,6 +134,7 @@ def _read_status(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType
     if tokens is None:
         return False
     usage = usage_of(KimiTokenUsage(**msgspec.structs.asdict(tokens)))
+    # The first tokens after `StepBegin` are the step's. Further ones belong to a call that no record describes.
     if step is not None and not step.counted:
         step.counted = True
         context.add_piece(step, usage=usage, response_id=payload.message_id)
@@ -203,6 +203,7 @@ def _read_interrupt(context: KimiContext, payload: CliPayload, raw: Raw | UnsetT
 
 
 def _read_request(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
+    # The response names the request and not the call.
     if payload.id and payload.tool_call_id in context.state.calls:
         context.state.requests[payload.id] = payload.tool_call_id or ""
     return False
@@ -219,6 +220,7 @@ def _read_subagent(context: KimiContext, payload: CliPayload, raw: Raw | UnsetTy
     """Read a copy of what a subagent's own log has. Without the subagent's name there is no such log."""
     if not payload.agent_id:
         return False
+    # Each record of the subagent is copied into its parent's log, and one link is enough.
     if payload.agent_id not in context.state.subagents:
         context.state.subagents.append(payload.agent_id)
         context.link_subagent(payload.agent_id, payload.parent_tool_call_id)

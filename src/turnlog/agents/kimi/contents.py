@@ -114,6 +114,7 @@ def part_of(raw: Raw, part_id: str) -> Part:
         return UnknownPart(id=part_id, kind="", data=Raw(json))
     if block.type == "text" and block.text is not None:
         return TextPart(id=part_id, text=block.text)
+    # `encrypted` is what the provider needs; a thought with nothing else was hidden from the user.
     if block.type == "think" and block.think is not None:
         return ReasoningPart(id=part_id, text=block.think, redacted=bool(block.encrypted) and not block.think)
     return _file(block.type, json, part_id) or UnknownPart(id=part_id, kind=block.type, data=Raw(json))
@@ -124,6 +125,7 @@ def _file(kind: str, json: bytes, part_id: str) -> FilePart | None:
         return None
     field, media = _MEDIA[kind]
     fields = object_of(value_of(json))
+    # Kimi Code writes `imageUrl`, Kimi CLI `image_url`.
     url = object_of(fields.get(field) or fields.get(kind)).get("url")
     if not isinstance(url, str):
         return None

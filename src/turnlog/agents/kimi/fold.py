@@ -13,15 +13,14 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import list_of, object_of, value_of
-from turnlog.agents.jsonl import count_lines
 from turnlog.agents.kimi import KIMI_CODE
 from turnlog.agents.kimi.contents import time_of, usage_of
 from turnlog.agents.kimi.fold_context import KimiContext, KimiState, decode_state, encode_state
 from turnlog.agents.kimi.messages import read_loop_event, read_message
 from turnlog.agents.kimi.records import LINES, RECORD_KINDS, KimiRecord, KimiRecordOutcome
 from turnlog.agents.kimi.sidecars import folder_of
+from turnlog.agents.line_fold import LineFold
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -34,31 +33,30 @@ from turnlog.model import (
 )
 
 
-class KimiCodeFold:
-    """Reads one log. See `turnlog.agents.base.Fold`."""
+class KimiCodeFold(LineFold[KimiState, KimiContext, KimiRecord]):
+    """Reads one log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
         """Begin at the start of the log, or where `state` left off."""
-        self._source = source
-        self._state = decode_state(state) if state is not None else KimiState()
+        super().__init__(source, decode_state(state) if state is not None else KimiState(), encode_state, LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state, source = self._state, self._source
+    def begin(self, data: bytes, offset: int) -> KimiContext:
+        """See `LineFold.begin`."""
+        source = self._source
         # No record names the session: only the path does.
         external = (source.session_id or "").partition(":")[2] or PurePath(source.path).stem
-        context = KimiContext(state, external, agent=KIMI_CODE, is_subagent=source.kind is SourceKind.SUBAGENT)
+        is_subagent = source.kind is SourceKind.SUBAGENT
+        context = KimiContext(self._state, external, agent=KIMI_CODE, is_subagent=is_subagent)
+        # 0.20 writes the folder nowhere else. A record that names it comes later and wins.
         if offset == 0:
             context.set_folder(folder_of(source))
-        for record in LINES.read_into(context, data, offset, state.lines + 1):
-            context.begin(time_of(record.time if record.type != "metadata" else record.created_at))
-            _read(context, record)
-        state.lines += count_lines(data)
-        return context.finish()
+        return context
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: KimiContext, record: KimiRecord) -> None:
+        """See `LineFold.read`."""
+        # The header has `created_at` where every other record has `time`.
+        context.begin(time_of(record.time if record.type != "metadata" else record.created_at))
+        _read(context, record)
 
 
 def _read(context: KimiContext, record: KimiRecord) -> None:
@@ -80,6 +78,7 @@ def _read_header(context: KimiContext, record: KimiRecord) -> None:
 
 def _read_instructions(context: KimiContext, record: KimiRecord) -> None:
     """Read what the agent was set up with: the model, the folder, and the instructions for the model."""
+    # `profile.bind` has the name that the user's settings give the model. Only `llm.request` has the provider's.
     context.state.alias = record.model_alias or context.state.alias
     folder = record.cwd or (record.environment_disclosure.cwd if record.environment_disclosure is not None else None)
     context.set_folder(folder)
@@ -102,6 +101,8 @@ def _read_request(context: KimiContext, record: KimiRecord) -> None:
     """Read which model is asked, and for what. The record of a step's request follows its begin."""
     step = context.state.step
     context.state.purpose, context.state.asked = record.kind, record.model
+    # A request of another kind is for a summary or a title: it must not name the model of the step that was begun
+    # before it.
     if record.kind == "loop" and step is not None and not step.model and record.model:
         step.model = True
         context.add_piece(step, model=record.model)
@@ -118,6 +119,7 @@ def _read_usage(context: KimiContext, record: KimiRecord) -> None:
     state, step = context.state, context.state.step
     usage = usage_of(record.usage)
     state.alias = record.model or state.alias
+    # The end of the step repeats the same tokens. Where both are there and differ, the record is of another call.
     is_steps = step is not None and not step.counted and step.usage in (None, record.usage)
     if record.usage_scope != "session" and step is not None and is_steps:
         step.counted, step.usage = True, record.usage
@@ -133,6 +135,7 @@ def _read_usage(context: KimiContext, record: KimiRecord) -> None:
             # The record has only the user's name for the model.
             model=state.asked or record.model,
             usage=usage,
+            # Tokens of the scope `turn` that fit no step are of a request that was repeated after a failure.
             metadata=context.metadata_of({"side_call": state.purpose if record.usage_scope == "session" else "retry"}),
         )
     )
@@ -146,6 +149,7 @@ def _read_subagent(context: KimiContext, record: KimiRecord) -> None:
 
 def _read_approval(context: KimiContext, record: KimiRecord) -> None:
     """Remember what the user decided, because the result of a refused call is an error like any other."""
+    # A decision without a call that waits would stay in the state forever.
     if record.tool_call_id in context.state.calls and record.result is not None and record.result.decision:
         context.state.decisions[record.tool_call_id] = record.result.decision
     context.add_run_metadata(record.type)
@@ -184,8 +188,10 @@ def _read_compaction(context: KimiContext, record: KimiRecord) -> None:
     )
     context.add_message(message)
     # One record: it counts as an event.
+    # `add_message` counts what it adds.
     context.changes.counts.messages -= 1
     state.branched = True
+    # `context.undo` goes back no further than the newest compaction: what is before it is gone for the model.
     state.undoable = 0
     state.step = None
 
@@ -265,6 +271,7 @@ def _read_turn_end(context: KimiContext, record: KimiRecord) -> None:
     status = record.error.details.status_code if record.error.details is not None else None
     text, kind, step = record.error.message or record.error.code or "", record.error.code, context.state.step
     counts = msgspec.structs.replace(context.changes.counts)
+    # A step without tokens got no answer, so that the failure is the step's own.
     if step is not None and step.usage is None:
         context.add_piece(step, error=MessageError(text=text, kind=kind, status=status))
     else:

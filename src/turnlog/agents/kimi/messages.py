@@ -57,6 +57,7 @@ def read_message(context: KimiContext, record: KimiRecord) -> None:
         context.report(problem.reason, problem.severity, f"$.message{problem.json_path or ''}")
     message = found.record
     if message.role == "tool" and message.tool_call_id:
+        # `kimi migrate` copies results as messages of the role `tool`, as Kimi CLI keeps them in its context.
         is_error = message.is_error or _FAILURE in bytes(message.content if isinstance(message.content, Raw) else b"")
         outcome = ToolOutcome(output=message.content, is_error=is_error, note=message.note)
         _add_result(context, message.tool_call_id, outcome)
@@ -68,6 +69,7 @@ def read_message(context: KimiContext, record: KimiRecord) -> None:
 
 def _read_input(context: KimiContext, message: ContextMessage) -> None:
     facts: dict[str, Any] = message.others or {}
+    # What a person typed has the kind `user`, or none in old versions: it says nothing more.
     if message.origin is not None and message.origin.kind not in ("user", ""):
         facts = {"origin": message.origin.kind, "variant": message.origin.variant or message.origin.name, **facts}
     input_message(
@@ -97,6 +99,7 @@ def input_message(
         # A killed process leaves a turn that was stopped without its end.
         state.cancelled = False
         state.undoable += 1
+        # An undo returns to the message before a prompt, which no record names.
         state.prompts = [*state.prompts[1 - MOST_PROMPTS :], (message_id, state.leaf)]
     parts = tuple(parts_of(content, message_id))
     if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
@@ -120,6 +123,7 @@ def _origin_of(context: KimiContext, message: ContextMessage) -> Origin:
     # Protocol 1.0, which a migration writes, names no origins.
     if wire is None:
         return Origin.PROMPT
+    # The first message of a subagent's log is its task. Its origin is the program and not the user.
     if wire.kind == "system_trigger" and wire.name == _SUBAGENT_TRIGGER:
         return Origin.SUBAGENT_PROMPT
     origin = INPUT_ORIGINS.get(wire.kind, Origin.HARNESS)
@@ -150,6 +154,7 @@ def _read_copied_answer(context: KimiContext, message: ContextMessage) -> None:
 def call_part(context: KimiContext, call: WireCall, part_id: str, message_id: str) -> ToolCallPart:
     """A call, which waits for its result."""
     name = call.name or (call.function.name if call.function is not None else None) or ""
+    # A copied call has Kimi CLI's shape, with both below `function`.
     arguments = call.arguments or (call.function.arguments if call.function is not None else None)
     call_id = call.id or part_id
     context.state.calls[call_id] = (message_id, name)
@@ -188,6 +193,7 @@ def _read_begin(context: KimiContext, event: LoopEvent) -> bool:
     if not event.uuid:
         return False
     state.steps += 1
+    # The pieces of a step are records of their own: each is placed at the begin of the step, whose `uuid` it names.
     state.step = Step(message=event.uuid, position=context.position, number=state.steps)
     message = Message(
         id=event.uuid, role="assistant", created_at=context.at, metadata=context.metadata_of(event.others or {})
@@ -243,6 +249,7 @@ def _add_result(context: KimiContext, call_id: str, outcome: ToolOutcome, others
     message_id, name = context.state.calls.pop(call_id, (None, None))
     decision = context.state.decisions.pop(call_id, None)
     status: ResultStatus = "error" if outcome.is_error else "success"
+    # The result of a stopped call is an error like any other. Only `turn.cancel` before it shows what it was.
     if status == "error" and context.state.cancelled:
         status = "aborted"
     elif status == "error" and decision in _REFUSALS:
@@ -274,11 +281,13 @@ def _read_end(context: KimiContext, event: LoopEvent) -> bool:
     if step is None:
         return False
     state = context.state
+    # Up to protocol 1.4 `usage.record` comes later and must be recognised as a repetition.
     if event.usage is not None and step.usage is None:
         step.usage = event.usage
     context.add_piece(
         step,
         completed_at=context.at,
+        # The name in the user's settings is better than none, and worse than that of `llm.request`.
         model=None if step.model else state.alias,
         response_id=event.message_id,
         stop_reason=STOP_REASONS.get(event.finish_reason or ""),

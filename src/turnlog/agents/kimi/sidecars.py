@@ -37,6 +37,7 @@ def folder_of(source: Source) -> str | None:
             entry = msgspec.json.decode(line, type=_IndexEntry)
         except UNREADABLE:
             continue
+        # The file is only appended to: the last line of a session counts.
         if entry.session_id == session:
             found = entry.work_dir or found
     return found
@@ -96,6 +97,7 @@ def _read_facts(facts: _Facts, external: str, changes: Changes) -> None:
             Link(kind="fork", parent_session_id=session_id(facts.forked_from), child_session_id=session)
         )
     original = facts.custom.kimi_cli_session_id if facts.custom is not None else None
+    # `kimi migrate` keeps the id of the session that it copied. Both stay, because the copy lacks tokens and times.
     if original:
         changes.links.append(
             Link(kind="continuation", parent_session_id=f"{KIMI_CLI}:{original}", child_session_id=session)
@@ -113,6 +115,7 @@ def _read_agent(external: str, name: str, agent: _AgentFacts, changes: Changes) 
     if isinstance(profile, str):
         change.metadata = {KIMI_CODE: {"agent_type": profile}}
     changes.sessions[child] = change
+    # A damaged file may name a subagent as its own parent.
     if parent != child:
         changes.links.append(Link(kind="subagent", parent_session_id=parent, child_session_id=child))
 

@@ -90,6 +90,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=KIMI_CODE, source=source)
     records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
+    # Kimi CLI's log begins with a record `metadata`, too.
     if not any(record.type in RECORD_KINDS and record.type != "metadata" for record in records):
         return Detection(reason="no record of a known kind" if records else "no line is a JSON object")
     version = next((record.protocol_version for record in records if record.protocol_version), None)

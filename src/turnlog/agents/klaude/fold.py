@@ -16,7 +16,7 @@ from msgspec import Raw
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.jsonl import count_lines, whole_lines
+from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.klaude import NAME
 from turnlog.agents.klaude.contents import cost_of, time_of
 from turnlog.agents.klaude.fold_context import ActiveLine, KlaudeContext, KlaudeState, decode_state, encode_state
@@ -39,31 +39,24 @@ from turnlog.agents.klaude.records import (
     KlaudeRecordOutcome,
 )
 from turnlog.agents.klaude.sources import session_id, source_of
+from turnlog.agents.line_fold import LineFold
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart
 
 
-class KlaudeFold:
-    """Reads one session's log. See `turnlog.agents.base.Fold`."""
+class KlaudeFold(LineFold[KlaudeState, KlaudeContext, KlaudeRecord]):
+    """Reads one session's log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else KlaudeState()
+        super().__init__(source, decode_state(state) if state is not None else KlaudeState(), encode_state, LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state = self._state
+    def begin(self, data: bytes, offset: int) -> KlaudeContext:
+        """See `LineFold.begin`."""
         # No record of klaude-code contains the session's id: only the path does.
-        external = (self._source.session_id or "").partition(":")[2]
-        context = KlaudeContext(state, external)
-        for record in LINES.read_into(context, data, offset, state.lines + 1):
-            _read(context, record)
-        # Damaged and blank lines count too, because later records refer to lines by their number in the file.
-        state.lines += count_lines(data)
-        return context.finish()
+        return KlaudeContext(self._state, (self._source.session_id or "").partition(":")[2])
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: KlaudeContext, record: KlaudeRecord) -> None:
+        """See `LineFold.read`."""
+        _read(context, record)
 
 
 def _read(context: KlaudeContext, record: KlaudeRecord) -> None:

@@ -69,7 +69,9 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
 def _version(row: Row, facts: dict[str, Row]) -> Version:
     window: Row = facts.get(WINDOWS) or {}
     updated = window.get("updated_at")
+    # A version is stored in 64 bits as nanoseconds.
     updated = min(max(updated, 0), _LATEST) if isinstance(updated, int) else 0
+    # A renamed session or a rewritten transcript need not change the number of its rows.
     sign = zlib.crc32(repr((row["count"], sorted(facts.items()))).encode(errors="replace"))
     return row["count"] * ROW_SIZE, updated * 1_000_000, max(0, row["last"]), sign
 

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import Raw
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import fields_of, state_codec, value_of
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.line_fold import LineFold
 from turnlog.agents.openclaw.database import EVENTS, NODES, WINDOWS
 from turnlog.agents.openclaw.row_log import OpenClawRowLine
 from turnlog.agents.pi.fold import read_record
@@ -25,34 +25,29 @@ _WINDOW_FIELDS = ("session_key", "chat_type", "channel", "previous_session_id", 
 encode_state, decode_state = state_codec(PiState)
 
 
-class OpenClawFold:
-    """Reads one session's rows. See `turnlog.agents.base.Fold`."""
+class OpenClawFold(LineFold[PiState, PiContext, OpenClawRowLine]):
+    """Reads one session's rows. The records are pi's, so its state and its context are enough."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else PiState()
+        super().__init__(source, decode_state(state) if state is not None else PiState(), encode_state, _LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        context = PiContext(self._state, self._source)
-        for line, json, position, length, number in _LINES.read(data, offset, self._state.lines + 1, context.changes):
-            context.position, context.length, context.line_number = position, length, number
-            if line.table == EVENTS:
-                self._read_event(context, line)
-            elif line.table == WINDOWS:
-                _read_facts(context, line)
-            else:
-                context.json = json
-                context.report("the line is no row of a session")
-                context.changes.counts.unreadable += 1
-        self._state.lines += count_lines(data)
-        return context.finish()
+    def begin(self, data: bytes, offset: int) -> PiContext:
+        """See `LineFold.begin`."""
+        return PiContext(self._state, self._source)
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: PiContext, record: OpenClawRowLine) -> None:
+        """See `LineFold.read`."""
+        if record.table == EVENTS:
+            self._read_event(context, record)
+        elif record.table == WINDOWS:
+            _read_facts(context, record)
+        else:
+            context.report("the line is no row of a session")
+            context.changes.counts.unreadable += 1
 
     def _read_event(self, context: PiContext, line: OpenClawRowLine) -> None:
+        # `text` holds a record that is no JSON or has several lines; it is read, and reported, like a damaged line of
+        # pi's logs.
         json = bytes(line.event) if line.text is None else line.text.encode()
         context.json = json
         found = LINES.decode(json)
@@ -62,7 +57,8 @@ class OpenClawFold:
             return
         for problem in found.problems:
             context.report(problem.reason, problem.severity, problem.json_path)
-        read_record(context, found.record, found.json, self._source)
+        context.json = found.json
+        read_record(context, found.record, self._source)
 
 
 def _read_facts(context: PiContext, line: OpenClawRowLine) -> None:
@@ -74,9 +70,12 @@ def _read_facts(context: PiContext, line: OpenClawRowLine) -> None:
     if title:
         change.titles["custom"] = title
     known = {name: window[name] for name in _WINDOW_FIELDS if name in window}
+    # `_WINDOW_FIELDS` has the columns of a window; a node has these two besides.
     known |= {name: node[name] for name in ("created_via", "parent_session_key") if name in node}
     if known:
         change.metadata[context.agent] = known
+    # The line is read but is no event of the conversation; counting it keeps the sum of counts equal to the number of
+    # lines.
     context.changes.counts.events += 1
 
 

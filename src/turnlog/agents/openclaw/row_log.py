@@ -56,6 +56,7 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     """The records of a session that its log does not have yet; all of them if it has others."""
     known = b"".join(log).splitlines(keepends=True)
     events = [_encode(_event_line(row)) + b"\n" for row in events_of(connection, session)]
+    # OpenClaw can rewrite a transcript. The log is then another generation, and the older one stays in the archive.
     if events[: len(known)] != known:
         return RowUpdate(lines=events, anew=True)
     return RowUpdate(lines=events[len(known) :])
@@ -70,6 +71,7 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
 def _event_line(row: Row) -> OpenClawRowLine:
     text = row.get("event_json")
     packed = row.get("event_zstd")
+    # OpenClaw moves the text of old rows from `event_json` to `event_zstd`; the log must not change when it does.
     if text is None and isinstance(packed, bytes):
         text = decompress(".zst", packed).data.decode(errors="replace")
     text = text if isinstance(text, str) else ""
@@ -78,6 +80,7 @@ def _event_line(row: Row) -> OpenClawRowLine:
         msgspec.json.decode(text.encode(), type=dict[str, Raw])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return msgspec.structs.replace(line, text=text)
+    # A record with white space between its fields is still JSON, but a log has one line for each row.
     if "\n" in text or "\r" in text:
         return msgspec.structs.replace(line, text=text)
     return msgspec.structs.replace(line, event=Raw(text.encode()))

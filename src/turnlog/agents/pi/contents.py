@@ -79,6 +79,7 @@ def parts_of(
     if content is UNSET or content == Raw(b"null"):
         return ()
     text = _text_of(content)
+    # Version 1 and extensions write a plain text, pi itself a list of blocks.
     if text is not None:
         return (TextPart(id=f"{message_id}.0", text=text),) if text else ()
     blocks = _blocks_of(content)
@@ -105,6 +106,7 @@ def _part_of(raw: Raw, part_id: str, answerer: Answerer | None, at: datetime | N
     try:
         block = msgspec.json.decode(raw, type=PiBlock)
     except (msgspec.MsgspecError, RecursionError):
+        # One field of another type must not hide of which kind the block is.
         kind = fields_of(raw).get("type")
         block = PiBlock(type="block" if kind is None else bytes(kind).decode(errors="replace").strip('"'))
         return UnknownPart(id=part_id, kind=block.type, data=raw)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes
-from turnlog.agents.jsonl import count_lines
+from turnlog.agents.line_fold import LineFold
 from turnlog.agents.pi.contents import parts_of, time_of
 from turnlog.agents.pi.fold_context import PiContext, PiState, decode_state, encode_state
 from turnlog.agents.pi.messages import add_call, add_injected, read_message
@@ -20,32 +19,24 @@ from turnlog.model import CompactionEvent, Message, Origin, RelationshipKind, Te
 from turnlog.model.session import title_line
 
 
-class PiFold:
-    """Reads one session's log. See `turnlog.agents.base.Fold`."""
+class PiFold(LineFold[PiState, PiContext, PiRecord]):
+    """Reads one session's log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else PiState()
+        super().__init__(source, decode_state(state) if state is not None else PiState(), encode_state, LINES)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state = self._state
-        context = PiContext(state, self._source)
-        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
-            context.position, context.length, context.line_number = position, length, number
-            read_record(context, record, json, self._source)
-        state.lines += count_lines(data)
-        return context.finish()
+    def begin(self, data: bytes, offset: int) -> PiContext:
+        """See `LineFold.begin`."""
+        return PiContext(self._state, self._source)
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: PiContext, record: PiRecord) -> None:
+        """See `LineFold.read`."""
+        read_record(context, record, self._source)
 
 
-def read_record(context: PiContext, record: PiRecord, json: bytes, source: Source) -> None:
-    """Read one record. The context has its place."""
-    context.begin(record, json)
-    context.report_replaced_bytes()
+def read_record(context: PiContext, record: PiRecord, source: Source) -> None:
+    """Read one record. The context has its place and its JSON."""
+    context.begin(record)
     outcome = RECORD_KINDS.get(record.type)
     if outcome is None:
         context.add_record(known=False)
@@ -67,6 +58,7 @@ def _read_header(context: PiContext, source: Source) -> None:
     # A file has one header; another one in it would be a piece of another file.
     if state.started is None:
         state.started = record.timestamp
+        # Version 1 calls the field `branchedFrom`.
         state.parent = record.parentSession or record.branchedFrom
         state.depth = record.rlmDepth or 0
     change = context.session
@@ -74,7 +66,9 @@ def _read_header(context: PiContext, source: Source) -> None:
     if record.cwd:
         change.project_path, change.project_at = record.cwd, context.at
     if record.title:
+        # Only oh-my-pi puts a title into the header, and a model has written it.
         change.titles["generated"] = title_line(record.title)
+    # oh-my-pi does not name the parent in a subagent's header: the folder of the log does.
     place = subagent_place(PurePath(source.path)) if source.kind is SourceKind.SUBAGENT else None
     if place is not None:
         context.link("subagent", place.parent)
@@ -84,6 +78,8 @@ def _read_header(context: PiContext, source: Source) -> None:
 def _link_parent(context: PiContext) -> None:
     """Link the session to the one that its header names, when its first record says how they are related."""
     state, parent = context.state, context.state.parent
+    # A fork and a session that begins anew have the same header. Only the time of the first record after it tells which
+    # of them it is.
     if parent is None or state.is_linked or context.at is None:
         return
     state.is_linked = True
@@ -99,6 +95,7 @@ def _link_parent(context: PiContext) -> None:
 
 def _relation(context: PiContext) -> RelationshipKind:
     """A fork's records are older than its header; a session that begins anew has none of those."""
+    # prime-agent counts in `rlmDepth` how deep a session is below the first; a subagent that was forked is a fork.
     if context.state.depth and not context.is_copy:
         return "subagent"
     return "fork" if context.is_copy else "continuation"
@@ -125,9 +122,11 @@ def _read_compaction(context: PiContext) -> None:
     summary_id = f"{context.identity}.summary"
     first = record.firstKeptEntryId
     if first is None and record.firstKeptEntryIndex is not None:
+        # Version 1 has no ids, so `record_id` names a record by its number, too.
         first = f"#{record.firstKeptEntryIndex}"
     # A compaction that names itself keeps nothing.
     kept = () if first is None or first == record.id else context.kept_messages(first)
+    # A reset is one record and one event: unlike a compaction it has no summary, so no message follows from it.
     if record.type in _RESETS:
         context.add_only_event(
             CompactionEvent(
@@ -191,6 +190,7 @@ def _read_call(context: PiContext) -> None:
     record = context.record
     kind = record.kind or record.purpose or record.type
     error = record.errorMessage if record.stopReason == "error" else None
+    # Records after it name it as their parent, so that it needs a place in the tree though it is no message of it.
     context.add_node()
     add_call(context, context.identity, record.usage, kind=kind, model=record.model, error=error)
     context.changes.counts.messages += 1
@@ -208,6 +208,7 @@ def _read_title(context: PiContext) -> None:
     title = title_line(text or "")
     if title:
         context.session.titles["generated" if is_generated else "custom"] = title
+    # The line is a slot of 256 bytes that oh-my-pi rewrites in place; its only time is `updatedAt`.
     if record.type == "title" and time_of(record.updatedAt) is None:
         context.report("is not a time", "note", "$.updatedAt")
     context.add_run_metadata()
@@ -222,6 +223,7 @@ def _read_run_metadata(context: PiContext) -> None:
 
 
 def _read_record(context: PiContext) -> None:
+    # `custom` is whatever an extension stores; its own name tells one extension from another.
     context.add_record(known=True, name=context.record.customType)
     if context.record.type == "leaf":
         context.move_leaf(context.record.targetId)

@@ -120,9 +120,9 @@ class PiContext(LogContext):
 
     # -- facts about the session
 
-    def begin(self, record: PiRecord, json: bytes) -> None:
+    def begin(self, record: PiRecord) -> None:
         """Make a record the current one."""
-        self.record, self.json = record, json
+        self.record = record
         at = time_of(record.timestamp)
         if at is not None:
             self.extend_times(at)
@@ -201,6 +201,7 @@ class PiContext(LogContext):
             return f"{self.external_id}@{self.position}"
         name = record.id
         if self.is_first_version:
+            # A fork of version 1 copies the content and the time of a record, and nothing else that could identify it.
             said = [bytes(each) for each in (record.message, record.content) if isinstance(each, Raw)]
             content = b"|".join([record.type.encode(), *said, (record.summary or "").encode(errors="replace")])
             name = sha256(content).hexdigest()[:16]
@@ -219,6 +220,7 @@ class PiContext(LogContext):
         """
         node, forgotten = self._parent_node()
         message = None if node is None else node.message
+        # No record says that the user went back: only the parent of the next record does.
         if forgotten is not None or message != self.state.leaf:
             self._add_rewind(message)
         return message, forgotten
@@ -233,6 +235,7 @@ class PiContext(LogContext):
         node = self.state.nodes.get(parent)
         if node is not None:
             return node, None
+        # As long as nothing was dropped, an unknown parent cannot be an old record.
         if len(self.state.nodes) >= RECENT_RECORDS:
             return None, parent
         # The parent was on a line that is damaged: the record follows the newest message.
@@ -268,6 +271,8 @@ class PiContext(LogContext):
             session_id=self.session_id,
             position=self.position,
             records=((self.position, self.length, None),),
+            # A call beside the conversation is named by no other record; the record's id belongs to what it was made
+            # for.
             record_ids=() if fate is Fate.SIDECAR else (message.id, self.record_id),
             # A record that repeats the newest message must not make it its own parent.
             parent_id=None if parent == message.id else parent,
@@ -331,6 +336,7 @@ class PiContext(LogContext):
     def add_interrupt(self, during: Literal["answer", "tool"]) -> None:
         """Add that the user stopped the agent during the newest message, once for all of its calls."""
         message = self.state.leaf
+        # Each call that runs when the user presses Escape gets a result with the same words.
         if message is not None and message == self.state.interrupted:
             return
         self.state.interrupted = message

@@ -85,6 +85,7 @@ def _read_system(context: PiContext, message: PiMessage) -> None:
     """Read a system message: its text, and each section of the prompt that it sets."""
     sections = [text for text in (message.sections or {}).values() if text]
     parts = list(parts_of(message.content, context.identity))
+    # 0.87.1 sends the prompt in named sections, and a later system message sets only those that changed.
     parts += [TextPart(id=f"{context.identity}.{len(parts) + index}", text=text) for index, text in enumerate(sections)]
     facts = _facts(
         context,
@@ -143,6 +144,7 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
     answerer = Answerer(message.provider, message.responseModel or message.model, message.api)
     began = time_of(message.timestamp)
     parts = parts_of(message.content, context.identity, answerer, context.at)
+    # An answer that was stopped has an `errorMessage` too ("Request was aborted"), which is no failure.
     error = message.errorMessage if message.stopReason == "error" else None
     _add(
         context,
@@ -154,6 +156,7 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
             created_at=context.at if began is None or (context.at and began > context.at) else began,
             completed_at=context.at,
             model=message.responseModel or message.model,
+            # A router answers with another model than it was asked for; only then does pi write both.
             requested_model=message.model if message.responseModel not in (None, message.model) else None,
             response_id=message.responseId,
             stop_reason=STOP_REASONS.get(message.stopReason or ""),
@@ -165,6 +168,7 @@ def _read_assistant(context: PiContext, message: PiMessage) -> None:
         ),
         context.next_step(),
     )
+    # The records of a summary name no model: the one of the newest answer is the best guess.
     context.state.model = message.responseModel or message.model
     _count_cost(context, message.usage)
     for part in parts:
@@ -190,6 +194,7 @@ def _read_result(context: PiContext, message: PiMessage) -> None:
         status=status,
         content=content,
         error_text=text if status == "error" else None,
+        # OpenClaw alone has a field for it. For pi it is read from the words of the output.
         exit_code=code,
         completed_at=context.at,
         duration_ms=_whole(field_of(message.details, "durationMs")),
@@ -200,12 +205,15 @@ def _read_result(context: PiContext, message: PiMessage) -> None:
     if status == "aborted":
         context.add_interrupt("tool")
     # What a subagent used is in its own log.
+    # A tool may ask a model itself, for example to summarise a page; no message of the conversation is its answer.
     if not children and message.usage is not None and usage_of(message.usage) is not None:
         add_call(context, f"{context.identity}.usage", message.usage, kind=message.toolName or "tool")
 
 
 def _link_subagents(context: PiContext, message: PiMessage, call_id: str) -> int:
     """Link the subagents that oh-my-pi names in the result of a task, by the names of their logs; return how many."""
+    # One `task` may start several subagents. Their logs are named by the `id` in its result, in a folder of this
+    # session.
     results = field_of(message.details, "results") if message.toolName == "task" else None
     items = cast("list[Any]", results) if isinstance(results, list) else []
     names = [cast("dict[str, Any]", item).get("id") for item in items if isinstance(item, dict)]
@@ -235,15 +243,18 @@ def _whole(value: Any) -> int | None:
 
 def _read_shell(context: PiContext, message: PiMessage) -> None:
     """Read a command that the user ran (`!`), or code (oh-my-pi), with its output as the model gets it."""
+    # `bashExecution` has `command`, oh-my-pi's `pythonExecution` has `code`.
     command = message.command if message.command is not None else field_of(context.record.message, "code") or ""
     facts = _facts(
         context,
         message,
+        # `!!` runs a command whose output the model does not get.
         command={"name": "!!" if message.excludeFromContext else "!", "arguments": command},
         exit_code=message.exitCode,
         cancelled=message.cancelled or None,
         full_output=message.fullOutputPath,
     )
+    # The program runs it at once and asks no model, so that it is a turn without steps.
     context.begin_turn(Origin.SHELL)
     _add(
         context,
@@ -276,6 +287,7 @@ def _read_custom(context: PiContext, message: PiMessage) -> None:
 def _read_developer(context: PiContext, message: PiMessage) -> None:
     """Read what oh-my-pi itself put in: its instructions, and files that a prompt mentions."""
     parts = parts_of(message.content, context.identity)
+    # A `fileMention` need not have `content`: the record is kept as it is.
     if not parts and isinstance(context.record.message, Raw):
         parts = (UnknownPart(id=f"{context.identity}.0", kind=message.role, data=context.record.message),)
     add_injected(context, parts, None, None, message)

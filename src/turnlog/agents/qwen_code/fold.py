@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes
 from turnlog.agents.gemini_cli.records import joined_text, parse_parts, to_part
-from turnlog.agents.jsonl import UNREADABLE, count_lines
+from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.line_fold import LineFold
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.fold_context import QwenContext, QwenState, decode_state, encode_state, metadata_of
 from turnlog.agents.qwen_code.messages import read_assistant, read_result, read_user
@@ -35,33 +35,24 @@ from turnlog.agents.qwen_code.sidecars import model_of_subagent
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart
 
 
-class QwenCodeFold:
-    """Reads one log. See `turnlog.agents.base.Fold`."""
+class QwenCodeFold(LineFold[QwenState, QwenContext, QwenRecord]):
+    """Reads one log."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else QwenState()
+        super().__init__(source, decode_state(state) if state is not None else QwenState(), encode_state, LINES)
+        # The records of a subagent name no model, only `meta.json` does.
         self._model = model_of_subagent(source)
 
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state = self._state
-        context = QwenContext(
-            state,
-            self._external_id(data),
-            is_subagent=self._source.kind is SourceKind.SUBAGENT,
-            model=self._model,
-        )
-        for record in LINES.read_into(context, data, offset, state.lines + 1):
-            context.begin(record)
-            _read(context, record)
-            context.end(record)
-        state.lines += count_lines(data)
-        return context.finish()
+    def begin(self, data: bytes, offset: int) -> QwenContext:
+        """See `LineFold.begin`."""
+        is_subagent = self._source.kind is SourceKind.SUBAGENT
+        return QwenContext(self._state, self._external_id(data), is_subagent=is_subagent, model=self._model)
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
+    def read(self, context: QwenContext, record: QwenRecord) -> None:
+        """See `LineFold.read`."""
+        context.begin(record)
+        _read(context, record)
+        context.end(record)
 
     def _external_id(self, data: bytes) -> str:
         """The session of the log: from its path, else from the first record that names one, else the file's name."""
@@ -79,12 +70,14 @@ def _session_named_in(data: bytes) -> str | None:
         except UNREADABLE:
             continue
         if record.session_id:
+            # A subagent's records name the session that they belong to, and in addition the subagent.
             own = record.agent_id if record.is_sidechain else None
             return f"{record.session_id}.{own}" if own else record.session_id
     return None
 
 
 def _read(context: QwenContext, record: QwenRecord) -> None:
+    # Calls that belong to an answer follow it at once.
     if record.type != "assistant":
         context.state.pending_answer = None
     outcome = RECORD_KINDS.get(record.kind)

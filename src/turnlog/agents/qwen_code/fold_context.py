@@ -100,6 +100,7 @@ class QwenContext(LogContext):
         if at is not None:
             record.timestamp = aware(at)
             self.extend_times(record.timestamp)
+        # Every record repeats these. A session that is resumed has another version, branch or folder from then on.
         change.agent_version = record.version or change.agent_version
         change.git_branch = branch_of(record.git_branch) or change.git_branch
         if record.cwd:
@@ -164,10 +165,13 @@ class QwenContext(LogContext):
             self.parent = state.leaf
         elif before is None:
             self.parent = None
+        # A rewind goes back to the record in front of a prompt, which may be hundreds of records ago. Only those are
+        # kept besides the newest ones.
         elif before in state.recent or before in state.prompts:
             self.parent = state.recent.get(before) or state.prompts.get(before)
         else:
             self.parent, self.unknown_parent = None, before
+        # No record needs to announce a rewind: 0.24.4 re-roots `parentUuid` and writes on.
         if self.parent != state.leaf:
             state.branched = True
             state.leaf = self.parent

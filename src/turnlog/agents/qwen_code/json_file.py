@@ -98,6 +98,7 @@ class _Reading(LineContext):
             self._read_item(raw, position, length)
 
     def _read_header(self, record: GeminiRecord) -> None:
+        # The name of the file has only the beginning of the id.
         self._external = record.session_id or self._external
         self._session = SessionChange(
             session_id=session_id(self._external),
@@ -195,6 +196,7 @@ class _Reading(LineContext):
 def _answer_parts(record: GeminiRecord, identity: str) -> Iterator[Part]:
     number = 0
     for thought in record.thoughts or ():
+        # Gemini's API begins each thought with its subject in bold, which these files keep apart.
         text = f"**{thought.subject}** {thought.description or ''}" if thought.subject else thought.description or ""
         if text:
             yield ReasoningPart(id=f"{identity}.{number}", text=text)

@@ -80,6 +80,7 @@ def input_parts(parts: Sequence[ContentPart], message_id: str) -> Iterator[Part]
     for number, part in enumerate(parts):
         found = to_part(part, f"{message_id}.{number}")
         text = (part.wire.text or "").strip() if part.is_text else ""
+        # Heading, each file and the end are parts of their own, behind what the user typed.
         is_inserted = is_inserted or text == FILES_HEADING
         yield msgspec.structs.replace(found, metadata=SYNTHETIC) if is_inserted else found
         is_inserted = is_inserted and text != FILES_END
@@ -114,6 +115,7 @@ def read_assistant(context: QwenContext, record: QwenRecord) -> None:
     )
     context.add_message(record, message, step=context.state.step)
     context.changes.counts.messages += 1
+    # The answers of a session itself are one record each.
     context.state.pending_answer = (
         PendingAnswer(message_id, record.uuid or message_id, len(parts), context.position)
         if context.is_subagent
@@ -178,6 +180,7 @@ def _call_part(
 
 def read_result(context: QwenContext, record: QwenRecord) -> None:
     """Read the result of a call. One that names no call is a message of the program."""
+    # The Gemini API has a result's files beside its `functionResponse` and not in it.
     responses, others = split_responses(parts_in(record))
     if not responses:
         read_user(context, record)
@@ -190,6 +193,7 @@ def read_result(context: QwenContext, record: QwenRecord) -> None:
             call_id,
             response.name,
             response._replace(content=(*response.content, *(to_part(part, None) for part in others))),
+            # One record may hold several responses, but `toolCallResult` describes only one call.
             status=facts.status if facts.call_id in (None, call_id) else None,
             at=record.timestamp,
             duration_ms=known if facts.duration_ms is None else round(facts.duration_ms),
@@ -209,6 +213,7 @@ def read_result(context: QwenContext, record: QwenRecord) -> None:
         context.changes.results.append(change)
         if result.status == "aborted":
             _add_interrupt(context, record, change.message_id)
+        # What is beside the responses, such as an image, belongs to the first of them.
         others = []
     context.changes.counts.results += 1
 

@@ -236,6 +236,7 @@ def usage_of(tokens: UsageMetadata | None, *, has_thoughts: bool = False) -> Usa
         input=None if prompt is None else max(0, prompt - (cached or 0)),
         cache_read=cached,
         output=output,
+        # Zero would say that an answer with thoughts thought nothing.
         reasoning=None if has_thoughts and not thoughts else thoughts,
         tool_prompt=tokens.tool_use_prompt_token_count,
     )

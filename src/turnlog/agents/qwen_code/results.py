@@ -86,6 +86,7 @@ def make_result(
 
 def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
     """The status of a result. Qwen Code writes `cancelled` for a refused call as well as for an interrupted one."""
+    # The words alone prove nothing: a file that was read may contain them.
     if any(words in text for words in _REFUSED) and (is_error or status == "cancelled"):
         return "denied"
     if status == "cancelled" or (is_error and text.startswith("[Operation Cancelled]")):
