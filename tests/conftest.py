@@ -13,10 +13,15 @@ from support.profiles import load_profile
 
 load_profile()
 
+# Importing the tests and what they test makes hundreds of thousands of objects that all stay: the collector would look
+# through them again and again.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
     """What was imported and collected stays until the end, so the garbage collector need not look through it again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`turnlog` in an environment that holds the wheel, what it needs to run, and nothing else."""
     folder = tmp_path_factory.mktemp("environment")
     check_call(sys.executable, "-m", "venv", "--without-pip", folder)
-    install = (sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet")
+    install = (sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet", "--no-compile")
     check_call(*install, "--require-hashes", "--requirement", ROOT / "requirements/runtime.lock")
     check_call(*install, "--no-deps", "--no-index", wheel)
     return folder / "bin/turnlog"

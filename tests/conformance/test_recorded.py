@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
 
-from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
+from support.ai_sdk_judge import VERSIONS, Judge, assert_same_in_javascript
 from support.recorded_sessions import recorded_sessions
 from turnlog.aisdk import from_ui_messages, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.convert import to_ui_json
@@ -15,8 +16,9 @@ from turnlog.aisdk.model_messages import to_model_messages
 from turnlog.model.codec import encode
 
 
+@cache
 def shown(version: int, **options: Any) -> dict[str, list[dict[str, Any]]]:
-    """Session -> its UI messages; AI SDK takes no empty list."""
+    """Session -> its UI messages; AI SDK takes no empty list. Made once: nobody changes them."""
     found: dict[str, list[dict[str, Any]]] = {}
     for name, messages in recorded_sessions().items():
         bodies = [encode(message) for message in messages]
@@ -41,7 +43,7 @@ def test_sessions_are_valid_and_lose_nothing(judge: Judge, version: int, options
     answers = judge.ask("validate", version, [{"messages": messages} for messages in sessions.values()])
     for (name, messages), answer in zip(sessions.items(), answers, strict=True):
         wanted = without_titles(messages) if version == 6 else messages
-        assert as_javascript_has_it(answer.get("messages", answer)) == as_javascript_has_it(wanted), name
+        assert_same_in_javascript(answer.get("messages", answer), wanted, name)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -53,7 +55,7 @@ def test_sessions_come_back_from_what_a_validator_leaves(judge: Judge, version: 
         received = from_ui_messages(parse_ui_messages(json.dumps(answer["messages"])), trusted=True)
         back = [json.loads(encode(message)) for message in received.messages]
         told = [json.loads(encode(message)) for message in recorded_sessions()[name]]
-        assert as_javascript_has_it(back) == as_javascript_has_it(told), name
+        assert_same_in_javascript(back, told, name)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -62,7 +64,7 @@ def test_sessions_become_model_messages(judge: Judge, version: int) -> None:
     answers = judge.ask("model", version, [{"messages": messages} for messages in sessions.values()])
     for (name, messages), answer in zip(sessions.items(), answers, strict=True):
         mine = to_model_messages(messages, version=version)
-        assert as_javascript_has_it(mine) == as_javascript_has_it(answer.get("messages", answer)), name
+        assert_same_in_javascript(mine, answer.get("messages", answer), name)
         # The one thing for which the real function warns.
         failed = [part for message in messages for part in message["parts"] if part.get("state") == "output-error"]
         assert not [part for part in failed if "rawInput" in part], name

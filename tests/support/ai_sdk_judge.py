@@ -76,6 +76,13 @@ def as_javascript_has_it(value: Any) -> str:
     return json.dumps(_javascript(value), sort_keys=True)
 
 
+def assert_same_in_javascript(found: Any, wanted: Any, what: str) -> None:
+    """Two values are the same JSON to JavaScript; `what` names them in the failure."""
+    # What is the same text need not be looked at number by number, which takes Python most of such a test.
+    if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
+        assert as_javascript_has_it(found) == as_javascript_has_it(wanted), what
+
+
 def _javascript(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _javascript(item) for key, item in cast("dict[str, Any]", value).items()}
