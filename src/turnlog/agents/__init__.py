@@ -29,16 +29,19 @@ GROUP = "turnlog.agents"
 BUILT_IN = {
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
     "cline": "turnlog.agents.cline:Cline",
+    "cline-extension": "turnlog.agents.cline_tasks:ClineExtension",
     "codex": "turnlog.agents.codex:Codex",
     "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
     "cursor": "turnlog.agents.cursor:Cursor",
     "droid": "turnlog.agents.droid:Droid",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "hermes": "turnlog.agents.hermes:Hermes",
+    "ibm-bob": "turnlog.agents.cline_tasks:IbmBob",
     "icodemate": "turnlog.agents.opencode:ICodeMate",
+    "kilo": "turnlog.agents.opencode:Kilo",
+    "kilo-extension": "turnlog.agents.cline_tasks:KiloExtension",
     "kimi-cli": "turnlog.agents.kimi:KimiCli",
     "kimi-code": "turnlog.agents.kimi:KimiCode",
-    "kilo": "turnlog.agents.opencode:Kilo",
     "klaude": "turnlog.agents.klaude:Klaude",
     "mimo-code": "turnlog.agents.opencode:MiMoCode",
     "mistral-vibe": "turnlog.agents.mistral_vibe:MistralVibe",
@@ -50,8 +53,10 @@ BUILT_IN = {
     "prime-agent": "turnlog.agents.pi:PrimeAgent",
     "qclaw": "turnlog.agents.openclaw:QClaw",
     "qwen-code": "turnlog.agents.qwen_code:QwenCode",
+    "roo-code": "turnlog.agents.cline_tasks:RooCode",
     "stepcode": "turnlog.agents.pi:StepCode",
     "vscode-copilot": "turnlog.agents.copilot_chat:CopilotChat",
+    "zoo-code": "turnlog.agents.cline_tasks:ZooCode",
 }
 """Agent -> `module:class`. Other packages cannot replace these."""
 
