@@ -83,6 +83,15 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def columns_of(text: str) -> int:
+    """Columns of a terminal that a text takes: wide East Asian characters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
 def csv_cell(text: str) -> str:
     """The text as a cell of CSV: `one_line`, with an apostrophe before what a spreadsheet would take for a formula."""
     line = one_line(text)

@@ -50,7 +50,7 @@ def test_every_command_has_help_with_examples(name: str, run: Command) -> None:
     result = run(*name.split(), "--help")
     assert result.exit_code == 0
     assert f"turnlog {name}" in result.stdout.partition("Examples:")[2]
-    writes_no_json = name in ("completion", "context", "export", "mcp", "open", "serve", "statusline")
+    writes_no_json = name in ("completion", "context", "export", "mcp", "open", "serve", "statusline", "tui")
     assert writes_no_json or "--json" in result.stdout
 
 

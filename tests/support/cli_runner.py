@@ -43,17 +43,27 @@ def in_pipe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def on_terminal(*arguments: str, columns: int = 80, answer: str = "", **environment: str) -> tuple[int, str]:
-    """Call the command as a process on a terminal where `answer` is typed; its exit code, and all that stands there."""
+def on_terminal(
+    *arguments: str, columns: int = 80, answer: str = "", type_after: str = "", **environment: str
+) -> tuple[int, str]:
+    """Call the command as a process on a terminal where `answer` is typed; its exit code, and all that stands there.
+
+    With `type_after`, it is typed once the command has written this.
+    """
     controller, terminal = pty.openpty()
     settings = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(columns), "PAGER": "cat"} | environment
     process = subprocess.Popen(command(*arguments), stdin=terminal, stdout=terminal, stderr=terminal, env=settings)
     os.close(terminal)
-    os.write(controller, answer.encode())
+    is_typed = not type_after
+    if is_typed:
+        os.write(controller, answer.encode())
     written = b""
     # Linux reports the end of a terminal as an error.
     with suppress(OSError):
         while piece := os.read(controller, 65536):
             written += piece
+            if not is_typed and type_after.encode() in written:
+                os.write(controller, answer.encode())
+                is_typed = True
     os.close(controller)
     return process.wait(), written.decode()

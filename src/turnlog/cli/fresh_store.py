@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,16 +67,37 @@ def open_searcher(store_path: Path) -> Searcher:
     from turnlog.store.search.searcher import Searcher
 
     if store_path != paths.database_path():
-        from turnlog.store.search.indexer import Indexer
-
-        with suppress(StoreError), Indexer(store_path, search_path(store_path)) as indexer:
-            indexer.catch_up()
+        _index(store_path)
     return Searcher(store_path, search_path(store_path))
+
+
+def _index(store_path: Path) -> None:
+    from turnlog.store.search.base import search_path
+    from turnlog.store.search.indexer import Indexer
+
+    with suppress(StoreError), Indexer(store_path, search_path(store_path)) as indexer:
+        indexer.catch_up()
 
 
 def refresher(store_path: Path) -> Callable[[], None]:
     """A function that reads what is new, if `open_fresh` would; for a command that answers for hours."""
     return partial(_bring_up_to_date, store_path) if _is_wanted(store_path) else lambda: None
+
+
+def quiet_refresher(store_path: Path) -> Callable[[], None]:
+    """As `refresher`, for a command that has the whole terminal: nothing is written to it.
+
+    The function raises TurnlogError; a store that no sync brings up to date is only indexed.
+    """
+    return partial(_read_quietly, store_path) if _is_wanted(store_path) else partial(_index, store_path)
+
+
+def _read_quietly(store_path: Path) -> None:
+    from turnlog.sync.syncer import sync
+
+    if _state_of_server(store_path) is None:
+        with suppress(StoreBusyError):
+            sync(store_path)
 
 
 def _is_wanted(store_path: Path) -> bool:
@@ -120,22 +141,30 @@ PATIENCE_SECONDS = 0.5
 
 def _server_reads(store_path: Path) -> bool:
     """Whether a running server reads logs into this store as they are written."""
+    sync = _state_of_server(store_path)
+    if sync is None:
+        return False
+    if not sync["passes"]:
+        _note("the server is still reading logs for the first time: older sessions are missing")
+    return True
+
+
+def _state_of_server(store_path: Path) -> dict[str, Any] | None:
+    """What a running server says of its reading of logs into this store; None where none reads."""
     from turnlog.hooks.send import SOCKET
 
     folder = store_path.parent
     if not (folder / SOCKET).exists():
-        return False
+        return None
     from turnlog.hooks.server_socket import ask_server
 
     try:
         status, answer = ask_server(folder, "GET", "/api/status")
     except TurnlogError:
-        return False
+        return None
     if status != _OK or answer["sync"]["state"] in ("off", "failed") or answer["store"]["path"] != str(store_path):
-        return False
-    if not answer["sync"]["passes"]:
-        _note("the server is still reading logs for the first time: older sessions are missing")
-    return True
+        return None
+    return answer["sync"]
 
 
 _OK = 200

@@ -45,6 +45,7 @@ COMMANDS = {
     "usage": _Entry("usage", "Add up tokens and costs."),
     "insights": _Entry("insights", "Show when you work, what it costs, and what fails."),
     "statusline": _Entry("statusline", "Write a line with costs for an agent's status line."),
+    "tui": _Entry("tui", "Search, read and resume sessions on the whole terminal."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
     "open": _Entry("serve", "Open the page of the running server.", "open_page"),
     "resume": _Entry("resume", "Go on with a session in its agent, or in another one."),
@@ -187,7 +188,20 @@ def cli(ctx: click.Context) -> None:
 def main() -> None:
     """Run the command that the shell asked for."""
     _prepare_streams()
-    cli(prog_name="turnlog")
+    arguments = sys.argv[1:]
+    if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
+        arguments = _without_arguments()
+    cli(arguments, prog_name="turnlog")
+
+
+def _without_arguments() -> list[str]:
+    """What `turnlog` alone does on a terminal: it shows the sessions, or the help with a line about the extra."""
+    from importlib.util import find_spec
+
+    if find_spec("textual") is not None:
+        return ["tui"]
+    click.echo("`turnlog` alone shows all sessions here, once the extra is installed: turnlog[tui]\n", err=True)
+    return []
 
 
 def _prepare_streams() -> None:

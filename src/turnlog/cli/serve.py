@@ -141,13 +141,30 @@ def open_page(only_print: bool, store_path: Path) -> None:
 
     The link works in one browser, once, within ten minutes.
     """
+    address = _open(store_path, "", print_only=only_print)
+    if address is not None:
+        click.echo(plain(address))
+
+
+def open_session(store_path: Path, session_id: str) -> str | None:
+    """Open a session on the page of the running server; None if it was opened, else the address to open.
+
+    Raises NotFoundError where no server runs, TurnlogError where it refuses.
+    """
+    from urllib.parse import quote
+
+    return _open(store_path, f"&session={quote(session_id, safe='')}", print_only=False)
+
+
+def _open(store_path: Path, more: str, *, print_only: bool) -> str | None:
+    """Open a link that signs in; its address if it is only to be printed, or there is no browser."""
     from turnlog.server.access import SignInLink
     from turnlog.server.run import open_link
 
-    answer = _ask_server(store_path.absolute().parent, f"/api/sign-in/links?opened={'false' if only_print else 'true'}")
+    opened = "false" if print_only else "true"
+    answer = _ask_server(store_path.absolute().parent, f"/api/sign-in/links?opened={opened}{more}")
     link = SignInLink(answer["address"], None if answer["file"] is None else Path(answer["file"]))
-    if only_print or not open_link(link):
-        click.echo(plain(link.address))
+    return link.address if print_only or not open_link(link) else None
 
 
 def _ask_server(folder: Path, address: str) -> Any:

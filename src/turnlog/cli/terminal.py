@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from turnlog.plain_text import one_line, replace_unseen
+from turnlog.plain_text import columns_of, one_line, replace_unseen
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -162,7 +162,7 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
 def _widths(columns: Sequence[Column], rows: list[list[str]]) -> list[int]:
     # Titles of numbers take a line a word: they are longer than the numbers.
     titles = [column.title.split(" ") if column.right else [column.title] for column in columns]
-    return [max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, strict=True)]
+    return [max(columns_of(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, strict=True)]
 
 
 def _essential(
@@ -190,7 +190,7 @@ def _without(items: Sequence[ItemT], number: int) -> list[ItemT]:
 
 def _write_blocks(columns: Sequence[Column], rows: list[list[str]], screen: int) -> None:
     """Write each row as lines of a title and a cell, without empty cells. What may be cut fits the screen."""
-    label = max(_width(column.title) for column in columns)
+    label = max(columns_of(column.title) for column in columns)
     room = max(NARROWEST, screen - label - GAP)
     for number, row in enumerate(rows):
         if number:
@@ -198,27 +198,27 @@ def _write_blocks(columns: Sequence[Column], rows: list[list[str]], screen: int)
         for column, cell in zip(columns, row, strict=True):
             if cell:
                 shown = _cut(cell, room, column) if column.can_shrink else cell
-                click.echo(f"{dim(column.title)}{' ' * (label - _width(column.title) + GAP)}{shown}")
+                click.echo(f"{dim(column.title)}{' ' * (label - columns_of(column.title) + GAP)}{shown}")
 
 
 def _cut(text: str, width: int, column: Column) -> str:
     """As much of a cell as so many columns hold."""
     if column.is_path:
         return _end_of(text, width)
-    return text if _width(text) <= width else f"{_beginning_of(text, width - 1)}…"
+    return text if columns_of(text) <= width else f"{_beginning_of(text, width - 1)}…"
 
 
 def _beginning_of(text: str, width: int) -> str:
-    while _width(text) > width:
+    while columns_of(text) > width:
         text = text[:-1]
     return text.rstrip()
 
 
 def _end_of(text: str, width: int) -> str:
     """As much of the end of a text as so many columns hold."""
-    if _width(text) <= width:
+    if columns_of(text) <= width:
         return text
-    while _width(text) >= width:
+    while columns_of(text) >= width:
         text = text[1:]
     return f"…{text}"
 
@@ -236,22 +236,13 @@ def _shrink(widths: list[int], columns: Sequence[Column], screen: int) -> None:
 
 
 def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> None:
-    widths = [min(_WIDEST, max(_width(cell) for cell in cells)) for cells in zip(*lines, strict=True)]
+    widths = [min(_WIDEST, max(columns_of(cell) for cell in cells)) for cells in zip(*lines, strict=True)]
     for line in lines:
         cells = [
-            " " * (width - _width(cell)) + cell if column.right else cell + " " * (width - _width(cell))
+            " " * (width - columns_of(cell)) + cell if column.right else cell + " " * (width - columns_of(cell))
             for column, cell, width in zip(columns, line, widths, strict=True)
         ]
         click.echo((" " * GAP).join(cells).rstrip())
-
-
-def _width(text: str) -> int:
-    """Columns that a text takes: wide East Asian characters take two."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
 PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebuild": "Rebuilding"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from math import ceil
 from typing import Annotated
+from urllib.parse import quote
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -79,12 +80,15 @@ class LinkQuery(QueryParameters):
     """What becomes of a link."""
 
     opened: bool = Field(False, description="A program is told to open it, so others may see it in a list.")
+    session: str | None = Field(None, description="Open the page of this session.")
 
 
 @router.post("/links", responses=responds_with(SignInLinkResponse))
 def make_link(request: Request, context: ContextOf, query: Annotated[LinkQuery, Query()]) -> Response:
     """A link that signs one browser in. `turnlog open` asks for it."""
     page = context.settings.page or str(request.base_url)
+    if query.session is not None:
+        page = f"{page.rstrip('/')}/sessions/{quote(query.session, safe=':')}"
     link = SignInLink(page) if context.sign_in is None else context.sign_in.link(page, opened=query.opened)
     body = SignInLinkResponse(address=link.address, file=None if link.file is None else str(link.file))
     response = write(request, body)
