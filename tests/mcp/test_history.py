@@ -182,3 +182,33 @@ def test_the_project_of_a_folder_is_the_innermost_one(path: Path) -> None:
         projects = store.projects()
     assert project_of(projects, Path("/w/shop/src/deep")) == "/w/shop"
     assert project_of(projects, Path("/w/other")) == "/w/other"
+
+
+@pytest.mark.parametrize("question", ["search", "sessions", "file"])
+def test_every_list_fits_into_its_tokens_and_goes_on(path: Path, question: str) -> None:
+    """Pages of the smallest size hold together what one large page holds."""
+    with open_store(path) as store:
+        history = History(store, path, HistoryScope())
+
+        def ask(max_tokens: int, cursor: str | None = None) -> str:
+            match question:
+                case "search":
+                    return history.search("build OR step OR lion", limit=50, cursor=cursor, max_tokens=max_tokens)
+                case "sessions":
+                    return history.sessions(limit=50, cursor=cursor, max_tokens=max_tokens)
+                case _:
+                    return history.file("/w/shop/cart.py", limit=50, cursor=cursor, max_tokens=max_tokens)
+
+        whole = ask(50_000)
+        lines: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = ask(200, cursor)
+            assert len(page.encode()) <= 200 * 4 + 300
+            lines += page.partition("<history>\n")[2].partition("\n</history>")[0].splitlines()
+            found = re.search(r"More: cursor='(.+)'", page)
+            if found is None:
+                break
+            cursor = found[1]
+        history.close()
+    assert lines == whole.partition("<history>\n")[2].partition("\n</history>")[0].splitlines()

@@ -10,10 +10,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from mcp import Client, StdioServerParameters
+from support.browser_server import serving
+from support.browser_visit import TOKEN
 from turnlog.mcp.history import History, HistoryScope
 from turnlog.mcp.server import make_server
 from turnlog.server.sample import LOGS
@@ -122,3 +126,30 @@ def test_what_agents_write_meanwhile_is_read(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert len(refreshed) == 1, "a second question within seconds reads nothing again"
+
+
+def test_a_running_server_answers_over_http(home: Path, tmp_path: Path) -> None:
+    """Behind its token, and only for the project that the address names."""
+    with serving(home, tmp_path / "data") as address:
+
+        async def listed(query: str, token: str = TOKEN) -> str:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with (
+                httpx2.AsyncClient(headers=headers, timeout=60) as web,
+                Client(streamable_http_client(f"{address}/api/mcp?{query}", http_client=web)) as client,
+            ):
+                return text_of(await client.call_tool("list_sessions", {}))
+
+        everything = asyncio.run(listed("all_projects=true"))
+        assert everything.count("claude-code:") == 3
+        assert asyncio.run(listed("project=/home/dev/sample")) == everything
+        assert asyncio.run(listed("project=/elsewhere")) == "There are no sessions in /elsewhere."
+
+        def refused(query: str, token: str = TOKEN) -> int:
+            headers = {"Authorization": f"Bearer {token}"}
+            return httpx2.post(f"{address}/api/mcp?{query}", headers=headers, timeout=60).status_code
+
+        assert refused("all_projects=true", "a" * 32) == 401
+        assert refused("") == 400
+        assert refused("all_projects=perhaps") == 400
+        assert refused("all_projects=true&project=sample") == 400

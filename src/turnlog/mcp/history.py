@@ -6,7 +6,7 @@ and mark what earlier sessions said as quoted text. Every list and every session
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -73,6 +73,7 @@ class History:
         since: datetime | None = None,
         limit: int = 10,
         cursor: str | None = None,
+        max_tokens: int = DEFAULT_TOKENS,
     ) -> str:
         """The sessions that fit a query, the best first, each with its best hit."""
         wanted = SearchFilter(agent=agent, project=self._scope.project, since=since)
@@ -80,11 +81,14 @@ class History:
         if not page.sessions:
             hint = f" Did you mean {clean(page.suggestion, redacted=True)!r}?" if page.suggestion else ""
             return f"Nothing was found{self._place}.{hint}"
-        lines = [line for found in page.sessions for line in _hit_lines(found)]
-        notes = [f"More: cursor={page.next_cursor!r}" if page.next_cursor else "That is all."]
+        entries = ["\n".join(_hit_lines(found)) for found in page.sessions]
+        fitting = self._fitting(entries, max_tokens)
+        if fitting < len(entries):
+            page = self._searcher.sessions(query, wanted, limit=fitting, cursor=cursor)
+        notes = [_more(page.next_cursor)]
         if page.unindexed:
             notes.append(f"{page.unindexed} new messages are not searchable yet.")
-        return self._answer(lines, notes)
+        return self._answer(entries[:fitting], notes)
 
     def sessions(
         self,
@@ -93,14 +97,18 @@ class History:
         since: datetime | None = None,
         limit: int = 20,
         cursor: str | None = None,
+        max_tokens: int = DEFAULT_TOKENS,
     ) -> str:
         """Sessions, the last used first."""
         wanted = SessionFilter(agent=agent, project=self._scope.project, since=since)
         page = self._store.sessions(wanted, limit=limit, cursor=cursor)
         if not page.items:
             return f"There are no sessions{self._place}."
-        more = f"More: cursor={page.next_cursor!r}" if page.next_cursor else "That is all."
-        return self._answer([_session_line(session) for session in page.items], [more])
+        entries = [_session_line(session) for session in page.items]
+        fitting = self._fitting(entries, max_tokens)
+        if fitting < len(entries):
+            page = self._store.sessions(wanted, limit=fitting, cursor=cursor)
+        return self._answer(entries[:fitting], [_more(page.next_cursor)])
 
     # -- reading
 
@@ -142,32 +150,36 @@ class History:
         session = self._find(session_id)
         budget = Budget(max_tokens)
         text = self._whole_output(session.id, self._call(session.id, call))
-        shown = _fitting(text[max(0, offset) :], budget)
+        shown = _beginning(text[max(0, offset) :], budget)
         end = max(0, offset) + len(shown)
         rest = f"More: offset={end} of {len(text):,} characters." if end < len(text) else "That is all of the output."
         return self._answer([shown], [rest])
 
-    def file(self, path: str, *, limit: int = 20, cursor: str | None = None) -> str:
+    def file(self, path: str, *, limit: int = 20, cursor: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
         """The calls that read or changed a file, the newest first."""
-        page = self._store.tool_calls(
-            ToolCallFilter(path=path, project=self._scope.project), limit=limit, cursor=cursor
-        )
+        wanted = ToolCallFilter(path=path, project=self._scope.project)
+        page = self._store.tool_calls(wanted, limit=limit, cursor=cursor)
         if not page.items:
             return f"No call touched {path}{self._place}."
-        lines = [
+        entries = [
             f"{moment(call.started_at) or 'unknown time'} · {call.tool_name} ({call.kind}, {call.state})"
             f" · session {call.session_id} at [{call.position}] · call {call.tool_call_id}"
             for call in page.items
         ]
-        return self._answer(lines, [f"More: cursor={page.next_cursor!r}" if page.next_cursor else "That is all."])
+        fitting = self._fitting(entries, max_tokens)
+        if fitting < len(entries):
+            page = self._store.tool_calls(wanted, limit=fitting, cursor=cursor)
+        return self._answer(entries[:fitting], [_more(page.next_cursor)])
 
-    def usage(self, by: UsageBy = "day", *, since: datetime | None = None) -> str:
+    def usage(self, by: UsageBy = "day", *, since: datetime | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
         """Tokens and cost by day, model or whatever else."""
         if by not in get_args(UsageBy):
             raise ValueError(f"by cannot be {by!r}: expected one of {', '.join(get_args(UsageBy))}")
         report = self._store.usage(by, UsageFilter(since=since, project=self._scope.project), zone=None)
         lines = [_usage_line(row) for row in report.rows]
-        return self._answer(lines or ["no usage"], [*report.contains, *report.missing])
+        fitting = self._fitting(lines, max_tokens)
+        rest = [f"{len(lines) - fitting} more rows are left out."] if fitting < len(lines) else []
+        return self._answer(lines[:fitting] or ["no usage"], [*rest, *report.contains, *report.missing])
 
     # -- inside
 
@@ -178,6 +190,16 @@ class History:
     def _answer(self, lines: Iterable[str], notes: Iterable[str]) -> str:
         quoted = quote(clean("\n".join(lines), redacted=self._scope.is_redacted))
         return "\n".join([quoted, *notes])
+
+    def _fitting(self, entries: Sequence[str], max_tokens: int) -> int:
+        """How many entries of a list fit, and one at least: the list continues after them."""
+        budget = Budget(max_tokens)
+        fitting = 0
+        for entry in entries:
+            if not budget.take(clean(entry, redacted=self._scope.is_redacted)):
+                break
+            fitting += 1
+        return fitting or min(1, len(entries))
 
     def _find(self, session_id: str) -> Session:
         """The session. One of another project is as one that does not exist."""
@@ -221,7 +243,11 @@ class History:
         return output_of(call)
 
 
-def _fitting(text: str, budget: Budget) -> str:
+def _more(cursor: str | None) -> str:
+    return "That is all." if cursor is None else f"More: cursor={cursor!r}"
+
+
+def _beginning(text: str, budget: Budget) -> str:
     """As much of the text as fits."""
     piece = text[: budget.characters]
     while piece and not budget.take(piece):

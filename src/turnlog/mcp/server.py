@@ -61,20 +61,37 @@ class HistoryTools:
         self._refreshed_at = float("-inf")
 
     def search_history(
-        self, query: Query, agent: Agent = None, since: Since = None, limit: Limit = 10, cursor: Cursor = None
+        self,
+        query: Query,
+        agent: Agent = None,
+        since: Since = None,
+        limit: Limit = 10,
+        cursor: Cursor = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Search earlier sessions: prompts, answers, reasoning, tool calls, outputs, file names and titles.
 
         Returns sessions, the best match first, each with its best passage and the passage's position.
         """
         return self._ask(
-            lambda: self._history.search(query, agent=agent, since=day_or_time(since), limit=limit, cursor=cursor)
+            lambda: self._history.search(
+                query, agent=agent, since=day_or_time(since), limit=limit, cursor=cursor, max_tokens=max_tokens
+            )
         )
 
-    def list_sessions(self, agent: Agent = None, since: Since = None, limit: Limit = 20, cursor: Cursor = None) -> str:
+    def list_sessions(
+        self,
+        agent: Agent = None,
+        since: Since = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> str:
         """List earlier sessions, the last used first, with id, time, title and number of turns."""
         return self._ask(
-            lambda: self._history.sessions(agent=agent, since=day_or_time(since), limit=limit, cursor=cursor)
+            lambda: self._history.sessions(
+                agent=agent, since=day_or_time(since), limit=limit, cursor=cursor, max_tokens=max_tokens
+            )
         )
 
     def read_session(
@@ -102,15 +119,19 @@ class HistoryTools:
         path: Annotated[str, Field(description="Absolute path of the file.")],
         limit: Limit = 20,
         cursor: Cursor = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """List who read or changed a file: time, tool, session and position, the newest first."""
-        return self._ask(lambda: self._history.file(path, limit=limit, cursor=cursor))
+        return self._ask(lambda: self._history.file(path, limit=limit, cursor=cursor, max_tokens=max_tokens))
 
     def usage(
-        self, by: Annotated[UsageBy, Field(description="What to add up by.")] = "day", since: Since = None
+        self,
+        by: Annotated[UsageBy, Field(description="What to add up by.")] = "day",
+        since: Since = None,
+        max_tokens: Tokens = DEFAULT_TOKENS,
     ) -> str:
         """Tokens and cost by day, week, month, model, project, session or agent."""
-        return self._ask(lambda: self._history.usage(by, since=day_or_time(since)))
+        return self._ask(lambda: self._history.usage(by, since=day_or_time(since), max_tokens=max_tokens))
 
     def session_resource(self, session_id: str) -> str:
         """A session as text, as far as the largest answer goes."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog import __version__
@@ -24,6 +25,7 @@ from turnlog.server.background import PassProgress
 from turnlog.server.bodies import Bodies
 from turnlog.server.context import SMALLEST_PACKED, Context, gzip, not_modified, takes
 from turnlog.server.errors import handle_errors
+from turnlog.server.mcp import ADDRESS, McpEndpoint
 from turnlog.server.network import Guard, require_token
 from turnlog.server.routes import ROUTERS
 from turnlog.store import open_store
@@ -63,9 +65,12 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
     searcher = Searcher(store_path, search_path(store_path))
     context = Context(open_store(store_path, create=True), searcher, settings, progress or PassProgress(), store_path)
 
+    mcp = McpEndpoint(context.store, store_path)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
+        mcp.close()
         context.close()
 
     app = FastAPI(
@@ -81,6 +86,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
     app.state.context = context
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
+    app.router.routes.append(Route(ADDRESS, endpoint=mcp, include_in_schema=False))
     handle_errors(app)
     add_web_app(app, settings.static_folder)
     openapi.describe_responses(app)
