@@ -86,7 +86,7 @@ def agents() -> Sequence[Agent]:
     for name, target in sorted(_targets().items()):
         try:
             found.append(_load(target))
-        except Exception as error:  # A stranger's package must not take everything down.
+        except Exception as error:  # A package of somebody else must not break everything.
             warnings.warn(f"agent {name!r} cannot be loaded: {error!r}", RuntimeWarning, stacklevel=2)
     return found
 
@@ -117,7 +117,7 @@ def homes_of(agent: Agent) -> Sequence[Path]:
     """The agent's homes on this machine. Empty if its module fails, which is reported as in `find_sources`."""
     try:
         return list(agent.roots())
-    except Exception as error:  # A stranger's package must not take everything down.
+    except Exception as error:  # A package of somebody else must not break everything.
         note_unreadable(agent.name, f"{agent.display_name} cannot be looked for: {error!r}")
         return []
 
@@ -150,7 +150,7 @@ def _found_by_each(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Ite
             for source in agent.discover(roots):
                 if is_nameable(source.path):
                     yield agent, source
-        except Exception as error:  # A stranger's package must not take everything down.
+        except Exception as error:  # A package of somebody else must not break everything.
             for home in homes_of(agent) if roots is None else roots:
                 note_unreadable(str(home), f"{agent.display_name} cannot be looked for: {error!r}")
 

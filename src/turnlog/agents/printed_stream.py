@@ -218,7 +218,7 @@ class PrintedContext(LineContext):
         self.add_event(event)
 
     def add_record(self, kind: str, *, known: bool) -> None:
-        """Add the line as an event of its own, because it becomes nothing else."""
+        """Add the line as a separate event, because it becomes nothing else."""
         data = Raw(clean_json(self.json)) if len(self.json) <= LARGEST_EVENT_RECORD else UNSET
         event = RecordEvent(
             id=self.own_id(), position=self.position, created_at=self.at, kind=kind, known=known, data=data

@@ -35,7 +35,7 @@ class Since(NamedTuple):
     validated: int | None = None
     """The first major version that checks the field, if that is later than the feature."""
     values: Mapping[str, str] = MappingProxyType({})
-    """Values of the field that came with a feature of their own."""
+    """Values of the field that came with their own feature."""
 
 
 class InStates(NamedTuple):

@@ -43,7 +43,7 @@ _AS_DATA: frozenset[type[UIValue]] = frozenset(
 
 
 class DowngradedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message, or several if a steering message became a message of its own."""
+    """One message, or several if a steering message became a separate message."""
 
     messages: tuple[UIMessage, ...]
     losses: tuple[Loss, ...] = ()

@@ -230,7 +230,7 @@ class Calls:
         return made
 
     def has_tool_message(self, part: Fields) -> bool:
-        """Whether a tool's output is in a message of its own."""
+        """Whether a tool's output is in its own message."""
         if part.get("providerExecuted") is not True or self._is_plain_dynamic(part):
             return True
         return self._rules.approvals and _approval(part).get("approved") is not None

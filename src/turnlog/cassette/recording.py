@@ -199,7 +199,7 @@ def _as_of_then(message: Message, place: Membership, known: Sequence[_Placed]) -
     """The message without results that came after the next answer."""
     if not any(isinstance(part, ToolCallPart) and len(part.results) > 1 for part in message.parts):
         return message
-    # The next request had the results of that time; a background task's report came later, in a message of its own.
+    # The next request had the results of that time; a background task's report came later, in its own message.
     following = [p.position for other, p in known if other.role == "assistant" and p.position > place.position]
     if not following:
         return message

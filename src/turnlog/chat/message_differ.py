@@ -119,7 +119,7 @@ class MessageDiffer:
         self._lengths[part_id] = max(length or 0, len(part.text))
         if not is_growing:
             self._ended.add(part_id)
-            # Without the citations of `part_end`: they would be sources of their own.
+            # Without the citations of `part_end`: they would be separate sources.
             found += part_end(part)[:1]
         return found
 

@@ -46,7 +46,7 @@ class ExportSource:
         return [] if self._redactor is None else self._redactor.report
 
     def history(self) -> list[HistoryEvent]:
-        """All that happened, results as events of their own."""
+        """All that happened, results as separate events."""
         return [self._clean(event, _place(event)) for event in self._store.history(self._id)]
 
     def with_results(self) -> list[HistoryEvent]:

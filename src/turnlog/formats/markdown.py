@@ -51,7 +51,7 @@ def to_markdown(
 
     Args:
         session: Whose it is.
-        events: All that happened, in causal order, results as events of their own.
+        events: All that happened, in causal order, results as separate events.
         names: Session id -> title, for subagents.
         read_spill: The whole of an output that its result only previews, by its name; None where it is gone.
     """

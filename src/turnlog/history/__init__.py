@@ -23,7 +23,7 @@ def history(
     events: Iterable[HistoryEvent] = (),
     memberships: Sequence[Membership] | None = None,
 ) -> list[HistoryEvent]:
-    """Everything that happened, in causal order, each result as an event of its own (R-K2, R-K7).
+    """Everything that happened, in causal order, each result as a separate event (R-K2, R-K7).
 
     What `read_session(...).events` and `Store.history` answer has been through this already.
 

@@ -37,7 +37,7 @@ _RESULT, _MESSAGE, _OTHER = range(3)
 def order_history(placed: Iterable[tuple[Message, Membership]], events: Iterable[HistoryEvent]) -> list[HistoryEvent]:
     """Everything that happened, in the order of the records.
 
-    A result whose record is known becomes an event of its own; one that came with its call (a tool that the
+    A result whose record is known becomes a separate event; one that came with its call (a tool that the
     provider runs) or was brought by another session stays in its message. A result that says what an earlier one
     of the same call said is marked as a duplicate.
     """

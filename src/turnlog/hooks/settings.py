@@ -270,7 +270,7 @@ def _refuse_off(text: str, root: Object, off: Iterable[tuple[tuple[str, ...], An
             raise FormatError(reason, line=line_of(text, node.start))
 
 
-# -- plugins, which are programs of their own
+# -- plugins, which are separate programs
 
 _HEAD = b"// turnlog's plugin"
 

@@ -59,6 +59,6 @@ def _with_session(agent: Agent, source: Source) -> Source:
             data = file.readline() + file.read(HEAD_SIZE) if source.appendable else file.read()
         end = data.rfind(b"\n") + 1 if source.appendable else len(data)
         sessions = agent.fold(source).feed(data[:end], 0).sessions
-    except Exception:  # It cannot be read, or by a stranger's package that fails: its path is known all the same.
+    except Exception:  # It cannot be read, or a plugin's package fails: its path is known all the same.
         return source
     return msgspec.structs.replace(source, session_id=next(iter(sessions), None))

@@ -24,7 +24,7 @@ class _Event(Value, frozen=True, kw_only=True, tag_field="type"):
 
 
 class MessageEvent(_Event, frozen=True, kw_only=True, tag="message"):
-    """A message, without the results that its calls got later (those are events of their own)."""
+    """A message, without the results that its calls got later (those are separate events)."""
 
     message: Message
     membership: Membership | None = None

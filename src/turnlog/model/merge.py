@@ -8,7 +8,7 @@ an id (`<message id>.<block number>`), and a line with a stop reason has its usa
 Copies may number the blocks of a message in another way. One that leaves out blocks says so in its ids
 (`copy_part_id`), which yield to those of the original. Two that list the same calls in different order cannot be told
 apart: each part has the smaller number, parts of one number get different ids (`<message id>.<block number>~<count>`),
-and the calls stand in the order of their times.
+and the calls are in the order of their times.
 """
 
 from __future__ import annotations

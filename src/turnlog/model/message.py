@@ -83,7 +83,7 @@ class Message(Value, frozen=True, kw_only=True):
 def part_ids(message: Message) -> list[str]:
     """The id under which a store has each part, in their order: `<message id>.<name>`, as unique as the message's id.
 
-    A part with an id of its own has that as its name, with or without the message's id before it. Other parts are `p0`,
+    A part with its own id has that as its name, with or without the message's id before it. Other parts are `p0`,
     `p1`, … in their order, so that parts that a later record adds change none of these ids.
     """
     prefix = f"{message.id}."
@@ -91,7 +91,7 @@ def part_ids(message: Message) -> list[str]:
     wanted = [prefix + (part.id.removeprefix(prefix) if part.id else f"p{next(unnamed)}") for part in message.parts]
     taken: set[str] = set()
     found: dict[int, str] = {}
-    # Parts that have ids of their own keep them: a program may have called one of them `p0`.
+    # Parts that have their own ids keep them: a program may have called one of them `p0`.
     for index in sorted(range(len(wanted)), key=lambda index: not message.parts[index].id):
         others = (f"{wanted[index]}~{number}" for number in count(1))
         found[index] = next(id for id in chain([wanted[index]], others) if id not in taken)

@@ -15,7 +15,7 @@ class Relationship(Value, frozen=True, kw_only=True):
     """That a session came out of another.
 
     `subagent`: started by a tool call of the parent. `fork`: shares the parent's history up to a message and goes
-    its own way. `continuation`: continues where the parent ended, in a file of its own.
+    its own way. `continuation`: continues where the parent ended, in its own file.
     """
 
     kind: RelationshipKind

@@ -262,7 +262,7 @@ class _Fitting:
 
 
 def _apart(fitted: Part, index: int, parts: tuple[Part, ...]) -> Part:
-    """The text that replaces a file in an answer, on a line of its own: neighbouring texts of an answer are joined."""
+    """The text that replaces a file in an answer, on its own line: neighbouring texts of an answer are joined."""
     if fitted is parts[index] or not isinstance(fitted, TextPart):
         return fitted
     before = "\n" if index > 0 and isinstance(parts[index - 1], TextPart) else ""

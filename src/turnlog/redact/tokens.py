@@ -1,4 +1,4 @@
-"""Secrets with a shape of their own: what the tokens of each issuer look like, as the issuers document it."""
+"""Secrets with their own shape: what the tokens of each issuer look like, as the issuers document it."""
 
 from __future__ import annotations
 
@@ -207,4 +207,4 @@ TOKENS = (
         r"AQVN[A-Za-z0-9_-]{35,38}|y0_[A-Za-z0-9_-]{50,62}|t1\.[A-Z0-9a-z_-]{2,400}=[A-Za-z0-9_-]{86}=?",
     ),
 )
-"""Secrets with a shape of their own."""
+"""Secrets with their own shape."""

@@ -17,7 +17,7 @@ from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
 
 SHORTEST_TOKEN = 15
-"""No secret with a shape of its own has fewer characters."""
+"""No secret with its own shape has fewer characters."""
 
 
 def _shortest_beginnings(literals: Iterable[str]) -> list[str]:

@@ -172,7 +172,7 @@ class _Derivation:
         for call in calls:
             yield _call_shown(call, place)
         for call in calls:
-            # Results with records of their own arrive as events; these came with the answer, as from a tool that the
+            # Results with their own records arrive as events; these came with the answer, as from a tool that the
             # provider ran.
             for result in call.results:
                 yield _result_shown(result, call.tool_call_id, call.tool_name, place)

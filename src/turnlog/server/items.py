@@ -1,4 +1,4 @@
-"""Sessions as lists show them: with what the user said about them and what is asked for a whole page at once."""
+"""Sessions as lists show them: with what the user said about them and what one query fetches for a whole page."""
 
 from __future__ import annotations
 

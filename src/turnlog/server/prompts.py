@@ -152,7 +152,7 @@ class Prompts:
         self._interactive.close()
 
     def _watch(self, session_id: str, interactive: InteractiveRun | None, batch: BatchRun) -> None:
-        """Wait for the end of a run, in a thread of its own."""
+        """Wait for the end of a run, in its own thread."""
         problem = None if interactive is None else interactive.wait()
         if interactive is None or (problem is not None and not interactive.has_begun):
             # An agent that is too old for its interactive protocol has done nothing yet: it answers as a batch run.
@@ -178,7 +178,7 @@ class Prompts:
 
 
 class _InteractiveRuns:
-    """The event loop on which interactive runs are, in a thread of its own."""
+    """The event loop on which interactive runs are, in its own thread."""
 
     def __init__(self, store_path: Path) -> None:
         self._store_path = store_path

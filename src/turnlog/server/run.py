@@ -25,7 +25,7 @@ from turnlog.server.live import Hub
 from turnlog.server.network import is_loopback
 
 SHUTDOWN_SECONDS = 3
-"""How long answers under way may take once the server is told to stop."""
+"""How long answers under way may take once the server has to stop."""
 
 WAITING_CONNECTIONS = 1024
 """How many connections the system keeps until they are accepted; who comes then is late by a second."""
@@ -52,7 +52,7 @@ def serve(
     announce: Callable[[str], None] = print,
     gives_way: Callable[[], bool] | None = None,
 ) -> int | None:
-    """Serve the store until the process is told to stop (Ctrl-C, SIGTERM), or until `gives_way` holds.
+    """Serve the store until the process has to stop (Ctrl-C, SIGTERM), or until `gives_way` holds.
 
     Returns the port if it gave way, so that another store can be served there, else None.
 

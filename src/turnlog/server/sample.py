@@ -1,4 +1,4 @@
-"""The bundled sample: recorded sessions in a store of their own, so that a new machine has something to show.
+"""The bundled sample: recorded sessions in their own store, so that a new machine has something to show.
 
 It is offered only if there is nothing else: no log of an agent on the machine, and no session in the user's store.
 Nothing of it is written to the user's store. `src/turnlog/sample` contains the logs, one folder per agent.

@@ -1,6 +1,6 @@
 """The fixed words of the store's queries and values: orders, groupings, periods, statuses.
 
-They stand below the protocol and the values, which both use them, and import nothing: a usage report must start fast.
+They are below the protocol and the values, which both use them, and import nothing: a usage report must start fast.
 """
 
 from __future__ import annotations

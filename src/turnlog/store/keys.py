@@ -49,7 +49,7 @@ def session_id_of(connection: sqlite3.Connection, key: int) -> str:
 
 
 def count_sessions(connection: sqlite3.Connection, keys: Sequence[int]) -> tuple[int, int]:
-    """How many of these are sessions of their own, and how many are subagents."""
+    """How many of these are separate sessions, and how many are subagents."""
     query = "SELECT count(*) FROM sessions WHERE relationship = 'subagent' AND key IN (SELECT value FROM json_each(?))"
     subagents: int = connection.execute(query, (json.dumps(keys),)).fetchone()[0] if keys else 0
     return len(keys) - subagents, subagents

@@ -54,7 +54,7 @@ def to_json_number(value: object) -> float:
 
 
 def counted(sums: Mapping[str, int]) -> int:
-    """How many things have tokens of their own: calls, and totals of sessions. The keys are those of `UsageTotals`."""
+    """How many things have their own tokens: calls, and totals of sessions. The keys are those of `UsageTotals`."""
     return sums["calls"] - sums["unknown_calls"] - sums["covered_calls"] + sums["session_totals"]
 
 

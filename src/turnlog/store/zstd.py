@@ -1,4 +1,4 @@
-"""zstd for any number of threads. Each has contexts of its own, because two threads in one would corrupt its memory."""
+"""zstd for any number of threads. Each has its own contexts, because two threads in one would corrupt its memory."""
 
 from __future__ import annotations
 

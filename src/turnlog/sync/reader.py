@@ -67,7 +67,7 @@ class SourceReader:
         """Bring the store up to date with some sources, in one transaction.
 
         A source that cannot be opened becomes a problem in the result; the others are read. When one fails while it is
-        read, the transaction is rolled back and every source is read in a transaction of its own.
+        read, the transaction is rolled back and every source is read in its own transaction.
         """
         try:
             with write_transaction(self._connection):

@@ -1,7 +1,7 @@
 """Rebuild: fold the whole archive again with today's parsers, without the original files.
 
 One transaction: other processes see the old rows until the new ones are complete. Native sessions, annotations
-and tombstones are not touched. A session keeps its folder where the log does not hold it (Gemini CLI's stands in a
+and tombstones are not touched. A session keeps its folder where the log does not hold it (Gemini CLI's is in a
 file beside the logs, which may be gone by now).
 """
 

@@ -401,7 +401,7 @@ def _small_data(context: ClaudeContext) -> Raw | UnsetType:
     return Raw(clean_json(context.json)) if len(context.json) <= LARGEST_EVENT_RECORD else UNSET
 
 
-# -- assistant messages that stand before their prompt
+# -- assistant messages before their prompt
 #
 # In a terminal, 2.1.120 to 2.1.300 write the first prompt of a session, and the context injected with it, after the
 # records of a reply that came within about a tenth of a second. Such messages are moved before the reply again: to

@@ -209,7 +209,7 @@ def _origin_in_session(
 def _continues_previous(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, user_text: str) -> bool:
     """Whether a record belongs to the prompt just before, which has the same time.
 
-    Up to 2.0.21 a resume copies each block of a prompt into a record of its own. It also copies the text that a command
+    Up to 2.0.21 a resume copies each block of a prompt into its own record. It also copies the text that a command
     expands to without the flag that marks it as injected.
     """
     state = session.state
@@ -244,7 +244,7 @@ def _parts_of(
     parts: list[Part] = []
     user_text: list[str] = []
     for index, block in enumerate([ContentBlock(type="text", text=content)] if isinstance(content, str) else content):
-        # Text next to results is a message of its own; the results are read already.
+        # Text next to results is a separate message; the results are read already.
         if block.tool_use_id is not None:
             continue
         if block.type != "text" or block.text is None:

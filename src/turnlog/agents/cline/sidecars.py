@@ -1,6 +1,6 @@
 """The files next to a session's messages: the manifest with the facts about it, and what a compaction left.
 
-The manifest is a source of its own, read by `ClineSidecarFold`. What a compaction left belongs between two messages, so
+The manifest is a separate source, read by `ClineSidecarFold`. What a compaction left belongs between two messages, so
 the fold of the messages looks it up.
 """
 

@@ -1,6 +1,6 @@
 """Assistant messages: the items of a response -> one message a response.
 
-The items of a response are records of their own, and nothing names the response. It ends with the record of its tokens
+The items of a response are separate records, and nothing names the response. It ends with the record of its tokens
 (`token_usage_record` since 0.16x, a changed `token_count` before), with a prompt, or where the model continues after
 an output. Up to about 0.4x the tokens come before the items and each call is written with its output; there
 `turn_context` separates responses, or `record_type: state` in logs without envelopes.

@@ -1,6 +1,6 @@
 """Codex's files: where they lie, whether a file is one of them, and what its sidecars say.
 
-Rollouts are in folders by day, archived ones in a folder of their own; some are compressed. An index of thread names is
+Rollouts are in folders by day, archived ones in their own folder; some are compressed. An index of thread names is
 next to them. Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is
 ever named. Of a rollout that exists compressed and plain only the plain one is read, to which Codex still appends.
 """

@@ -198,7 +198,7 @@ class CodexPendingMessage(msgspec.Struct, array_like=True):
     `CodexState.layout_unknown`)."""
     handed_over: bool = False
     sections: dict[int, str] = {}
-    """Part number -> text of a section that follows another one, and that only an event has. It is a part of its own,
+    """Part number -> text of a section that follows another one, and that only an event has. It is a separate part,
     or a further section of the part before: the item says which, or that there is none when the response ends."""
 
 
@@ -285,7 +285,7 @@ def length_of_key(key: str) -> int:
 # Both streams of a rollout have the texts and the reasoning of a response. The record that comes second finds the
 # number of the first by the id of the item, or by the text where there is none. Parts are in the order of the items. Up
 # to 0.6x the events of all texts of a response come before any of its items: there the numbers of texts leave room for
-# the calls that stand between them.
+# the calls between them.
 
 
 _FROM_ITEM, _FROM_EVENT = "i", "e"

@@ -179,7 +179,7 @@ def _link_children(printed: PrintedContext, item: ExecItem, *, has_ended: bool) 
 
 
 def _show_plan(state: CodexStreamState, printed: PrintedContext, item: ExecItem) -> None:
-    """Show a change of the plan as a call of its own, though all are one item. The item's end repeats the last one."""
+    """Show a change of the plan as a separate call, though all are one item. The item's end repeats the last one."""
     plan = kept_fields(fields_of(fields_of(printed.json)["item"]), ("items",))
     key = f"{item.id}:{crc32(b'' if plan is UNSET else bytes(plan)):08x}"
     if key == state.plan:
@@ -207,7 +207,7 @@ def _show_plan(state: CodexStreamState, printed: PrintedContext, item: ExecItem)
 # -- up to 0.43
 #
 # The settings of the run, the prompt, then the events of the log. Events name calls as the model did, and each response
-# ends with its tokens. No line names the thread, so a run is a session of its own, identified by its first two lines.
+# ends with its tokens. No line names the thread, so a run is a separate session, identified by its first two lines.
 # The thread's log has the same tokens, and nothing shows that it is the same thread. So the tokens are events here and
 # belong to no message.
 

@@ -3,7 +3,7 @@
 The output is what the model got. An item (`item_completed` with the call's id) or event (up to 0.14x) tells how the
 call ended. It mostly comes before the output and has status, exit code, times and the structured outcome; the two
 become one result. One that comes after the output tells how a command ended that had continued in the background. One
-whose output never comes is a result of its own.
+whose output never comes is a separate result.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def _read_compaction(context: CopilotContext, data: CopilotData) -> None:
         )
     )
     used = data.compaction_tokens_used
-    # The model wrote the summary in a call of its own, whose usage no other record has.
+    # The model wrote the summary in its own call, whose usage no other record has.
     context.add_summary(
         Message(
             id=summary_id,

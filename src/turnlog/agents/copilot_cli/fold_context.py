@@ -234,7 +234,7 @@ class CopilotContext(LineContext):
         self.add_event(RunMetadataEvent(id=self.position_id(), kind=kind, created_at=self.created_at, data=json))
 
     def add_record(self, *, known: bool) -> None:
-        """Add the record as an event of its own, because it becomes nothing else."""
+        """Add the record as a separate event, because it becomes nothing else."""
         json = clean_json(self.json)
         small: Raw | UnsetType = Raw(json) if json and len(json) <= LARGEST_EVENT_RECORD else UNSET
         self.add_event(

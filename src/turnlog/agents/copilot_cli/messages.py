@@ -169,7 +169,7 @@ def _answer_parts(context: CopilotContext, data: CopilotData, message_id: str, f
         number = first + len(parts)
         parts.append(_call_part(request, f"{message_id}.{number}"))
         call = CopilotPendingCall(message_id, context.conversation.answer_position, number, request.name, context.agent)
-        # Start, permission and result are records of their own, which name only the call.
+        # Start, permission and result are separate records, which name only the call.
         keep_newest(context.state.calls, request.tool_call_id, call, MOST_CALLS)
     return tuple(parts)
 

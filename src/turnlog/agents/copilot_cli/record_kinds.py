@@ -82,7 +82,7 @@ PERSISTED: frozenset[str] = frozenset(
         ),
     ]
 )
-"""Other kinds that logs contain: each is an event of its own. Those of `model` are written during a compaction."""
+"""Other kinds that logs contain: each is a separate event. Those of `model` are written during a compaction."""
 
 EPHEMERAL: frozenset[str] = frozenset(
     [
@@ -120,7 +120,7 @@ EPHEMERAL: frozenset[str] = frozenset(
         *_names("workflow", "run_settled run_started run_updated"),
     ]
 )
-"""Kinds that 1.0.102 sends to its clients and does not write. One in a log is an event of its own."""
+"""Kinds that 1.0.102 sends to its clients and does not write. One in a log is a separate event."""
 
 RECORD_KINDS: dict[str, CopilotRecordOutcome] = {
     **dict.fromkeys(sorted(PERSISTED | EPHEMERAL), CopilotRecordOutcome.RECORD),

@@ -1,6 +1,6 @@
 """What a fold of a Copilot CLI log remembers between two reads.
 
-A file contains a session and its subagents, each with a conversation of its own. Every collection is bounded; what was
+A file contains a session and its subagents, each with its own conversation. Every collection is bounded; what was
 dropped here is still in the store.
 """
 

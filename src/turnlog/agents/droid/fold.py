@@ -143,7 +143,7 @@ _STOPPED = "cancelled"
 
 
 def _read_turn_end(context: DroidContext) -> None:
-    """Read why a turn has ended. An error is told once: mostly a message before has its words."""
+    """Read why a turn has ended. An error is reported once: mostly a message before has its words."""
     record, identity = context.record, context.position_id
     reason = record.reason or ""
     # The answer that was stopped is not in the log, so that the interrupt belongs to the newest message.

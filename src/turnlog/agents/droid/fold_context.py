@@ -1,6 +1,6 @@
 """The state of a fold of a Droid log, and the context in which one feed handles its records.
 
-Each message names the one before it. Results are records of their own in that chain, so the state remembers which
+Each message names the one before it. Results are separate records in that chain, so the state remembers which
 message recent records belong to.
 """
 
@@ -233,7 +233,7 @@ class DroidContext(LogContext):
         )
 
     def add_record(self, *, known: bool) -> None:
-        """Add the record as an event of its own, because it becomes nothing else."""
+        """Add the record as a separate event, because it becomes nothing else."""
         event = RecordEvent(
             id=self.position_id,
             kind=self.record.type,

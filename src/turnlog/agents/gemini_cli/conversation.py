@@ -47,7 +47,7 @@ class _Item(NamedTuple):
 
 
 def append_message(context: GeminiContext, logged: LoggedMessage) -> bool:
-    """Read a message that has a record of its own: it is new, or replaces an earlier record with its id.
+    """Read a message that has its own record: it is new, or replaces an earlier record with its id.
 
     Returns:
         Whether it is a message, and not only results or a notice.

@@ -41,7 +41,7 @@ class GeminiEntry(msgspec.Struct, array_like=True):
     """Checksum of the content, by which a copy under another id is recognised."""
     origin: Origin | None = None
     is_full: bool = False
-    """It was read from a record of its own, which has what a checkpoint leaves out."""
+    """It was read from its own record, which has what a checkpoint leaves out."""
     is_at_tool: bool = False
     """A complete answer that has a cancelled call, or no call yet: an interruption after it interrupts a tool."""
     handed_over: bool = False
@@ -49,7 +49,7 @@ class GeminiEntry(msgspec.Struct, array_like=True):
 
 
 class GeminiPendingMessage(msgspec.Struct, array_like=True):
-    """An answer whose calls may follow in a record of their own."""
+    """An answer whose calls may follow in a separate record."""
 
     key: str
     text_crc: int
@@ -294,7 +294,7 @@ class GeminiContext(LineContext):
         )
 
     def add_record(self, kind: str, created_at: datetime | None, *, known: bool) -> None:
-        """Add the record as an event of its own, because it becomes nothing else."""
+        """Add the record as a separate event, because it becomes nothing else."""
         json = clean_json(self.json)
         data = Raw(json) if len(json) <= LARGEST_EVENT_RECORD else UNSET
         self.add_event(

@@ -2,7 +2,7 @@
 
 `docs/formats/gemini-cli.md` describes every kind and field; a test compares it with this module. One struct is for
 headers, messages and patches alike. Every field has a default, because each version writes another subset. What is
-nested and has a place of its own (messages of a list, calls, contents) stays raw, so that its offset can be found.
+nested and has its own place (messages of a list, calls, contents) stays raw, so that its offset can be found.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def provider_data(part: ContentPart, model: str | None) -> ProviderData | None:
 def split_responses(parts: Iterable[ContentPart]) -> tuple[list[FunctionResult], list[ContentPart]]:
     """The function results in a content, and the parts that belong to none.
 
-    A tool that returns a file puts it after its response, as a part of its own: it belongs to that result.
+    A tool that returns a file puts it after its response, as a separate part: it belongs to that result.
     """
     found: list[FunctionResult] = []
     others: list[ContentPart] = []

@@ -1,6 +1,6 @@
 """The files next to a log: its project, the log of prompts, the session's previous file, spilled outputs.
 
-The log of prompts (`logs.json`) and spilled outputs are sources of their own, read by `SidecarFold`. The other
+The log of prompts (`logs.json`) and spilled outputs are separate sources, read by `SidecarFold`. The other
 functions answer what the fold of a log must know and the log does not say. Only regular files inside the root are read;
 where they are gone, the answer is unknown.
 """

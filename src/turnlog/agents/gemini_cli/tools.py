@@ -261,7 +261,7 @@ def _make_result(call_id: str, wire: GeminiCall, content: tuple[Part, ...], text
 
 
 def result_of_response(response: FunctionResult, wire: GeminiCall) -> ToolResult:
-    """The result in a message of its own, which has neither the status nor the time of the call.
+    """The result in its own message, which has neither the status nor the time of the call.
 
     Args:
         response: The result.

@@ -20,7 +20,7 @@ NAME: Final = "hermes"
 
 DATABASE: Final = "state.db"
 PROFILES: Final = "profiles"
-"""The folder of other profiles, each with a database of its own."""
+"""The folder of other profiles, each with its own database."""
 
 _COMMAND = CommandForm(
     program="hermes",

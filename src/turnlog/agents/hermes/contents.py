@@ -220,7 +220,7 @@ def result_of(row: dict[str, Any], call_id: str) -> ToolResult:
 
 
 def _outcome_of(text: str) -> _Outcome:
-    # A file that was read is its own text, whatever stands in it.
+    # A file that was read is its own text, whatever it contains.
     if not text.startswith("{"):
         return _Outcome()
     try:

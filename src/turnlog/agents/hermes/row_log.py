@@ -33,7 +33,7 @@ from turnlog.agents.hermes.database import (
 from turnlog.agents.row_files import restore_database
 
 COMPACTION = "compaction"
-"""The table of a line that stands in front of the rows that a compaction wrote. There is no such table."""
+"""The table of a line that precedes the rows that a compaction wrote. There is no such table."""
 
 SUMMARY_PREFIXES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
 """How the summary of a compaction begins; the second one in versions before 0.19."""

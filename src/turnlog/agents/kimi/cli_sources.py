@@ -1,7 +1,7 @@
 """Where Kimi CLI's logs are, whether a file is one of them, and what is said of a session beside its log.
 
 A session is a folder with the log (`wire.jsonl`), the model's context (`context.jsonl`, which is rewritten), facts
-(`state.json`), and a folder for each subagent with a log of its own.
+(`state.json`), and a folder for each subagent with its own log.
 """
 
 from __future__ import annotations

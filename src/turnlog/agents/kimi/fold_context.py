@@ -22,14 +22,14 @@ MOST_PROMPTS = 256
 
 
 class Step(msgspec.Struct):
-    """The newest model call, whose pieces are records of their own."""
+    """The newest model call, whose pieces are separate records."""
 
     message: str
     position: int
     number: int
     parts: int = 0
     model: bool = False
-    """Its model was told."""
+    """Its model is known."""
     usage: KimiTokenUsage | None = None
     counted: bool = False
     """A `usage.record` was found to be of this call."""
@@ -202,7 +202,7 @@ class KimiContext(LogContext):
         self.add_event(RunMetadataEvent(id=self.record_id(), kind=kind, created_at=self.at, data=self._small()))
 
     def add_record(self, kind: str, *, known: bool) -> None:
-        """Add the record as an event of its own, because it becomes nothing else."""
+        """Add the record as a separate event, because it becomes nothing else."""
         self.add_event(RecordEvent(id=self.record_id(), kind=kind, known=known, created_at=self.at, data=self._small()))
 
     def _small(self) -> Raw | UnsetType:

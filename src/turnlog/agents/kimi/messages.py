@@ -91,7 +91,7 @@ def input_message(
     *,
     is_system: bool = False,
 ) -> None:
-    """Add what the user or the program told the model; a prompt begins a turn."""
+    """Add what the user or the program sent to the model; a prompt begins a turn."""
     state = context.state
     if origin in TURN_ORIGINS:
         state.turn += 1
@@ -193,7 +193,7 @@ def _read_begin(context: KimiContext, event: LoopEvent) -> bool:
     if not event.uuid:
         return False
     state.steps += 1
-    # The pieces of a step are records of their own: each is placed at the begin of the step, whose `uuid` it names.
+    # The pieces of a step are separate records: each is placed at the begin of the step, whose `uuid` it names.
     state.step = Step(message=event.uuid, position=context.position, number=state.steps)
     message = Message(
         id=event.uuid, role="assistant", created_at=context.at, metadata=context.metadata_of(event.others or {})

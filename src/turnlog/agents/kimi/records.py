@@ -116,7 +116,7 @@ class MessageOrigin(_Wire, gc=False):
 
 
 class Disclosure(_Wire, gc=False):
-    """What the model was told about its environment."""
+    """What the model learned about its environment."""
 
     cwd: str | None = None
 

@@ -1,6 +1,6 @@
 """The facts about a Kimi Code session: its folder, title and agents, and what it was copied from.
 
-`state.json` is a source of its own, read by `KimiSidecarFold`. In `session_index.jsonl` the fold of a log looks up the
+`state.json` is a separate source, read by `KimiSidecarFold`. In `session_index.jsonl` the fold of a log looks up the
 folder of its session, which 0.20 wrote nowhere else.
 """
 

@@ -55,7 +55,7 @@ _UNNAMED = "unknown"
 
 
 def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) -> tuple[Part, ...]:
-    """The parts of a message. A signature is added to the thought right before it, or is a part of its own (R-K6)."""
+    """The parts of a message. A signature is added to the thought right before it, or is a separate part (R-K6)."""
     found: list[Part] = []
     wire = wire_parts(raws)
     # MiniMax requires the whole list of details in later requests, so one part with that field is enough to build it.
@@ -263,7 +263,7 @@ def _sign_google_part(found: list[Part], part: KlaudePart, provider: str | None)
 
 def _add_signature(found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:
     before = found[-1] if found else None
-    # R-K6: a thought has one signature. A second one, or one after a call or text, becomes a part of its own.
+    # R-K6: a thought has one signature. A second one, or one after a call or text, becomes a separate part.
     if not isinstance(before, ReasoningPart) or (before.provider and "signature" in before.provider.opaque):
         found.append(reasoning_part(part_id, "", part, provider))
         return

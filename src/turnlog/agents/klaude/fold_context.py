@@ -202,7 +202,7 @@ class KlaudeContext(LogContext):
         self.add_event(event)
 
     def add_record(self, kind: str, data: KlaudeData | None, *, known: bool) -> None:
-        """Add the record as an event of its own, because it becomes nothing else."""
+        """Add the record as a separate event, because it becomes nothing else."""
         json = clean_json(self.json)
         small: Raw | UnsetType = Raw(json) if json and len(json) <= LARGEST_EVENT_RECORD else UNSET
         at = None if data is None else time_of(data.created_at)

@@ -1,7 +1,7 @@
 """Where OpenClaw's sessions are, and whether a file holds some.
 
 Each of its agents has a database below `agents/<agent>/agent`, and had a folder of logs, `agents/<agent>/sessions`. A
-session in a database is a source of its own, named `<database>#<session>`. Each database is also a source by itself. It
+session in a database is a separate source, named `<database>#<session>`. Each database is also a source by itself. It
 holds nothing, but its version says when it cannot be read. So is what other tables say about a session.
 """
 

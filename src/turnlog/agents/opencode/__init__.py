@@ -211,7 +211,7 @@ class OpenCode(RowAgent):
 
 
 class _Descendant(OpenCode):
-    """A program that was made from OpenCode, with OpenCode's tables in a folder of its own."""
+    """A program that was made from OpenCode, with OpenCode's tables in its own folder."""
 
     turn_markers: Mapping[str, TurnMarker] = {}  # They come from OpenCode's plugin, which no other program has
     hooks = None

@@ -281,7 +281,7 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     context.report_times(*line.parts, *parts, *(object_of(part.get("state")) for part in parts))
     # The rows of a fork's copy are as old as the fork: the original's times hold.
     updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
-    # What versions of OpenCode did says nothing of programs with numbers of their own.
+    # What versions of OpenCode did says nothing of programs with their own numbers.
     version = context.version if context.source.agent == NAME else None
     carried = read_mark(info.get(MARK))
     if carried is not None:

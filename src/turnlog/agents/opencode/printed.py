@@ -122,7 +122,7 @@ class ExportSession:
         return name
 
     def _with_keys(self, messages: list[Row]) -> list[tuple[str, Row]]:
-        """The messages, each with a key of its own. One that is there twice, word for word, counts once."""
+        """The messages, each with its own key. One that is there twice, word for word, counts once."""
         found: dict[str, Row] = {}
         for number, message in enumerate(messages):
             key = given = str(_info(message).get("id") or "")

@@ -2,7 +2,7 @@
 
 Histories are databases and JSON storages below its data folder, and spilled outputs.
 
-A session in a database is a source of its own, named `<database>#<session>`; a session of the JSON storage is named by
+A session in a database is a separate source, named `<database>#<session>`; a session of the JSON storage is named by
 its file. Each database is also a source by itself. It holds nothing, but its version says when it cannot be read.
 """
 

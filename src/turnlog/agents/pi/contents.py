@@ -165,7 +165,7 @@ def _image(block: PiBlock, part_id: str) -> FilePart:
     try:
         return FilePart(id=part_id, media_type=media_type, data=binascii.a2b_base64(data, strict_mode=True))
     except (binascii.Error, ValueError):
-        # oh-my-pi keeps large images in files of their own, and names them: `blob:sha256:<hash>`.
+        # oh-my-pi keeps large images in separate files, and names them: `blob:sha256:<hash>`.
         url = data if data.startswith("blob:") else f"data:{media_type};base64,{data}"
         return FilePart(id=part_id, media_type=media_type, url=url)
 

@@ -396,7 +396,7 @@ class PiContext(LogContext):
         )
 
     def add_record(self, *, known: bool, name: str | None = None) -> None:
-        """Add the record as an event of its own, because it becomes nothing else. `name` says more than its type."""
+        """Add the record as a separate event, because it becomes nothing else. `name` says more than its type."""
         kind = f"{self.record.type}/{name}" if name else self.record.type
         json = clean_json(self.json)
         small: Raw | UnsetType = Raw(json) if len(json) <= LARGEST_EVENT_RECORD else UNSET

@@ -311,7 +311,7 @@ def add_injected(
 
 
 def _read_summary(context: PiContext, message: PiMessage) -> None:
-    """Read a summary that is a message of its own, as a program that copies a whole context writes it."""
+    """Read a summary that is a separate message, as a program that copies a whole context writes it."""
     parts = (TextPart(id=f"{context.identity}.0", text=message.summary or ""),)
     _add(
         context,

@@ -149,7 +149,7 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
     header = _header(records)
     if header is None:
         return Detection(reason="the first record is no header of a session")
-    # OpenClaw's logs have the same records, in a folder of its agents and later with a version of their own.
+    # OpenClaw's logs have the same records, in a folder of its agents and later with their own version.
     if header.version == 4 or "agents" in {folder.name for folder in list(path.absolute().parents)[:3]}:
         return Detection(reason="it is a log of OpenClaw")
     owner = _owner(path, records, header)

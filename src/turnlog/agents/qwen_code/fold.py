@@ -199,7 +199,7 @@ def side_call_of(event: UiEvent) -> str | None:
     """What a call was for that has no record but this one; None for a call of the conversation or a subagent."""
     agent = _AGENT_CALL.fullmatch(event.prompt_id)
     if agent is not None:
-        # A subagent has a log of its own since its name is reported; 0.7.1 keeps neither.
+        # A subagent has its own log since its name is reported; 0.7.1 keeps neither.
         has_log = event.subagent_name is not None and not agent["agent"].startswith(_OWN_AGENT)
         return None if has_log else re.sub(r"-[0-9a-z]+\Z", "", agent["agent"])
     if not event.prompt_id or _MAIN_CALL.fullmatch(event.prompt_id):

@@ -1,7 +1,7 @@
 """The state of a fold of a Qwen Code log, and the context in which one feed handles its records.
 
 Records are a tree: each names the one before it, and a rewind goes on from an earlier one. Only messages are nodes of
-the model's tree, so the state remembers after which message recent records and all prompts stand.
+the model's tree, so the state remembers which message recent records and all prompts follow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_DURATIONS = 32
 
 
 class PendingAnswer(msgspec.Struct, array_like=True):
-    """An answer of a subagent, whose calls may follow in a record of their own."""
+    """An answer of a subagent, whose calls may follow in a separate record."""
 
     message: str
     record: str
@@ -111,7 +111,7 @@ class QwenContext(LogContext):
         self._follow(record)
 
     def end(self, record: QwenRecord) -> None:
-        """Remember after which message the next records stand."""
+        """Remember which message the next records follow."""
         state = self.state
         if record.uuid is not None:
             state.last_record = record.uuid
@@ -177,7 +177,7 @@ class QwenContext(LogContext):
             state.leaf = self.parent
 
     def note_prompt(self, record: QwenRecord) -> None:
-        """Remember what stands in front of a prompt."""
+        """Remember what precedes a prompt."""
         if record.parent_uuid is not None and self.unknown_parent is None:
             self.state.prompts[record.parent_uuid] = self.parent
 
@@ -248,7 +248,7 @@ class QwenContext(LogContext):
         self.add_event(record, event)
 
     def add_record(self, record: QwenRecord, *, known: bool) -> None:
-        """Add the record as an event of its own, because it becomes nothing else."""
+        """Add the record as a separate event, because it becomes nothing else."""
         event = RecordEvent(
             id=self.event_id(record), kind=record.kind, known=known, created_at=record.timestamp, data=self._small()
         )

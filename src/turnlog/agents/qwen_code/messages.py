@@ -80,7 +80,7 @@ def input_parts(parts: Sequence[ContentPart], message_id: str) -> Iterator[Part]
     for number, part in enumerate(parts):
         found = to_part(part, f"{message_id}.{number}")
         text = (part.wire.text or "").strip() if part.is_text else ""
-        # Heading, each file and the end are parts of their own, behind what the user typed.
+        # Heading, each file and the end are separate parts, behind what the user typed.
         is_inserted = is_inserted or text == FILES_HEADING
         yield msgspec.structs.replace(found, metadata=SYNTHETIC) if is_inserted else found
         is_inserted = is_inserted and text != FILES_END

@@ -34,7 +34,7 @@ def find_sources(root: Path) -> Iterator[Source]:
     """Every file of Qwen Code below `root`, in the order of their names."""
     for project in folders(os.fspath(root / "projects")):
         chats = f"{project.path}{os.sep}chats"
-        # `/archive` moves a log to a folder of its own.
+        # `/archive` moves a log to its own folder.
         for folder in (chats, f"{chats}{os.sep}archive"):
             yield from _files(folder, root)
         for session in folders(f"{project.path}{os.sep}subagents"):

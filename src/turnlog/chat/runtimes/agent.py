@@ -1,6 +1,6 @@
 """A runtime whose runs are processes of a coding agent: one start of its command answers one message.
 
-The agent keeps the conversation in a session of its own, which the next run continues; the session's id goes to the
+The agent keeps the conversation in its own session, which the next run continues; the session's id goes to the
 page in the metadata of the answer, and comes back with the next request. When the agent asks for permission, the run
 pauses and its process waits. Every run is a row, linked to the agent's log when it has ended (`turnlog.runs`).
 """

@@ -2,7 +2,7 @@
 
 The chat becomes LangChain messages, and the events of `astream_events` become stream events. A graph that interrupts
 its run (`HumanInTheLoopMiddleware`, `interrupt`) continues with the page's answers. Its checkpointer has the state.
-Each answer has a thread of its own, so that an edited or regenerated message meets no state of the old one.
+Each answer has its own thread, so that an edited or regenerated message meets no state of the old one.
 """
 
 from __future__ import annotations

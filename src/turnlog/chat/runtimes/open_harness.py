@@ -146,7 +146,7 @@ class OpenHarnessRuntime(FunctionRuntime):
 class OpenHarnessAdapter:
     """Turns the events of one run into chunks; `closed` says whether the run's end has ended the stream.
 
-    A node is a lane of its own: nodes that stream at once each have their open part, and no delta gets into another
+    A node is a separate lane: nodes that stream at once each have their open part, and no delta gets into another
     node's.
     """
 

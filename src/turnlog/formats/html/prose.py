@@ -45,7 +45,7 @@ _ELEMENTS = {
     "TableRow": "tr",
     "HtmlBlock": "p",
 }
-"""Parser event -> HTML element; those with a rule of their own are in `_Writer`."""
+"""Parser event -> HTML element; those with their own rule are in `_Writer`."""
 
 _RANKS = {"H1": "h4", "H2": "h5"}
 """The page has the first three ranks for itself."""

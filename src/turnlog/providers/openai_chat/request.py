@@ -27,7 +27,7 @@ class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
     """One server's habits."""
 
     reasoning_field: str | None = None
-    """Where a message carries reasoning; None: only where the message came with a field of its own."""
+    """Where a message carries reasoning; None: only where the message came with its own field."""
     missing_reasoning: str | None = None
     """The content of an answer with tool calls that has none; None: the field may be missing."""
     max_tokens_field: str = "max_tokens"
@@ -118,7 +118,7 @@ class ChatWriter(ABC):
     """Writes messages one after another."""
 
     def __init__(self, model: str, report: Report, *, text_lists: bool) -> None:
-        """Begin with none; `text_lists`: several texts of a user stay parts of their own."""
+        """Begin with none; `text_lists`: several texts of a user stay separate parts."""
         self.model = model
         self.report = report
         self.messages: list[WireMessage] = []

@@ -1,6 +1,6 @@
 """Sessions that contain the same messages: which of them is billed, and which one is the parent.
 
-A resumed or forked session often copies its parent's records into a log of its own. The message is stored once, each
+A resumed or forked session often copies its parent's records into its own log. The message is stored once, each
 session has a membership, and one session is billed. Every function here is a pure function of the stored rows and is
 repeated whenever its input may have changed, so the order in which sources are read does not matter.
 """

@@ -52,7 +52,7 @@ CHAT = SourceRule(
 PRECEDENCE = (LOG, STREAM, HOOKS, CHAT)
 """The best first. A source is superseded by the log of its session; `passes.PASSES` has a pass for each but the log.
 
-A stream and hooks of one session may stand together until a log is there: neither is complete. What hooks say of a
+A stream and hooks of one session may coexist until a log is there: neither is complete. What hooks say of a
 session as a whole (`SessionRows.apply_from_hooks`) holds only until another source describes it.
 """
 

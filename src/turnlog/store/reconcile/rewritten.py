@@ -61,7 +61,7 @@ def as_it_is_now(stored: Message, reading: Message, replaced: Container[object])
 
 
 def set_aside(message: Message, generation: int) -> Message:
-    """What a generation of the file said, as a message of its own: `<id>~<generation>`."""
+    """What a generation of the file said, as a separate message: `<id>~<generation>`."""
     name = f"{message.id}~{generation}"
     prefix = f"{message.id}."
     parts = tuple(

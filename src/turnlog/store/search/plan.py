@@ -162,7 +162,7 @@ class Planner:
         filter = self._filter
         fields = None if filter.field is None else (FIELDS.index(filter.field),)
         if filter.failed is False and fields is None:
-            # Failed calls have a flag of their own. Other calls have none, so the kind must say that it is a tool call.
+            # Failed calls have their own flag. Other calls have none, so the kind must say that it is a tool call.
             fields = (INPUT, OUTPUT)
         if filter.agent is None and filter.role is None and fields is None:
             return []

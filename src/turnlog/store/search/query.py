@@ -27,7 +27,7 @@ FIELD_NAMES: Final = {
     "since": "after",
     "until": "before",
 }
-"""What may stand before a colon -> the field that it means."""
+"""What may precede a colon -> the field that it means."""
 
 SESSION_FIELDS: Final = ("title", "project", "file", "tag", "branch", "model", "agent")
 """Fields that say something of the whole session."""
@@ -202,7 +202,7 @@ def _midnight(day: date) -> datetime:
 def _term(plain: str | None, quoted: str | None, star: str | None, field: str | None) -> Term | None:
     typed = plain if plain is not None else quoted or ""
     if field in ("before", "after"):
-        # It names no time: the words as they stand.
+        # It names no time: the words as they are.
         typed, field = f"{field}:{typed}", None
     if field == "role":
         if role := _ROLE_NAMES.get(typed.lower()):

@@ -3,7 +3,7 @@
 All of the index is looked at, in three steps. What sessions are called is matched in `session_words`, of every session.
 Prompts are counted by session, then everything else that matches; of very common words only the newest matches are
 counted (`_MOST_COUNTED` and what follows it), since each costs about a microsecond. A session fits if every word of the
-query is somewhere in it; words that stand in one part count for more. The best hit of a session is found later, for the
+query is somewhere in it; words in one part count for more. The best hit of a session is found later, for the
 sessions of one page.
 """
 
@@ -238,7 +238,7 @@ class SessionRanking:
         if self._scope.conditions:
             query += f" CROSS JOIN messages m ON m.key = d.message_key WHERE TRUE {self._scope.conditions}"
         rows = self._connection.execute(query, (expression, min(last, last_id), first, most))
-        # SQLite would sort them into a table of its own, and they nearly always come in this order.
+        # SQLite would sort them into its own table, and they nearly always come in this order.
         found = sorted(rows, key=itemgetter(0), reverse=True)
         # With conditions it is not known how many matches they left out.
         return found, len(found) < most and not self._scope.conditions
