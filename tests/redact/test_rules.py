@@ -11,7 +11,6 @@ import pytest
 from support.profiles import some_of
 from support.secret_examples import EXAMPLES, PLACEHOLDERS, Example
 from turnlog.redact import RULES, Redactor, mask_text, names
-from turnlog.redact.rule import Rule
 
 MEGABYTE = 1_000_000
 
@@ -147,12 +146,13 @@ def test_no_text_takes_long(unit: str) -> None:
     assert seconds_for([unit]) < MOST_SECONDS * SIZE / MEGABYTE
 
 
-@pytest.mark.parametrize("rule", some_of(RULES), ids=lambda rule: rule.name)
-def test_no_rule_takes_long(rule: Rule) -> None:
+@pytest.mark.timeout(600)
+def test_no_rule_takes_long() -> None:
     """What begins like a secret of the rule, again and again, and never is one."""
-    literal = rule.literals[0]
-    units = [literal, f"{literal} a1", f'{literal}: "', f"{literal}a1B\\n"]
-    assert seconds_for(units) < MOST_SECONDS * SIZE / MEGABYTE
+    for rule in some_of(RULES):
+        literal = rule.literals[0]
+        units = [literal, f"{literal} a1", f'{literal}: "', f"{literal}a1B\\n"]
+        assert seconds_for(units) < MOST_SECONDS * SIZE / MEGABYTE, rule.name
 
 
 MOST_SECONDS = 10

@@ -23,7 +23,10 @@ def examples(count: int) -> int:
 
 
 def some_of(cases: Sequence[T], least: int = 2) -> list[T]:
-    """All cases in a thorough run; otherwise a quarter of them, at least so many, which differ from run to run."""
+    """All cases in a thorough run; otherwise a quarter of them, at least so many, which differ from run to run.
+
+    Call it inside a test: processes that run tests side by side must collect the same ones.
+    """
     return list(cases) if THOROUGH else random.sample(cases, min(len(cases), max(least, len(cases) // _QUICK_SHARE)))
 
 
