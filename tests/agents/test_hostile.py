@@ -147,7 +147,7 @@ def test_any_value_may_stand_anywhere(name: str, tmp_path: Path) -> None:
                 assert changes.counts.total == len(near), (place, value)
                 save(connection, source, changes)
             tried += 1
-    assert tried > 50
+    assert tried > 30
 
 
 # -- bytes

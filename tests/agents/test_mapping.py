@@ -176,14 +176,15 @@ def test_a_session_has_its_facts(name: str) -> None:
         if session.title_source == "prompt":
             asked = [m.message for m in messages if m.message.origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)]
             assert any(session.title.split()[0] in str(message.parts) for message in asked)
-        assert session.cwd is not None
+        assert (session.cwd is None) == ("folders" in CASES[name].lacks)
 
 
 @every_agent
 def test_a_message_has_its_facts(name: str) -> None:
     """R-C7"""
     messages = messages_of(name)
-    assert [message.id for message in messages if message.created_at is None] == []
+    timeless = [message.id for message in messages if message.created_at is None]
+    assert timeless == ([message.id for message in messages] if "times" in CASES[name].lacks else [])
     answers = [message for message in messages if message.role == "assistant" and message.usage is not None]
     assert bool(answers) == ("tokens" not in CASES[name].lacks)
     without = [message.id for message in answers if message.model is None]
@@ -208,7 +209,8 @@ def test_a_call_has_its_facts(name: str) -> None:
     with opened(name) as (store, _):
         listed = store.tool_calls(ToolCallFilter(), limit=200).items
         assert {call.session_id for call in listed} <= {session.id for session, _ in everything(name)}
-        assert [call.tool_call_id for call in listed if call.started_at is None] == []
+        timeless = [call.tool_call_id for call in listed if call.started_at is None]
+        assert timeless == ([call.tool_call_id for call in listed] if "times" in CASES[name].lacks else [])
 
 
 @every_agent
@@ -217,7 +219,7 @@ def test_a_duration_is_never_negative(name: str) -> None:
     with opened(name) as (store, _):
         listed = store.tool_calls(ToolCallFilter(), limit=200).items
     timed = [call for call in listed if call.duration_ms is not None]
-    assert timed != []
+    assert (timed == []) == ("times" in CASES[name].lacks)
     assert [call for call in timed if (call.duration_ms or 0) < 0] == []
 
 

@@ -30,6 +30,9 @@ Lack = Literal[
     "projects",
     "written times",
     "tokens",
+    "times",
+    "thoughts",
+    "folders",
 ]
 
 
@@ -72,7 +75,8 @@ class AgentCase:
     lacks: frozenset[Lack] = frozenset()
     """What the format does not have. The tests then check that none is invented. `own records`: a message may be a part
     of a record that contains several. `projects`: the path of a log does not name its project. `written times`: times
-    are numbers. `tokens`: only sessions have them."""
+    are numbers. `tokens`: only sessions have them. `times`: only sessions have them.
+    `thoughts`: their text is not logged. `folders`: where the agent worked is not logged."""
     write_recorded: Callable[[Path, Path], None] = copy_home
     """Makes a home of what is recorded in a folder."""
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-_PLACE = re.compile(r"TURNLOG_(?!TESTS$)\w+|\w+_(HOME|DIR|DB|OVERRIDE)")
+_PLACE = re.compile(r"TURNLOG_(?!TESTS$)\w+|\w+_(HOME|DIR|DB|OVERRIDE|USER_PATH)")
 
 
 def names_place(variable: str) -> bool:

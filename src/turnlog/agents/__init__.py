@@ -49,6 +49,7 @@ BUILT_IN = {
     "omo": "turnlog.agents.pi:Omo",
     "openclaw": "turnlog.agents.openclaw:OpenClaw",
     "opencode": "turnlog.agents.opencode:OpenCode",
+    "openhands": "turnlog.agents.openhands:OpenHands",
     "pi": "turnlog.agents.pi:Pi",
     "prime-agent": "turnlog.agents.pi:PrimeAgent",
     "qclaw": "turnlog.agents.openclaw:QClaw",

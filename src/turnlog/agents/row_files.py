@@ -159,7 +159,8 @@ def _insert(connection: sqlite3.Connection, target: Path, table: str, row: Row, 
     keys = [name for name in primary if name in row or name in known]
     if not known:
         columns = ", ".join(f'"{name}" {_type_of(value)}'.rstrip() for name, value in row.items())
-        connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({", ".join(keys)}))')
+        primary_key = ", ".join(f'"{name}"' for name in keys)
+        connection.execute(f'CREATE TABLE "{table}" ({columns}, PRIMARY KEY ({primary_key}))')
     for name in row.keys() - known if known else ():
         connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {_type_of(row[name])}')
     condition = " AND ".join(f'"{name}" IS ?' for name in keys)

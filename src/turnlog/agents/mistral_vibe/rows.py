@@ -16,6 +16,7 @@ import msgspec
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.decoding import Count, list_of, object_of, text_of
+from turnlog.agents.file_rows import FileRow
 from turnlog.agents.mistral_vibe.store import Completion, Json, VibeSession, texts_of
 
 PROMPT, ANSWER, COMPACTION, OTHER = "prompt", "answer", "compaction", "other"
@@ -83,13 +84,7 @@ class VibeRow(msgspec.Struct, omit_defaults=True):
     text: str | None = None
     """Of a compaction: its summary."""
     facts: Json = {}
-    path: str = ""
-    """Of a file: its name; `text` is its content, or what was added to it."""
-    start: int | None = None
-    """Of a file: where the text was added; None if it replaces the file."""
-    base64: str | None = None
-    """Of a file: what is no text."""
-    is_gone: bool = False
+    file: FileRow | None = None
 
 
 class _Owned(NamedTuple):

@@ -7,7 +7,6 @@ two generations stay, with the journal between them. Older ones are deleted, and
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 
 from turnlog.agents.base import Version
 from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.file_rows import version_of_files
 from turnlog.agents.files import entries, is_file, is_folder
 from turnlog.agents.mistral_vibe import CURRENT
 from turnlog.errors import SourceError
@@ -74,19 +74,8 @@ def session_files(folder: Path) -> Iterator[str]:
 
 def version_of(folder: Path) -> Version:
     """The version of all files of a session, from their sizes and times. None is opened. Raises OSError."""
-    digest = hashlib.blake2b(digest_size=14)
-    size = newest = 0
     (folder / CURRENT).stat()
-    for name in session_files(folder):
-        try:
-            status = (folder / name).stat()
-        except FileNotFoundError:
-            continue
-        size += status.st_size
-        newest = max(newest, status.st_mtime_ns)
-        digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n".encode(errors="replace"))
-    found = digest.digest()
-    return size, newest, int.from_bytes(found[:7], "big"), int.from_bytes(found[7:], "big")
+    return version_of_files(folder, session_files(folder))
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

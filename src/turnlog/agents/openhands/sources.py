@@ -1,0 +1,124 @@
+"""Where the conversations of OpenHands are, and their files as lines of a log.
+
+A conversation is a folder with its state and a file for each event. The state stands for it as a source of rows. Files
+of events never change; the state is written anew after each call of the model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from turnlog.agents.base import Detection, RowUpdate, Source, Version
+from turnlog.agents.decoding import object_of, text_of
+from turnlog.agents.file_rows import FileRow, changed_files, version_of_files
+from turnlog.agents.files import entries, folders, holds_file, is_file
+from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.openhands import CONVERSATIONS, NAME, STATE
+
+EVENTS = "events"
+
+_MARKS = (b'"persistence_dir"', b'"execution_status"', b'"max_iterations"')
+"""Fields that a state always has."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(FileRow).decode
+
+
+def session_id(external: str) -> str:
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
+    return f"{NAME}:{external.replace('/', '_')}"
+
+
+def find_sources(root: Path) -> Iterator[Source]:
+    """Every conversation below a home, in the order of their names."""
+    for folder in folders(os.fspath(root / CONVERSATIONS)):
+        source = _source(Path(folder.path), root)
+        if source is not None:
+            yield source
+
+
+def sources_at(path: Path, root: Path) -> Iterator[Source]:
+    """The conversation to whose folder a changed file belongs."""
+    above = root / CONVERSATIONS
+    if path.is_relative_to(above) and path != above:
+        source = _source(above / path.relative_to(above).parts[0], root)
+        if source is not None:
+            yield source
+
+
+def _source(folder: Path, root: Path) -> Source | None:
+    if not holds_file(folder, STATE):
+        return None
+    return Source(
+        agent=NAME,
+        path=os.fspath(folder / STATE),
+        root=os.fspath(root),
+        session_id=session_id(folder.name),
+        version=version_of(folder),
+    )
+
+
+def version_of(folder: Path) -> Version:
+    """The version of the files of a conversation."""
+    return version_of_files(folder, _names(folder))
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """Events first: the tokens in the state belong to them."""
+    for name in (EVENTS, ""):
+        for entry in filter(is_file, entries(os.fspath(folder / name))):
+            if entry.name.endswith(".json"):
+                yield f"{name}/{entry.name}" if name else entry.name
+
+
+def new_lines(source: Source, log: Iterable[bytes]) -> RowUpdate:
+    """The files that a log does not have yet, or in another version. Raises OSError."""
+    folder = Path(source.path).parent
+    files: dict[str, bytes] = {}
+    modified: dict[str, float] = {}
+    for name in _names(folder):
+        try:
+            files[name] = (folder / name).read_bytes()
+            modified[name] = (folder / name).stat().st_mtime
+        except FileNotFoundError:
+            continue
+    lines: list[bytes] = []
+    for row in changed_files(files, rows_in(log)):
+        if row.path.startswith(EVENTS):
+            row.modified = modified.get(row.path)
+        lines.append(_encode(row) + b"\n")
+    return RowUpdate(lines=lines)
+
+
+def rows_in(log: Iterable[bytes]) -> list[FileRow]:
+    """The rows of a log."""
+    found: list[FileRow] = []
+    for line in b"".join(log).split(b"\n"):
+        try:
+            if line:
+                found.append(_decode(line))
+        except UNREADABLE:
+            continue
+    return found
+
+
+def detect_state(path: Path, head: bytes) -> Detection:
+    """Judge a file by its beginning `head`: whether it is the state of a conversation."""
+    if not all(mark in head for mark in _MARKS):
+        return Detection(reason="no state of a conversation")
+    absolute = path.absolute()
+    try:
+        external = text_of(object_of(msgspec.json.decode(head)).get("id"))
+    except UNREADABLE:
+        external = None
+    named = absolute.parent.name if absolute.parents[1].name == CONVERSATIONS else (external or path.stem)
+    root = absolute.parents[2] if absolute.parents[1].name == CONVERSATIONS else absolute.parent
+    source = Source(
+        agent=NAME, path=os.fspath(absolute), root=os.fspath(root), session_id=session_id(named.replace("-", ""))
+    )
+    # No file names the version of the program.
+    return Detection(agent=NAME, version="1", source=source, sources=(source,))
