@@ -31,6 +31,7 @@ BUILT_IN = {
     "cline": "turnlog.agents.cline:Cline",
     "cline-extension": "turnlog.agents.cline_tasks:ClineExtension",
     "codex": "turnlog.agents.codex:Codex",
+    "continue": "turnlog.agents.continue_cli:Continue",
     "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
     "cursor": "turnlog.agents.cursor:Cursor",
     "droid": "turnlog.agents.droid:Droid",
