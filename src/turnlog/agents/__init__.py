@@ -44,6 +44,7 @@ BUILT_IN = {
     "kimi-cli": "turnlog.agents.kimi:KimiCli",
     "kimi-code": "turnlog.agents.kimi:KimiCode",
     "klaude": "turnlog.agents.klaude:Klaude",
+    "llm": "turnlog.agents.llm:Llm",
     "mimo-code": "turnlog.agents.opencode:MiMoCode",
     "mistral-vibe": "turnlog.agents.mistral_vibe:MistralVibe",
     "oh-my-pi": "turnlog.agents.pi:OhMyPi",

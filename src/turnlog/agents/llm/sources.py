@@ -1,0 +1,61 @@
+"""Where llm's conversations are, and whether a file holds some.
+
+The rows of a conversation are a source of their own, named `<database>#<id>`, and so is its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.databases import SessionDatabases, database_of, is_database
+from turnlog.agents.files import holds_file
+from turnlog.agents.llm import DATABASE, NAME
+from turnlog.agents.llm.database import TURNS, is_own, list_sessions, new_facts, new_lines, open_database, tables_of
+from turnlog.errors import SourceError
+
+DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
+
+
+def session_id(external: str) -> str:
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
+    return f"{NAME}:{external.replace('/', '_')}"
+
+
+def find_sources(root: Path) -> Iterator[Source]:
+    """Every conversation below a home."""
+    if holds_file(root, DATABASE):
+        yield from DATABASES.find_sources(root / DATABASE, root, NAME, session_id)
+
+
+def sources_at(path: Path, root: Path) -> Iterator[Source]:
+    """See `RowAgent.sources_at`."""
+    database = database_of(path)
+    if database.name == DATABASE and database.parent == root:
+        yield from find_sources(root)
+
+
+def detect_database(path: Path, head: bytes) -> Detection:
+    """Judge a file by its beginning `head` and, if it is a database, by its tables."""
+    if not is_database(head):
+        return Detection(reason="not an SQLite database")
+    absolute = path.absolute()
+    try:
+        with open_database(absolute) as connection:
+            if not is_own(connection):
+                return Detection(reason="a database of another schema")
+            version = "2" if TURNS in tables_of(connection) else "1"
+        sources = DATABASES.find_sessions(absolute, absolute.parent, NAME, session_id)
+        found = [source for source in sources if source.kind is SourceKind.SESSION]
+    except (OSError, SourceError) as error:
+        return Detection(reason=str(error))
+    return Detection(
+        agent=NAME,
+        # No row names the version of the program, only the form of its tables.
+        version=version,
+        source=found[0] if len(found) == 1 else None,
+        sources=tuple(found),
+        reason=None if found else "a database without conversations",
+    )

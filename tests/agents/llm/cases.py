@@ -1,0 +1,22 @@
+"""llm, for the tests that every agent shares."""
+
+from __future__ import annotations
+
+from support.agent_cases import AgentCase, Answer, CommandLine
+
+CASES = (
+    AgentCase(
+        name="llm",
+        home=".config/io.datasette.llm",
+        recorded=("llm/0.36/tour",),
+        answer=Answer("One answered", 1300, 1200, 30, 0),
+        is_word=True,
+        lacks=frozenset({"subagents", "events", "projects", "own records", "written times", "thoughts", "folders"}),
+        sample_cwd="",
+        sample_logs="logs.db",
+        commands=(
+            CommandLine("llm -m mock-model 'What version?'", prompt="What version?", model="mock-model"),
+            CommandLine("llm --cid 01m8 'And now?'", prompt="And now?", session="01m8"),
+        ),
+    ),
+)
