@@ -36,6 +36,7 @@ BUILT_IN = {
     "cursor": "turnlog.agents.cursor:Cursor",
     "droid": "turnlog.agents.droid:Droid",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
+    "gptme": "turnlog.agents.gptme:Gptme",
     "hermes": "turnlog.agents.hermes:Hermes",
     "ibm-bob": "turnlog.agents.cline_tasks:IbmBob",
     "icodemate": "turnlog.agents.opencode:ICodeMate",

@@ -1,0 +1,128 @@
+"""What gptme's messages hold: thoughts, texts and calls in one text, and results in the words of the program."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from turnlog.agents.jsonl import UNREADABLE
+from turnlog.model import ResultStatus, ToolKind
+
+TOOL_KINDS: dict[str, ToolKind] = {
+    "append": ToolKind.EDIT,
+    "browser": ToolKind.FETCH,
+    "computer": ToolKind.OTHER,
+    "gh": ToolKind.EXECUTE,
+    "ipython": ToolKind.EXECUTE,
+    "morph": ToolKind.EDIT,
+    "patch": ToolKind.EDIT,
+    "patch_many": ToolKind.EDIT,
+    "python": ToolKind.EXECUTE,
+    "rag": ToolKind.SEARCH,
+    "read": ToolKind.READ,
+    "recall": ToolKind.SEARCH,
+    "save": ToolKind.EDIT,
+    "shell": ToolKind.EXECUTE,
+    "subagent": ToolKind.SUBAGENT,
+    "tmux": ToolKind.EXECUTE,
+    "todo": ToolKind.THINK,
+    "vision": ToolKind.READ,
+}
+"""Tools of 0.35.1; any other, MCP's included, is of kind `other`."""
+
+_IN_TEXT = frozenset({*TOOL_KINDS, "complete", "memory"})
+"""The names that a block of code has which is a call."""
+
+_THOUGHT = re.compile(r"\A\s*<(?P<tag>think(?:ing)?)>\n?(?P<text>.*?)\n?</(?P=tag)>\s*", re.DOTALL)
+_CALL = re.compile(r"^@(?P<name>\w+)\((?P<id>[\w.:-]+)\): (?P<input>\{.*)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?P<name>\w+)(?P<argument>[^\n`]*)\n(?P<body>.*?)\n```[ ]*$", re.MULTILINE | re.DOTALL)
+_EXIT_CODE = re.compile(r"^Return code: (?P<code>\d{1,3})$", re.MULTILINE)
+_STOPPED = ("Interrupted by user", "Command interrupted", "Aborted", "Operation interrupted")
+_FAILED = ("Error", "Failed", "Tool '", "Patch failed")
+_REFUSED = ("Operation cancelled", "Rejected", "Declined")
+
+_decoder = json.JSONDecoder(strict=False)
+
+
+class Piece(NamedTuple):
+    """A piece of an answer."""
+
+    kind: str
+    """`thinking`, `text`, `call`, or `block` of code that is a call."""
+    text: str
+    name: str = ""
+    call_id: str | None = None
+    input: Any = UNSET
+
+
+def pieces_of(content: str) -> list[Piece]:
+    """The thoughts, texts and calls of an answer, in their order."""
+    found: list[Piece] = []
+    thought = _THOUGHT.match(content)
+    if thought is not None:
+        found.append(Piece("thinking", thought["text"]))
+        content = content[thought.end() :]
+    found += _calls_in(content)
+    return [piece for piece in found if piece.kind != "text" or piece.text.strip()]
+
+
+def _calls_in(content: str) -> list[Piece]:
+    call = _CALL.search(content)
+    if call is None:
+        return _blocks_in(content)
+    try:
+        _, end = _decoder.raw_decode(call["input"])
+    except (ValueError, RecursionError):
+        return [Piece("text", content)]
+    text = call["input"][:end]
+    before = [Piece("text", content[: call.start()].rstrip("\n"))]
+    made = Piece("call", text, call["name"], call["id"], _exact(text))
+    return [*before, made, *_calls_in(content[call.start("input") + end :])]
+
+
+def _blocks_in(content: str) -> list[Piece]:
+    """The blocks of code that are calls: their language is a tool, and its argument follows it."""
+    found: list[Piece] = []
+    at = 0
+    for block in _BLOCK.finditer(content):
+        if block["name"] not in _IN_TEXT:
+            continue
+        argument = block["argument"].strip()
+        value = {"content": block["body"]} | ({"args": argument.split()} if argument else {})
+        found += [Piece("text", content[at : block.start()].rstrip("\n"))]
+        found.append(Piece("block", block[0], block["name"], None, Raw(msgspec.json.encode(value))))
+        at = block.end()
+    return [*found, Piece("text", content[at:])]
+
+
+def _exact(text: str) -> Any:
+    data = text.encode(errors="replace")
+    try:
+        msgspec.json.decode(data)
+    except UNREADABLE:
+        return UNSET
+    return Raw(data)
+
+
+class Outcome(NamedTuple):
+    """How a call ended, by the words of its result."""
+
+    status: ResultStatus
+    exit_code: int | None
+
+
+def outcome_of(text: str) -> Outcome:
+    """How a call ended. No field says so."""
+    code = _EXIT_CODE.search(text)
+    exit_code = None if code is None else int(code["code"])
+    if text.startswith(_STOPPED):
+        return Outcome("aborted", exit_code)
+    if text.startswith(_REFUSED):
+        return Outcome("denied", exit_code)
+    if exit_code or text.startswith(_FAILED):
+        return Outcome("error", exit_code)
+    return Outcome("success", exit_code)

@@ -1,0 +1,163 @@
+"""gptme's conversations become what the script says that happened (R-C1)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.claude_files import Gathered, gather
+from support.format_page import FormatPage, named
+from support.scripted import Recordings, answers, blocks, calls, in_order, in_pieces, scripted, tokens, used
+from turnlog.agents import agent, detect
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.commands import resume_command
+from turnlog.agents.gptme.records import GptmeMessage
+from turnlog.model import Origin, ToolKind
+
+AGENT = agent("gptme")
+RUNS = Recordings(AGENT, Path(__file__).parents[2] / "data" / "gptme")
+TOUR = "0.35.1/tour"
+NUDGE = "(mock: script exhausted)"
+"""What the model says after its script, when gptme asks whether it is done."""
+
+
+def fold(*messages: dict[str, Any]) -> Gathered:
+    """What a log of these messages brings."""
+    source = Source(agent="gptme", path="/g/logs/c/conversation.jsonl", root="/g", session_id="gptme:c")
+    lines = [
+        json.dumps({"timestamp": f"2026-11-26T10:00:0{number}.5"} | message) for number, message in enumerate(messages)
+    ]
+    return gather(AGENT.fold(source).feed("\n".join([*lines, ""]).encode(), 0))
+
+
+def said(role: str, content: str, **fields: Any) -> dict[str, Any]:
+    return {"role": role, "content": content} | fields
+
+
+def test_a_run_has_the_parts_and_tokens_of_the_script_in_their_order() -> None:
+    """R-C5, R-K1: of two calls at once gptme makes and logs only the first."""
+    found = [message for message in answers(RUNS.read(TOUR)) if ("text", NUDGE) not in blocks(message)]
+    turns = [*RUNS.script("0.35.1/main"), *RUNS.script("0.35.1/resume")]
+    wanted = [[block for block in turn if "call_par2" not in str(block)] for turn in scripted(turns)]
+    assert [blocks(message) for message in found] == wanted
+    assert used(found) == list(tokens(turns))
+    assert {message.model for message in found} == {"mock-model"}
+
+
+def test_results_have_the_status_that_their_words_say() -> None:
+    """R-C8: no field does."""
+    found = {name: call.results for name, call in calls(in_order(RUNS.read(TOUR))).items()}
+    assert {name: [(one.status, one.exit_code) for one in each] for name, each in found.items()} == {
+        "call_read1": [("success", None)],
+        "call_fail1": [("error", 3)],
+        "call_par1": [("success", None)],
+    }
+    assert "alpha\nbeta\ngamma" in found["call_read1"][0].output_text
+    [stopped] = calls(in_order(RUNS.read("0.35.1/stopped")))["call_long1"].results
+    assert stopped.status == "aborted"
+
+
+def test_edits_have_their_kind() -> None:
+    found = answers(RUNS.read("0.35.1/edits"))[:3]
+    assert [blocks(message) for message in found] == scripted(RUNS.script("0.35.1/edits"))
+    assert {call.kind for call in calls(found).values()} == {ToolKind.EDIT}
+
+
+def test_a_block_of_code_that_is_a_call_is_one_and_what_follows_its_result() -> None:
+    """The format `markdown`, in which calls have no ids."""
+    found = in_order(RUNS.read("0.35.1/markdown"))
+    [call] = calls(found).values()
+    assert (call.tool_name, call.input_value(), call.metadata) == (
+        "shell",
+        {"content": "echo markdown"},
+        {"gptme": {"in_text": True}},
+    )
+    [result] = call.results
+    assert (result.status, "`markdown`" in result.output_text) == ("success", True)
+    told = [block for block in blocks(answers(RUNS.read("0.35.1/markdown"))[0]) if block[0] != "tool"]
+    assert told == [("thinking", "One echo."), ("text", "I run it.")]
+
+
+def test_a_block_of_code_that_is_none_stays_text() -> None:
+    [answer] = answers(fold(said("assistant", "See:\n```json\n{}\n```\nDone.")))
+    assert blocks(answer) == [("text", "See:\n```json\n{}\n```\nDone.")]
+
+
+def test_text_between_calls_keeps_its_place() -> None:
+    content = 'One.\n@shell(a): {"command": "echo"}\nTwo.\n@save(b): {"path": "x"}'
+    [answer] = answers(fold(said("assistant", content)))
+    assert [kind if kind != "text" else value for kind, value in blocks(answer)] == ["One.", "tool", "\nTwo.", "tool"]
+
+
+def test_times_are_those_of_the_zone_that_the_program_names() -> None:
+    found = fold(
+        said("system", "## Current Date\n\n**Local date:** 2026-11-26 UTC-05:30", hide=True), said("user", "Hi")
+    )
+    [message] = in_order(found)
+    assert message.created_at is not None
+    assert message.created_at.isoformat() == "2026-11-26T15:30:01.500000+00:00"
+
+
+def test_what_the_program_asks_in_a_persons_place_is_no_prompt() -> None:
+    found = in_order(RUNS.read(TOUR))
+    prompts = [message for message in found if message.origin is Origin.PROMPT]
+    assert [blocks(message)[0][1].splitlines()[0] for message in prompts] == [
+        "Please read notes.txt and tell me what is in it.",
+        "And now?",
+    ]
+
+
+def test_a_conversation_has_the_facts_of_its_settings(tmp_path: Path) -> None:
+    with RUNS.stored(TOUR, tmp_path) as store:
+        session = store.session("gptme:tour")
+    assert (session.cwd, session.title) == ("/home/dev/work", "A short title")
+
+
+@pytest.mark.parametrize("case", RUNS.cases)
+def test_every_record_is_accounted_for_and_any_split_equals_the_whole(case: str) -> None:
+    """R-S34, R-C3"""
+    for source in RUNS.sources(case):
+        data = RUNS.log_of(source)
+        whole = gather(AGENT.fold(source).feed(data, 0))
+        assert whole.diagnostics == []
+        if source.kind is SourceKind.SESSION:
+            assert in_pieces(AGENT, source, data).as_json() == whole.as_json()
+            assert whole.counts.total == data.count(b"\n")
+            assert all(getattr(change.event, "known", True) for change in whole.events.values())
+
+
+@pytest.mark.parametrize("case", RUNS.cases)
+def test_an_archived_conversation_is_restored_byte_for_byte(case: str, tmp_path: Path) -> None:
+    """R-S1"""
+    wanted = {path.name: path.read_bytes() for path in (RUNS.folder / case).rglob("*") if path.is_file()}
+    assert RUNS.restored(case, tmp_path) == wanted
+
+
+def test_a_log_is_known_by_its_messages(tmp_path: Path) -> None:
+    """R-S21"""
+    for source in RUNS.sources(TOUR):
+        assert detect(Path(source.path)).agent == "gptme"
+    moved = tmp_path / "moved.jsonl"
+    moved.write_bytes((RUNS.folder / TOUR / "logs/tour/conversation.jsonl").read_bytes())
+    assert detect(moved).agent == "gptme"
+
+
+def test_a_variable_names_the_logs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(RUNS.folder / TOUR, home / "moved")
+    monkeypatch.setenv("GPTME_LOGS_HOME", str(home / "moved" / "logs"))
+    assert list(AGENT.roots()) == [home / "moved"]
+
+
+def test_a_conversation_is_resumed_by_its_name() -> None:
+    assert AGENT.command is not None
+    assert resume_command(AGENT.command, "tour") == ["gptme", "--name", "tour"]
+
+
+def test_every_field_that_is_read_is_on_the_page() -> None:
+    """R-S23"""
+    described = [name for cell, _ in FormatPage("gptme").rows("### Fields") for name in named(cell)]
+    assert sorted(described) == sorted(name for name in GptmeMessage.__struct_encode_fields__ if name)
