@@ -37,6 +37,8 @@ class Cli:
     history_tool: str = ""
     """What the model calls the tool `search_history` of turnlog's server; empty if turnlog cannot add itself there."""
     history_namespace: str | None = None
+    waits_for_servers: bool = True
+    """Whether it asks the model only once servers of the Model Context Protocol answer."""
     history_arguments: list[str] | None = None
     """The arguments where those of `arguments` do not permit that tool."""
     resume: list[str] = field(default_factory=list[str])
@@ -127,6 +129,8 @@ CLIS = [
         files={".codex/config.toml": _CODEX},
         history_tool="search_history",
         history_namespace="mcp__turnlog",
+        # Since 0.171.
+        waits_for_servers=False,
         resume=["exec", "resume", "--skip-git-repo-check", "{SESSION}", "{PROMPT}"],
     ),
     Cli(

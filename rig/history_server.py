@@ -18,6 +18,9 @@ from script import Answer, Call, Tokens
 WORD = "Zwetschgenkuchen"
 """What an earlier session said, and no request of the script."""
 
+_START_SECONDS = 8
+"""Turnlog's server answers by then, on a busy machine too."""
+
 _EARLIER = {
     "type": "user",
     "uuid": "a6b1c2d3-0000-4000-8000-000000000001",
@@ -41,7 +44,10 @@ def script(cli: Cli) -> list[Answer]:
         input={"query": "retry limit"},
         output=WORD,
     )
+    wait = Call(id="call_wait", tool=cli.tool, input={cli.argument: f"sleep {_START_SECONDS}"}, output="")
+    first = () if cli.waits_for_servers else (wait,)
     return [
+        *(Answer(number=0, calls=(each,), tokens=tokens) for each in first),
         Answer(number=1, calls=(call,), tokens=tokens),
         Answer(number=2, text="Found.", tokens=tokens),
     ]

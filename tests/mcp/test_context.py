@@ -91,6 +91,35 @@ def test_a_page_has_what_the_newest_sessions_were_asked_did_and_said(home_with_s
     assert found.endswith("</history>")
 
 
+def test_decisions_are_answers_to_questions_notes_and_pins(home: Path) -> None:
+    question = "Which database shall we take?"
+    asked: dict[str, Any] = {
+        **{"type": "tool_use", "id": "toolu_ask", "name": "AskUserQuestion"},
+        "input": {"questions": [{"question": question, "header": "Database", "options": []}]},
+    }
+    output = f'User has answered your questions: "{question}"="Postgres, for its locks"'
+    result = {"type": "tool_result", "tool_use_id": "toolu_ask", "content": output}
+    write_session(
+        home,
+        1,
+        said("Plan the shop"),
+        answered(asked),
+        {"type": "user", "message": {"role": "user", "content": [result]}},
+        answered(text("Keep prices in cents.")),
+    )
+    sync(home / "store.db", roots=[home / ".claude"])
+    with open_store(home / "store.db") as store:
+        [session] = store.sessions().items
+        last = store.messages(session.id)[-1].message.id
+        store.annotate(session.id, note="The plan that counts", pins=[last])
+        page = project_context(store, Subject(str(home / "shop")))
+    [_, decisions] = page.split("## Decisions\n")
+    lines = decisions.partition("\n\n")[0].splitlines()
+    assert "Postgres, for its locks" in lines[0]
+    assert lines[1].startswith("- noted: The plan that counts on")
+    assert lines[2].startswith("- pinned: Keep prices in cents.")
+
+
 def test_secrets_stay_out_unless_they_are_wanted(home_with_sessions: Path) -> None:
     assert SECRET not in page(home_with_sessions)
     assert SECRET in page(home_with_sessions, is_redacted=False)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { messageMarkdown, messageText, partMarkdown, partText } from "@/session/message/copy-as";
-import { resumeLine } from "@/session/page/resume-menu";
+import { resumeLine } from "@/session/page/continue-menu";
 import { message, toolCall } from "./samples";
 
 const call = toolCall({

@@ -13,14 +13,18 @@ from typing import Final, NamedTuple
 
 from turnlog.mcp.budget import Budget, clean, quote
 from turnlog.mcp.messages import moment
-from turnlog.model import Fate, Session, TextPart
+from turnlog.model import Fate, Session, TextPart, ToolCallPart, ToolKind, ToolState
+from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line
-from turnlog.store.base import FileFilter, SessionFilter, Store
+from turnlog.store.base import FileFilter, SessionFilter, Store, ToolCallFilter
 
 DEFAULT_TOKENS: Final = 2_000
 
 _SESSIONS, _FILES, _TOUCHES = 30, 10, 6
 """The most sessions, most edited files, and calls of one file that a page lists."""
+
+_ANSWERS = 10
+"""The most answers to questions that a page lists."""
 
 _FILES_OF_A_SESSION = 4
 
@@ -45,7 +49,7 @@ class Subject(NamedTuple):
 def project_context(
     store: Store, subject: Subject, *, max_tokens: int = DEFAULT_TOKENS, is_redacted: bool = True
 ) -> str:
-    """The page of a project: its files that were asked for, its newest sessions, its most edited files.
+    """The page of a project: its files that were asked for, decisions, its newest sessions, its most edited files.
 
     Raises ValueError if `max_tokens` is out of bounds.
     """
@@ -56,10 +60,11 @@ def project_context(
         _Section(f"## {_relative(path, subject.project)}", list(_touches(store, subject.project, path)))
         for path in subject.files
     ]
+    decisions = _Section("## Decisions", list(_decisions(store, subject.project)))
     files = _Section("## Files edited most", list(_edited_files(store, subject.project)))
     sessions = _Section("## Newest sessions", _sessions(store, subject.project))
-    # The files are few lines: they are counted first, so that long sessions do not take their place.
-    written = [section.fitting(budget, is_redacted) for section in (*sections, files, sessions)]
+    # Decisions and files are few lines: they are counted first, so that long sessions do not take their place.
+    written = [section.fitting(budget, is_redacted) for section in (*sections, decisions, files, sessions)]
     ordered = [*written[:-2], written[-1], written[-2]]
     lines = [line for section in ordered for line in section]
     return quote("\n".join([heading, *(lines or ["", "No earlier session was read."])]))
@@ -116,6 +121,32 @@ def _sessions(store: Store, project: str) -> Iterator[str]:
             more = " and more" if len(changed) > _FILES_OF_A_SESSION else ""
             lines.append(f"  - edited: {', '.join(names)}{more}")
         yield "\n".join(lines)
+
+
+def _decisions(store: Store, project: str) -> Iterator[str]:
+    """What the user has said on record: answers to questions of agents, notes on sessions, pinned messages."""
+    wanted = ToolCallFilter(kind=ToolKind.ASK, state=ToolState.OUTPUT_AVAILABLE, project=project)
+    for call in store.tool_calls(wanted, limit=_ANSWERS).items:
+        message = store.message(call.message_id, session_id=call.session_id)
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id and part.output_text.strip():
+                asked = call_summary(part)
+                question = f"{one_line(asked, _PROMPT_CHARACTERS)} → " if asked else ""
+                answer = one_line(part.output_text, _ANSWER_CHARACTERS)
+                name = _name(store.session(call.session_id))
+                yield f"- {moment(call.started_at) or 'unknown time'} {question}{answer} in {name}"
+    sessions = store.sessions(SessionFilter(project=project), limit=_SESSIONS).items
+    annotations = store.annotations([session.id for session in sessions])
+    for session in sessions:
+        known = annotations.get(session.id)
+        if known is None:
+            continue
+        if known.note:
+            yield f"- noted: {one_line(known.note, _ANSWER_CHARACTERS)} on {_name(session)}"
+        if known.pins:
+            for entry in store.outline(session.id):
+                if entry.kind == "pin":
+                    yield f"- pinned: {one_line(entry.text, _ANSWER_CHARACTERS)} in {_name(session)}"
 
 
 def _edited_files(store: Store, project: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 from fastapi import FastAPI
 
+from turnlog.commits.work import SessionWork
 from turnlog.model import Ownership
 from turnlog.model.base import Value
 from turnlog.server import requests, responses
@@ -42,7 +43,10 @@ BODIES: tuple[type[Any], ...] = (
     ErrorResponse,
     responses.EventRecords,
     responses.FileHistoryResponse,
+    responses.FileLinesResponse,
     responses.ForgetResponse,
+    responses.HandoffResponse,
+    responses.HandoffTargetsResponse,
     responses.HookResponse,
     Insights,
     responses.MembershipsResponse,
@@ -61,6 +65,7 @@ BODIES: tuple[type[Any], ...] = (
     responses.SearchResponse,
     requests.SessionBody,
     responses.SessionUpdate,
+    SessionWork,
     responses.SessionItem,
     responses.SessionPage,
     responses.SessionResponse,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias
 
+from turnlog.commits.links import LineRange
 from turnlog.model import (
     CompactionEvent,
     Cost,
@@ -128,6 +129,39 @@ class SessionItem(Session, frozen=True, kw_only=True):
             unpriced_with_subagents=preview.unpriced_with_subagents if preview else 0,
             active_ms=preview.active_ms if preview else None,
         )
+
+
+class FileLinesResponse(ResponseBody, frozen=True, kw_only=True):
+    """Where the lines of a file came from."""
+
+    path: str
+    lines: list[LineRange]
+    """In their order; all lines of the file, as it is in the working tree."""
+
+
+class HandoffTarget(ResponseBody, frozen=True, kw_only=True):
+    """An agent that a session can be handed to."""
+
+    agent: str
+    display_name: str
+    is_installed: bool
+
+
+class HandoffTargetsResponse(ResponseBody, frozen=True, kw_only=True):
+    """The agents that a session can be handed to, those that are installed first."""
+
+    items: list[HandoffTarget]
+
+
+class HandoffResponse(ResponseBody, frozen=True, kw_only=True):
+    """A session that was handed over."""
+
+    session_id: str
+    """The new session. It is there once its log was read."""
+    losses: list[str]
+    """What was not carried, in sentences."""
+    notes: list[str]
+    """What else the user should know, in sentences."""
 
 
 class ForgetResponse(ResponseBody, frozen=True, kw_only=True):

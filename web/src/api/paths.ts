@@ -16,6 +16,8 @@ export const AGENTS = "/api/agents";
 export const TOOL_CALLS = "/api/tool-calls";
 export const TOOLS = "/api/tools";
 export const MODELS = "/api/models";
+export const HANDOFFS = "/api/handoffs";
+export const FILE_LINES = "/api/files/lines";
 
 export function sessionPath(id: string): string {
   return `${SESSIONS}/${encodeURIComponent(id)}`;
@@ -24,6 +26,16 @@ export function sessionPath(id: string): string {
 /** What came when in a session. */
 export function replayPath(id: string): string {
   return `${sessionPath(id)}/replay`;
+}
+
+/** What a session committed. */
+export function commitsPath(id: string): string {
+  return `${sessionPath(id)}/commits`;
+}
+
+/** Where a session is handed to another agent. */
+export function handoffPath(id: string): string {
+  return `${sessionPath(id)}/handoff`;
 }
 
 /** Where a session goes on. */

@@ -308,6 +308,12 @@ export interface FileHistoryResponse {
   next_cursor: string | null;
 }
 
+/** Where the lines of a file came from. */
+export interface FileLinesResponse {
+  path: string;
+  lines: LineRange[];
+}
+
 /** An image, document or other file: inline bytes, a URL, or a blob of the store. Exactly one is set. */
 export interface FilePart {
   type: "file";
@@ -367,6 +373,30 @@ export interface FoundSession {
   project: string | null;
 }
 
+/** Which agent gets the session. */
+export interface HandoffBody {
+  agent: string;
+}
+
+/** A session that was handed over. */
+export interface HandoffResponse {
+  session_id: string;
+  losses: string[];
+  notes: string[];
+}
+
+/** An agent that a session can be handed to. */
+export interface HandoffTarget {
+  agent: string;
+  display_name: string;
+  is_installed: boolean;
+}
+
+/** The agents that a session can be handed to, those that are installed first. */
+export interface HandoffTargetsResponse {
+  items: HandoffTarget[];
+}
+
 /** That a hook event is kept. */
 export interface HookResponse {
   session_id: string;
@@ -423,6 +453,42 @@ export interface InterruptShown {
   step?: number;
   fate?: Fate;
   derived?: boolean;
+}
+
+/** Lines of a file, one after the other, that came from the same place. */
+export interface LineRange {
+  first: number;
+  last: number;
+  commit: string | null;
+  link: Link | null;
+}
+
+/** A session that a commit, pull request or line came from, and the turn in it. */
+export interface Link {
+  session_id: string;
+  agent: string;
+  title: string | null;
+  confidence: "content" | "exact" | "possible";
+  reason: "amended" | "committed" | "merged" | "opened" | "picked" | "pushed" | "reverted" | "lines" | "note" | "rewritten" | "squashed" | "touched" | "trailer";
+  message_id: string;
+  position: number;
+  at: string | null;
+  turn: number | null;
+  prompt: string | null;
+  lines: number | null;
+  of_lines: number | null;
+}
+
+/** A commit that a session made or pushed. */
+export interface MadeCommit {
+  hash: string;
+  subject: string | null;
+  branch: string | null;
+  deed: "amended" | "committed" | "merged" | "opened" | "picked" | "pushed" | "reverted";
+  message_id: string;
+  position: number;
+  turn: number | null;
+  at: string | null;
 }
 
 /** The place of a message in one session. */
@@ -524,6 +590,17 @@ export interface ModelSummary {
 /** All models, the most called first. */
 export interface ModelsResponse {
   items: ModelSummary[];
+}
+
+/** A pull or merge request that a session opened. */
+export interface OpenedPullRequest {
+  url: string;
+  repository: string;
+  number: number;
+  message_id: string | null;
+  position: number;
+  turn: number | null;
+  at: string | null;
 }
 
 /** Where a message that no model wrote came from. */
@@ -971,6 +1048,13 @@ export interface SessionUpdate {
   gone_messages: string[];
   gone_events: [number, string][];
   children: SessionItem[];
+}
+
+/** The commits and pull requests of a session, in the order of its messages, each once. */
+export interface SessionWork {
+  commits: MadeCommit[];
+  pull_requests: OpenedPullRequest[];
+  unindexed: number;
 }
 
 /** Sessions that are new or of which anything has changed. */

@@ -18,6 +18,7 @@ import { changesOf } from "@/session/tool/tool-changes";
 import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 import { useTitle } from "@/shell/title";
+import { FileLines } from "./file-lines";
 
 /** Lines of one change; more are in the session. */
 const LONGEST = 200;
@@ -53,6 +54,7 @@ export function FileHistory({ path }: { path: string }) {
           <Use key={use.session.id} use={use} />
         ))}
       </ul>
+      {path.startsWith("/") && <FileLines key={path} path={path} />}
       <div aria-busy={history.isFetching}>
         {touches.map((touch) => (
           <Touch

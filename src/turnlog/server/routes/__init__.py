@@ -13,6 +13,7 @@ from turnlog.server.routes import (
     sessions,
     sign_in,
     tool_calls,
+    work,
 )
 
 ROUTERS = (
@@ -28,4 +29,5 @@ ROUTERS = (
     search.router,
     runs.router,
     sign_in.router,
+    work.router,
 )

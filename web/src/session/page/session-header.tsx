@@ -7,7 +7,7 @@ import type { Session, SessionItem, SessionResponse } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
 import { BlockMenu } from "./block-menu";
-import { ResumeMenu } from "./resume-menu";
+import { ContinueMenu } from "./continue-menu";
 import { SessionMenu } from "./session-menu";
 import "./session-header.css";
 import type { ReactNode } from "react";
@@ -27,6 +27,8 @@ interface SessionHeaderProps {
   answer: SessionResponse | undefined;
   /** Whether what the agent writes now would be seen. */
   live: boolean;
+  /** Whether the server starts agents. */
+  prompts: boolean;
   hidden: Hidden;
   onHide: (hidden: Hidden) => void;
   onReplay: () => void;
@@ -35,7 +37,7 @@ interface SessionHeaderProps {
 }
 
 export function SessionHeader(props: SessionHeaderProps) {
-  const { answer, live, hidden, onHide, onReplay, onFind, onOutline } = props;
+  const { answer, live, prompts, hidden, onHide, onReplay, onFind, onOutline } = props;
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -64,7 +66,7 @@ export function SessionHeader(props: SessionHeaderProps) {
           <button type="button" className="button" onClick={onReplay} title="Replay this session (R)">
             <Icon name="play" size={14} /> <span>Replay</span>
           </button>
-          {answer?.session.resume && <ResumeMenu resume={answer.session.resume} />}
+          {answer && <ContinueMenu session={answer.session} prompts={prompts} />}
           {answer && <SessionMenu session={answer.session} />}
         </div>
       </div>

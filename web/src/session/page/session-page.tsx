@@ -174,6 +174,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
       sessionId={id}
       outline={outline}
       position={position}
+      messages={answer?.session.counts?.messages ?? 0}
       subagents={subagents}
       forks={forks}
       onJump={travelTo}
@@ -185,6 +186,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
         <SessionHeader
           answer={answer}
           live={live}
+          prompts={prompts}
           hidden={hidden}
           onHide={hide}
           onReplay={replayHere}

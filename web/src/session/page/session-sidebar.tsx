@@ -3,6 +3,7 @@
 import { useState } from "react";
 import type { OutlineEntry, SessionItem } from "@/api/types";
 import { Segments } from "@/design/segments";
+import { Commits } from "./commits";
 import { OtherSessions } from "./other-sessions";
 import { Outline } from "./outline";
 import { Pins } from "./pins";
@@ -24,6 +25,8 @@ interface SessionSidebarProps {
   /** Undefined until it is loaded. */
   outline: OutlineEntry[] | undefined;
   position: number;
+  /** How many messages the session has. */
+  messages: number;
   subagents: SessionItem[];
   forks: SessionItem[];
   onJump: (position: number) => void;
@@ -33,6 +36,7 @@ export function SessionSidebar({
   sessionId,
   outline,
   position,
+  messages,
   subagents,
   forks,
   onJump,
@@ -53,6 +57,7 @@ export function SessionSidebar({
             <Pins entries={outline} onJump={onJump} />
             <div className="sidebar-scroll">
               <Outline entries={outline} position={position} onJump={onJump} />
+              <Commits sessionId={sessionId} messages={messages} onJump={onJump} />
               <Relatives subagents={subagents} forks={forks} />
             </div>
           </>

@@ -1,0 +1,97 @@
+/** Where a session goes on: in its own agent or in another one, as a command to copy; by a button if the server may. */
+
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { getJson, sendJson } from "@/api/client";
+import { HANDOFFS, handoffPath, sessionPage } from "@/api/paths";
+import type { HandoffResponse, HandoffTargetsResponse, ResumeCommand, SessionItem } from "@/api/types";
+import { CopyButton } from "@/design/copy-button";
+import { Menu, MenuSection } from "@/design/menu";
+
+interface ContinueMenuProps {
+  session: SessionItem;
+  /** Whether the server starts agents, and so hands sessions over. */
+  prompts: boolean;
+}
+
+export function ContinueMenu({ session, prompts }: ContinueMenuProps) {
+  const { data } = useQuery({
+    queryKey: ["handoffs"],
+    queryFn: ({ signal }) => getJson<HandoffTargetsResponse>(HANDOFFS, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const others = (data?.items ?? []).filter((each) => each.agent !== session.agent && each.is_installed);
+  const isSubagent = session.relationships?.some((each) => each.kind === "subagent");
+  const line = session.resume && resumeLine(session.resume);
+  if (!line && (isSubagent || others.length === 0)) return null;
+  return (
+    <Menu label="Continue in…" icon="terminal" title="Continue this session in its agent or in another one">
+      {line && (
+        <MenuSection title="In its own agent">
+          <code className="menu-code">{line}</code>
+          <CopyButton className="menu-item" label="Copy the command" text={() => line} />
+        </MenuSection>
+      )}
+      {!isSubagent &&
+        others.map(({ agent, display_name }) => (
+          <MenuSection key={agent} title={display_name}>
+            <CopyButton
+              className="menu-item"
+              label="Copy the command"
+              text={() => `turnlog resume ${quoted(session.id)} --in ${quoted(agent)}`}
+            />
+            {prompts && <HandOverButton sessionId={session.id} agent={agent} />}
+          </MenuSection>
+        ))}
+    </Menu>
+  );
+}
+
+/** Writes the session as one of another agent, says what was lost, and leads to it. */
+function HandOverButton({ sessionId, agent }: { sessionId: string; agent: string }) {
+  const [, navigate] = useLocation();
+  const [written, setWritten] = useState<HandoffResponse | null>(null);
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: () => sendJson<HandoffResponse>("POST", handoffPath(sessionId), { agent }),
+    onSuccess: setWritten,
+  });
+  if (written)
+    return (
+      <>
+        <ul className="menu-report">
+          {[...written.losses, ...written.notes].map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+        <button type="button" className="menu-item" onClick={() => navigate(sessionPage(written.session_id))}>
+          Open the new session
+        </button>
+      </>
+    );
+  return (
+    <>
+      <button
+        type="button"
+        className="menu-item"
+        onClick={() => mutate()}
+        disabled={isPending}
+        aria-busy={isPending}
+      >
+        Hand it over now
+      </button>
+      {error && <span role="alert"> Not handed over: {error.message}</span>}
+    </>
+  );
+}
+
+/** The command with which an agent resumes its session, for a shell. */
+export function resumeLine({ folder, command }: ResumeCommand): string {
+  const resume = command.map(quoted).join(" ");
+  return folder ? `cd ${quoted(folder)} && ${resume}` : resume;
+}
+
+/** Quoted as one word of a shell, since its text comes from a log. */
+function quoted(word: string): string {
+  return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
