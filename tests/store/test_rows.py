@@ -51,7 +51,7 @@ def assistant(*parts: Any, **fields: Any) -> Message:
 
 def counts(message: Message) -> dict[str, int]:
     """What the message counts as, without what it does not."""
-    found = dict(zip(MESSAGE_COUNTS, message_facts(message, 1).counts, strict=True))
+    found = dict(zip(MESSAGE_COUNTS, message_facts(message).counts, strict=True))
     return {name: int(count) for name, count in found.items() if count}
 
 
@@ -64,7 +64,7 @@ def paid(message: Message, cost: int | None = None) -> dict[str, int] | None:
 
 def all_of(part: Any) -> dict[str, Any]:
     """All columns of a part's row."""
-    facts = message_facts(assistant(part), 7)
+    facts = message_facts(assistant(part))
     columns, rows = (CALL_COLUMNS, facts.calls) if facts.calls else (PLAIN_COLUMNS, facts.plain)
     return dict(zip(columns, rows[0], strict=True))
 
@@ -72,7 +72,7 @@ def all_of(part: Any) -> dict[str, Any]:
 def row_of(part: Any) -> dict[str, Any]:
     """The columns of a part that say something."""
     row = all_of(part)
-    assert (row.pop("message_key"), row.pop("sequence")) == (7, 0)
+    assert row.pop("sequence") == 0
     return {name: value for name, value in row.items() if value not in (None, 0)}
 
 
@@ -124,22 +124,22 @@ def test_money_is_kept_in_nano_dollars_and_what_is_none_is_not_known(amount: Any
 def test_the_preview_is_the_first_200_characters_of_the_text_parts() -> None:
     """R-S25: characters, not bytes; text parts only."""
     parts = (ReasoningPart(text="thinking"), TextPart(text="\u6f22" * 150), FilePart(media_type="x", data=b"1"))
-    preview = message_facts(assistant(*parts, TextPart(text="b" * 150)), 1).preview
+    preview = message_facts(assistant(*parts, TextPart(text="b" * 150))).preview
     assert preview == "\u6f22" * 150 + "\n" + "b" * 49
     assert len(preview) == 200
-    assert message_facts(assistant(), 1).preview == ""
+    assert message_facts(assistant()).preview == ""
 
 
 def test_the_preview_of_a_prompt_is_what_was_typed_where_the_agent_put_in_more() -> None:
     put_in = TextPart(text="Called the Read tool", metadata={"plain": {"synthetic": True}})
-    assert message_facts(assistant(put_in, TextPart(text="What is in it?")), 1).preview == "What is in it?"
-    assert message_facts(assistant(put_in), 1).preview == "Called the Read tool"
+    assert message_facts(assistant(put_in, TextPart(text="What is in it?"))).preview == "What is in it?"
+    assert message_facts(assistant(put_in)).preview == "Called the Read tool"
 
 
 def test_flags_tell_what_a_message_holds() -> None:
     """R-S25: has_tool_calls, has_reasoning, has_files."""
     call = ToolCallPart(tool_call_id="c", tool_name="t")
-    facts = [message_facts(assistant(*parts), 1) for parts in ((), (call,), (ReasoningPart(text=""),))]
+    facts = [message_facts(assistant(*parts)) for parts in ((), (call,), (ReasoningPart(text=""),))]
     assert [(f.has_tool_calls, f.has_reasoning, f.has_files) for f in facts] == [
         (False, False, False),
         (True, False, False),
@@ -147,7 +147,7 @@ def test_flags_tell_what_a_message_holds() -> None:
     ]
     image = FilePart(media_type="image/png", data=b"1")
     shown = ToolCallPart(tool_call_id="c", tool_name="t", results=(ToolResult(id="r", content=(image, image)),))
-    assert message_facts(assistant(shown), 1).has_files
+    assert message_facts(assistant(shown)).has_files
     assert counts(assistant(shown, image)) == {"messages": 1, "steps": 1, "tool_calls": 1, "files": 3}
 
 
@@ -276,9 +276,9 @@ def test_a_number_that_no_column_holds_is_not_known(count: int) -> None:
 @given(values_of(Message))
 def test_every_message_has_its_rows(message: Message) -> None:
     """R-S16: the number of tool calls is that of the tool parts."""
-    facts = message_facts(message, 1)
-    rows = sorted([*facts.plain, *facts.calls], key=itemgetter(1))
-    assert [row[1:3] for row in rows] == [(number, part.type) for number, part in enumerate(message.parts)]
+    facts = message_facts(message)
+    rows = sorted([*facts.plain, *facts.calls], key=itemgetter(0))
+    assert [row[:2] for row in rows] == [(number, part.type) for number, part in enumerate(message.parts)]
     assert {len(row) for row in facts.plain} <= {len(PLAIN_COLUMNS)}
     assert {len(row) for row in facts.calls} <= {len(CALL_COLUMNS)}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
@@ -311,4 +311,4 @@ def test_a_preview_shows_a_command_as_it_was_typed(origin: Origin, name: str, ar
         parts=(TextPart(text="<wrapped>"),),
         metadata={"other": "no mapping", "toy": {"command": {"name": name, "arguments": arguments}}},
     )
-    assert message_facts(message, 1).preview == preview
+    assert message_facts(message).preview == preview

@@ -161,7 +161,7 @@ def _memberships(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _parts(connection: sqlite3.Connection) -> dict[str, Any]:
-    columns = ", ".join(f"p.{name}" for name in (*CALL_COLUMNS[2:], "media_type"))
+    columns = ", ".join(f"p.{name}" for name in (*CALL_COLUMNS[1:], "media_type"))
     return _rows(
         connection,
         f"SELECT m.external_id, p.sequence, {columns} FROM parts p JOIN messages m ON m.key = p.message_key",

@@ -113,7 +113,7 @@ def session_counts(
 def _message_counts(messages: Iterable[Message]) -> dict[str, Any]:
     sums = Counter[str]()
     for message in messages:
-        sums.update(dict(zip(MESSAGE_COUNTS, message_facts(message, 0).counts, strict=True)))
+        sums.update(dict(zip(MESSAGE_COUNTS, message_facts(message).counts, strict=True)))
     return {name: int(sums[name]) for name in MESSAGE_COUNTS}
 
 

@@ -92,11 +92,11 @@ MESSAGE_COLUMNS = (
 )
 """All columns of `messages` except the place of the body, `frames.PLACE_COLUMNS`."""
 
-PLAIN_COLUMNS = ("message_key", "sequence", "type", "media_type", "text_size")
-"""The columns of `parts` for a part that is not a call: sqlite3 binds NULL more slowly than a number."""
+PLAIN_COLUMNS = ("sequence", "type", "media_type", "text_size")
+"""The columns of `parts`, after the message's key, for a part that is not a call: sqlite3 binds NULL more slowly than a
+number."""
 
 CALL_COLUMNS = (
-    "message_key",
     "sequence",
     "type",
     "tool_name",
@@ -113,7 +113,7 @@ CALL_COLUMNS = (
     "duration_ms",
     "command",
 )
-"""The columns of `parts` for a call."""
+"""The columns of `parts`, after the message's key, for a call."""
 
 
 _INPUT_SIZE = CALL_COLUMNS.index("text_size")
@@ -126,8 +126,8 @@ class MessageFacts(NamedTuple):
     """`PLAIN_COLUMNS` of each part that is not a call."""
     calls: list[tuple[Any, ...]]
     """`CALL_COLUMNS` of each call."""
-    more_paths: list[tuple[str, int, int]]
-    """Files that calls touched in addition to the first file of each: path, message key, part index."""
+    more_paths: list[tuple[str, int]]
+    """Files that calls touched in addition to the first file of each: path, part index."""
     counts: tuple[int, ...]
     preview: str
     has_tool_calls: bool
@@ -166,11 +166,11 @@ def quarter_hour_of(created_at: int | None) -> int:
     return 0 if created_at is None else created_at // 900_000
 
 
-def message_facts(message: Message, key: int) -> MessageFacts:
+def message_facts(message: Message) -> MessageFacts:
     """Part rows, counts and flags of a message. If its contents are in blobs, only counts and flags."""
     plain: list[tuple[Any, ...]] = []
     calls: list[tuple[Any, ...]] = []
-    more: list[tuple[str, int, int]] = []
+    more: list[tuple[str, int]] = []
     texts: list[str] = []
     said: list[str] = []
     failed = reasoning = files = size = 0
@@ -183,8 +183,8 @@ def message_facts(message: Message, key: int) -> MessageFacts:
                 for block in result.content:
                     files += isinstance(block, FilePart)
             paths = touched_paths(part)
-            more += [(path, key, sequence) for path in paths[1:]]
-            call = _call_row(key, sequence, part, paths[0] if paths else None)
+            more += [(path, sequence) for path in paths[1:]]
+            call = _call_row(sequence, part, paths[0] if paths else None)
             size += call[_INPUT_SIZE] + call[_INPUT_SIZE + 1]
             calls.append(call)
             continue
@@ -196,7 +196,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             reasoning += 1
         elif isinstance(part, FilePart):
             files += 1
-        row = _plain_row(key, sequence, part)
+        row = _plain_row(sequence, part)
         size += row[-1]
         plain.append(row)
     counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
@@ -216,6 +216,51 @@ def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
     if all(count is None for count in buckets):
         return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0, 0, 0)
     return (1, 0, cost is None, *[count or 0 for count in buckets], exactness == "lower_bound", cost or 0, 0, 0)
+
+
+class UsageAdded(NamedTuple):
+    """What a model call adds to usage totals."""
+
+    quarter_hour: int
+    counts: tuple[int, ...]
+    """`USAGE_COUNTS`, and the cost that the log reports."""
+
+
+def usage_added(message: Message, cost: int | None) -> UsageAdded | None:
+    """What the message adds to usage totals; None if it is not a model call."""
+    counts = usage_counts(message, cost)
+    if counts is None:
+        return None
+    reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
+    return UsageAdded(quarter_hour_of(milliseconds(message.created_at)), (*counts, reported))
+
+
+class MessageColumns(NamedTuple):
+    """The columns of a message's row that follow from the message alone, in the order of `MESSAGE_COLUMNS`."""
+
+    who: tuple[Any, ...]
+    """Role and origin; the model comes next."""
+    when: tuple[Any, ...]
+    """Both times and the stop reason; revision and number of the change come next."""
+    what: tuple[Any, ...]
+    """From `has_tool_calls` to `reported_cost`."""
+
+
+def message_columns(message: Message, facts: MessageFacts, cost: int | None) -> MessageColumns:
+    """The columns of a message's row that follow from the message alone; `cost` is in nano-dollars."""
+    return MessageColumns(
+        (message.role, message.origin),
+        (milliseconds(message.created_at), milliseconds(message.completed_at), message.stop_reason),
+        (
+            facts.has_tool_calls,
+            facts.has_reasoning,
+            facts.has_files,
+            facts.preview,
+            *message_buckets(message),
+            cost,
+            nanos(message.cost.amount) if message.cost else None,
+        ),
+    )
 
 
 def total_counts(total: SessionTotal, cost: int | None) -> tuple[int, ...]:
@@ -254,17 +299,17 @@ def _preview(texts: Iterable[str]) -> str:
     return preview
 
 
-def _plain_row(key: int, sequence: int, part: Part) -> tuple[Any, ...]:
+def _plain_row(sequence: int, part: Part) -> tuple[Any, ...]:
     size, media_type = 0, None
     if isinstance(part, TextPart | ReasoningPart):
         size = len(part.text)
     elif isinstance(part, FilePart):
         media_type = part.media_type
         size = len(part.data or b"")
-    return (key, sequence, part.type, media_type, size)
+    return (sequence, part.type, media_type, size)
 
 
-def _call_row(key: int, sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any, ...]:
+def _call_row(sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any, ...]:
     started = milliseconds(part.started_at)
     completed = duration = exit_code = spill = None
     output_size = 0
@@ -279,7 +324,6 @@ def _call_row(key: int, sequence: int, part: ToolCallPart, path: str | None) -> 
     if duration is None and started is not None and completed is not None:
         duration = max(0, completed - started)
     return (
-        key,
         sequence,
         "tool-call",
         part.tool_name,

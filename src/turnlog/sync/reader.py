@@ -29,7 +29,8 @@ from turnlog.store.sources import (
     save_source,
 )
 from turnlog.store.writing.batch import Batch
-from turnlog.store.writing.transaction import Pricer, SavedChanges, SourceRow
+from turnlog.store.writing.prepared import Pricer
+from turnlog.store.writing.transaction import SavedChanges, SourceRow
 from turnlog.sync.log_file import LogFile
 from turnlog.sync.summary import SourceProblem
 

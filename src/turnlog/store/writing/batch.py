@@ -37,7 +37,8 @@ from turnlog.store.writing.events import (
     save_spill,
 )
 from turnlog.store.writing.messages import MessageInserts, MessageUpdates
-from turnlog.store.writing.transaction import Pricer, SavedChanges, SourceRow, Transaction
+from turnlog.store.writing.prepared import FoldedMessage, PreparedMessage, Pricer, Reading, prepare
+from turnlog.store.writing.transaction import SavedChanges, SourceRow, Transaction
 
 _LOOKUP_SIZE = 500
 
@@ -107,15 +108,31 @@ class Batch:
         sessions = self._transaction.sessions
         return sessions.is_any_forgotten and sessions.names_forgotten(b"".join(chunks))
 
-    def save(self, source: SourceRow, changes: Changes, data: bytes = b"", offset: int = 0) -> None:
-        """Write what a feed of a source found in its bytes `data` at `offset`, which are archived already."""
-        self._transaction.use_source(source, data, offset)
-        sessions = self._transaction.sessions
+    def save(
+        self,
+        source: SourceRow,
+        changes: Changes,
+        data: bytes = b"",
+        offset: int = 0,
+        prepared: Sequence[PreparedMessage] = (),
+    ) -> None:
+        """Write what a feed of a source found in its bytes `data` at `offset`, which are archived already.
+
+        Another process may have `prepared` the messages; then `changes` has none.
+        """
+        transaction = self._transaction
+        transaction.use_source(source, data, offset)
+        sessions = transaction.sessions
+        readings = prepared or [
+            FoldedMessage(change, transaction.feed, transaction.price) for change in changes.messages
+        ]
+        needs_described = source.is_stream or sessions.is_any_forgotten
+        described = _described_sessions(changes, readings) if needs_described else set[str]()
         if sessions.is_any_forgotten:
-            self._sessions_of[source.key] |= _described_sessions(changes)
+            self._sessions_of[source.key] |= described
         for change in changes.sessions.values():
             (sessions.apply_from_hooks if source.is_hooks else sessions.apply)(change)
-        self._save_messages(changes.messages)
+        self._save_messages(readings)
         for result in changes.results:
             self._save_late_result(result)
         self._events.save(changes.events)
@@ -131,15 +148,15 @@ class Batch:
             save_spill(self._transaction, spill)
         save_diagnostics(self._transaction, changes.diagnostics)
         if source.is_stream:
-            self._note_stream(changes)
+            self._note_stream(described)
         self._transaction.end_feed()
 
     def include(self, session_id: str) -> None:
         """Reconcile a session in `close`, although no source of this batch describes it."""
         self._transaction.sessions.key(session_id)
 
-    def _note_stream(self, changes: Changes) -> None:
-        keys = {self._transaction.sessions.key(session_id) for session_id in _described_sessions(changes)}
+    def _note_stream(self, described: set[str]) -> None:
+        keys = {self._transaction.sessions.key(session_id) for session_id in described}
         source_key = self._transaction.source.key
         note_stream(self._connection, source_key, {key for key in keys if key is not None})
 
@@ -163,30 +180,30 @@ class Batch:
         saved.last_change = sessions.last_change
         return saved
 
-    def _save_messages(self, changes: Sequence[MessageChange]) -> None:
-        if not changes:
+    def _save_messages(self, readings: Sequence[Reading]) -> None:
+        if not readings:
             return
         self._inserts.finish_write()
-        stored = self._stored_keys([change.message.id for change in changes])
+        stored = self._stored_keys([reading.id for reading in readings])
         # A new message is written once per feed. Readings of stored messages, and further ones of new messages, are
         # merged after that, because merging reads the row.
-        later: list[tuple[int, int, MessageChange]] = []
-        for change in changes:
-            session_key = self._transaction.sessions.key(change.placement.session_id)
+        later: list[tuple[int, int, Reading]] = []
+        for reading in readings:
+            session_key = self._transaction.sessions.key(reading.placement.session_id)
             if session_key is None:
                 continue
-            key = stored.get(change.message.id)
+            key = stored.get(reading.id)
             if key is None:
-                billed = not change.placement.handed_over
-                stored[change.message.id] = self._inserts.add(session_key, change, billed=billed)
+                billed = not reading.placement.handed_over
+                stored[reading.id] = self._inserts.add(session_key, reading.prepared(), billed=billed)
             else:
-                later.append((key, session_key, change))
+                later.append((key, session_key, reading))
         self._inserts.start_write()
-        for key, session_key, change in later:
+        for key, session_key, reading in later:
             self._inserts.finish_write()
-            self._updates.merge(key, session_key, change)
+            self._updates.merge(key, session_key, reading)
         if self._events.orphaned:
-            described = {change.placement.session_id for change in changes}
+            described = {reading.placement.session_id for reading in readings}
             for session_id in sorted(described | self._holding([key for key, *_ in later])):
                 self._adopt_orphans(session_id)
 
@@ -208,7 +225,8 @@ class Batch:
                 found.placement, record_ids=(), fate=Fate.SUPERSEDED, fate_cause=found.before.id
             )
             # The model was called once, and that is counted for what the file says now.
-            self._inserts.add(session_key, MessageChange(message=message, placement=placement), billed=False)
+            change = MessageChange(message=message, placement=placement)
+            self._inserts.add(session_key, prepare(change, None, self._transaction.price), billed=False)
         self._inserts.start_write()
         self._inserts.finish_write()
 
@@ -315,7 +333,7 @@ def reconcile_session(store_path: Path, session_id: str, price: Pricer, price_ve
         batch.close()
 
 
-def _described_sessions(changes: Changes) -> set[str]:
+def _described_sessions(changes: Changes, readings: Iterable[Reading]) -> set[str]:
     """The sessions that a feed mentions."""
     described = {change.session_id for change in (*changes.results, *changes.events)}
-    return described | {change.placement.session_id for change in changes.messages} | set(changes.sessions)
+    return described | {reading.placement.session_id for reading in readings} | set(changes.sessions)

@@ -53,8 +53,7 @@ class CallTotals:
     def add(self, session_key: int, model_key: int, facts: MessageFacts) -> None:
         """Bill the calls of a message to a session."""
         if facts.calls:
-            more = [(path, sequence) for path, _, sequence in facts.more_paths]
-            self._collect(session_key, model_key, list(map(_FIELDS, facts.calls)), more, 1)
+            self._collect(session_key, model_key, list(map(_FIELDS, facts.calls)), facts.more_paths, 1)
 
     def add_stored(self, session_key: int, model_key: int, message_key: int) -> None:
         """Bill the stored calls of a message to a session."""

@@ -41,15 +41,25 @@ from turnlog.store.reconcile.merge import (
     merge_records,
 )
 from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, says_all, set_aside
-from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
+from turnlog.store.rows import (
+    CALL_COLUMNS,
+    MESSAGE_COLUMNS,
+    PLAIN_COLUMNS,
+    MessageFacts,
+    message_columns,
+    message_facts,
+)
+from turnlog.store.writing.prepared import PreparedMessage, Reading, call_cost
 from turnlog.store.writing.sessions import message_counts
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _COLUMNS = (*MESSAGE_COLUMNS, *PLACE_COLUMNS)
 _MESSAGE_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-_PLAIN_INSERT = f"INSERT INTO parts ({', '.join(PLAIN_COLUMNS)}) VALUES ({', '.join('?' * len(PLAIN_COLUMNS))})"
-_CALL_INSERT = f"INSERT INTO parts ({', '.join(CALL_COLUMNS)}) VALUES ({', '.join('?' * len(CALL_COLUMNS))})"
-_PATH_INSERT = "INSERT OR IGNORE INTO more_paths (path, message_key, sequence) VALUES (?, ?, ?)"
+_PLAIN_INSERT, _CALL_INSERT = (
+    f"INSERT INTO parts (message_key, {', '.join(columns)}) VALUES (?, {', '.join('?' * len(columns))})"
+    for columns in (PLAIN_COLUMNS, CALL_COLUMNS)
+)
+_PATH_INSERT = "INSERT OR IGNORE INTO more_paths (message_key, path, sequence) VALUES (?, ?, ?)"
 
 _MEMBER_COLUMNS = (
     "session_key",
@@ -93,39 +103,38 @@ class MessageInserts:
         self._packer = FramePacker()
         self._plain: list[tuple[Any, ...]] = []
         self._calls: list[tuple[Any, ...]] = []
-        self._paths: list[tuple[str, int, int]] = []
+        self._paths: list[tuple[Any, ...]] = []
         self._members: list[tuple[Any, ...]] = []
         self._blobs: list[tuple[bodies.ExternalContent, int]] = []
         self._uses: list[tuple[int, int]] = []
         self._writing: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
 
-    def add(self, session_key: int, change: MessageChange, *, billed: bool = True) -> int:
+    def add(self, session_key: int, message: PreparedMessage, *, billed: bool = True) -> int:
         """Collect a message and its place in a session; return the message's key. It may be billed to no session."""
-        transaction, message, placement = self._transaction, change.message, change.placement
+        transaction, placement, facts = self._transaction, message.placement, message.facts
         key = self._next_key
         self._next_key += 1
-        facts = message_facts(message, key)
-        body = self._body(message, facts, key)
-        places = transaction.archived_places(change)
-        if places:
+        if message.archived:
             self._uses.append((key, transaction.source.key))
-        cost = transaction.cost(message)
         draft = transaction.sessions.draft(session_key)
         if placement.fate is not Fate.SUPERSEDED:
             draft.add_message(facts.counts)
         if not placement.copied:
             draft.note_time(message.created_at)
         if billed:
-            transaction.usage.add(session_key, message, cost)
-            transaction.usage.calls.add(session_key, transaction.usage.model_key(message), facts)
+            model_key = transaction.usage.model_key(message.model)
+            transaction.usage.add_prepared(session_key, model_key, message.usage)
+            transaction.usage.calls.add(session_key, model_key, facts)
         sequence = transaction.sessions.sequence(session_key)
-        columns = transaction.message_columns(message, facts, cost, 1, sequence)
+        columns = transaction.message_columns(message.columns, message.model, 1, sequence)
         self._messages.append((key, transaction.source.agent, message.id, *columns, session_key if billed else None))
-        self._packer.add(session_key, key, leave_out(body, places))
-        self._plain += facts.plain
-        self._calls += facts.calls
-        self._paths += facts.more_paths
-        self._members.append(member_row(session_key, key, message.id, transaction.source, placement, self._before))
+        self._packer.add(session_key, key, message.body)
+        self._plain += [(key, *row) for row in facts.plain]
+        self._calls += [(key, *row) for row in facts.calls]
+        self._paths += [(key, *row) for row in facts.more_paths]
+        self._blobs += [(blob, key) for blob in message.blobs]
+        packed = PackedPlace(message.records, message.record_ids)
+        self._members.append(member_row(session_key, key, transaction.source, placement, packed, self._before))
         self._before = message.id
         self._branches.note_place(session_key, placement)
         self._branches.note_new(session_key, message.id, placement)
@@ -165,18 +174,6 @@ class MessageInserts:
             _MESSAGE_INSERT, [(*row, *place) for row, place in zip(messages, places, strict=True)]
         )
 
-    def _body(self, message: Message, facts: MessageFacts, key: int) -> bytes:
-        """The JSON to store; large contents are written as blobs."""
-        # Packing a huge text would only copy it.
-        body = bodies.pack_fresh(message) if facts.text_size <= bodies.LARGE else None
-        # Only a larger body can contain a text that becomes a blob.
-        if body is not None and len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
-            return body
-        found: list[bodies.ExternalContent] = []
-        external = bodies.externalize(message, found)
-        self._blobs += [(blob, key) for blob in found]
-        return body if body is not None and external is message else bodies.pack_fresh(external)
-
     def _compress(self, texts: list[bytes]) -> Callable[[], zstd.Frames]:
         """Compress bodies, in parallel if there is a worker. The returned function waits for the frames."""
         if self._worker is None:
@@ -184,16 +181,17 @@ class MessageInserts:
         return self._worker.submit(zstd.compress_all, texts).result
 
 
-def insert_parts(connection: sqlite3.Connection, facts: MessageFacts) -> None:
-    """Write the rows of a message's parts."""
-    _insert_parts(connection, facts.plain, facts.calls, facts.more_paths)
+def insert_parts(connection: sqlite3.Connection, key: int, facts: MessageFacts) -> None:
+    """Write the rows of the parts of the message with this key."""
+    rows = ([(key, *row) for row in found] for found in (facts.plain, facts.calls, facts.more_paths))
+    _insert_parts(connection, *rows)
 
 
 def _insert_parts(
     connection: sqlite3.Connection,
     plain: Iterable[tuple[Any, ...]],
     calls: Iterable[tuple[Any, ...]],
-    paths: Iterable[tuple[str, int, int]],
+    paths: Iterable[tuple[Any, ...]],
 ) -> None:
     connection.executemany(_PLAIN_INSERT, plain)
     connection.executemany(_CALL_INSERT, calls)
@@ -206,12 +204,24 @@ def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:
     connection.execute("DELETE FROM more_paths WHERE message_key = ?", (message_key,))
 
 
+class PackedPlace(NamedTuple):
+    """The packed columns of a membership."""
+
+    records: bytes
+    record_ids: bytes | None
+
+    @classmethod
+    def of(cls, placement: Placement, message_id: str) -> PackedPlace:
+        """The columns for this place of a message."""
+        return cls(pack_records(placement.records), pack_ids(placement.record_ids, message_id))
+
+
 def member_row(
     session_key: int,
     message_key: int,
-    message_id: str,
     source: SourceRow,
     placement: Placement,
+    packed: PackedPlace,
     before: str | None = None,
 ) -> tuple[Any, ...]:
     """A message's place in a session, as `MEMBER_INSERT` orders it; `before` is the message with the previous key."""
@@ -228,8 +238,7 @@ def member_row(
         placement.fate,
         placement.fate_cause,
         placement.copied,
-        pack_records(placement.records),
-        pack_ids(placement.record_ids, message_id),
+        *packed,
     )
 
 
@@ -251,8 +260,9 @@ class MessageUpdates:
         self.rewritten: dict[int, Rewritten] = {}
         """By key, the messages that a file has with other contents than before, until `settle_rewritten`."""
 
-    def merge(self, key: int, session_key: int, change: MessageChange) -> None:
+    def merge(self, key: int, session_key: int, reading: Reading) -> None:
         """Merge another reading into a stored message and into its place in this session."""
+        change = reading.change()
         row = self._connection.execute(
             f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, fate_cause,"
             " copied, records, record_ids FROM memberships s WHERE message_key = ? AND session_key = ?",
@@ -264,7 +274,7 @@ class MessageUpdates:
             self._note_rewritten(key, place, known, change)
             return merge_messages(known, change.message)
 
-        self._update_message(key, change.placement.session_id, join, lambda: self._transaction.archived_places(change))
+        self._update_message(key, change.placement.session_id, join, reading.places)
         if place is None:
             self._insert_place(session_key, key, change)
             self._branches.note_new(session_key, change.message.id, change.placement)
@@ -399,8 +409,8 @@ class MessageUpdates:
             return
         session_key = self._sessions.key(session_id)
         assert session_key is not None
-        new_cost = self._transaction.cost(new)
-        before, facts = message_facts(old, key), message_facts(new, key)
+        new_cost = call_cost(new, self._transaction.price)
+        before, facts = message_facts(old), message_facts(new)
         for member, fate in self._connection.execute(
             "SELECT session_key, fate FROM memberships WHERE message_key = ?", (key,)
         ).fetchall():
@@ -414,10 +424,11 @@ class MessageUpdates:
             usage = self._transaction.usage
             usage.remove(billed_key, old, cost)
             usage.add(billed_key, new, new_cost)
-            usage.calls.remove_stored(billed_key, usage.model_key(old), key)
-            usage.calls.add(billed_key, usage.model_key(new), facts)
+            usage.calls.remove_stored(billed_key, usage.model_key(old.model), key)
+            usage.calls.add(billed_key, usage.model_key(new.model), facts)
+        sequence = self._sessions.sequence(session_key)
         columns = self._transaction.message_columns(
-            new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
+            message_columns(new, facts, new_cost), new.model, revision + 1, sequence
         )
         # Places in the stored body stay valid, because the archive keeps every generation of a file.
         known = {**places(), **self._texts.places(stored)}
@@ -428,7 +439,7 @@ class MessageUpdates:
         drop_parts(self._connection, key)
         # A message without a place was superseded: its parts are neither searched nor counted.
         if billed_key is not None or self._has_place(key):
-            insert_parts(self._connection, facts)
+            insert_parts(self._connection, key, facts)
         replace_blobs(self._connection, key, found)
 
     def _has_place(self, key: int) -> bool:
@@ -438,14 +449,15 @@ class MessageUpdates:
     def _insert_place(self, session_key: int, key: int, change: MessageChange) -> None:
         """Add the message to another session."""
         placement = change.placement
-        row = member_row(session_key, key, change.message.id, self._transaction.source, placement)
+        packed = PackedPlace.of(placement, change.message.id)
+        row = member_row(session_key, key, self._transaction.source, placement, packed)
         self._connection.execute(MEMBER_INSERT, row)
         self._connection.execute(
             "UPDATE memberships SET changed_seq = ? WHERE message_key = ? AND session_key = ?",
             (self._sessions.sequence(session_key), key, session_key),
         )
         self._branches.note_place(session_key, placement)
-        facts = message_facts(bodies.decode(self._read.of(key)), key)
+        facts = message_facts(bodies.decode(self._read.of(key)))
         draft = self._sessions.draft(session_key)
         if placement.fate is not Fate.SUPERSEDED:
             draft.add_message(facts.counts)
@@ -467,7 +479,7 @@ class MessageUpdates:
 
     def _restore(self, session_key: int, key: int, facts: MessageFacts) -> None:
         """Restore a message that no session contained any more because a log had superseded it."""
-        insert_parts(self._connection, facts)
+        insert_parts(self._connection, key, facts)
         self._transaction.usage.bill(key, None, session_key)
         self._connection.execute(
             "UPDATE messages SET changed_seq = ? WHERE key = ?", (self._sessions.sequence(session_key), key)

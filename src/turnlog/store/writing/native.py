@@ -42,7 +42,8 @@ from turnlog.store.reconcile.lesser_sources import save_answers
 from turnlog.store.rows import milliseconds
 from turnlog.store.values import AgentAnswer, SessionFacts
 from turnlog.store.writing.batch import Batch
-from turnlog.store.writing.transaction import Pricer, SourceRow
+from turnlog.store.writing.prepared import Pricer
+from turnlog.store.writing.transaction import SourceRow
 
 AGENT: Final = "turnlog"
 """The agent of chats: their ids are `turnlog:<name>`. Other programs may use other names."""

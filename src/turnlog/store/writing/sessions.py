@@ -31,13 +31,13 @@ from turnlog.store.reconcile.titles import LeafTitles, title_of
 from turnlog.store.rows import (
     MESSAGE_COUNTS,
     USAGE_COUNTS,
+    UsageAdded,
     decode_totals,
     message_facts,
     milliseconds,
     moment,
     nanos,
-    quarter_hour_of,
-    usage_counts,
+    usage_added,
 )
 from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY
@@ -495,7 +495,7 @@ def _json(mapping: dict[Any, Any]) -> str | None:
 
 def message_counts(connection: sqlite3.Connection, message_key: int) -> tuple[int, ...]:
     """What a stored message adds to the counts of a session that contains it (`rows.MESSAGE_COUNTS`)."""
-    return message_facts(bodies.decode(BodyReader(connection).of(message_key)), message_key).counts
+    return message_facts(bodies.decode(BodyReader(connection).of(message_key))).counts
 
 
 def _next(connection: sqlite3.Connection, query: str) -> int:
@@ -522,28 +522,32 @@ class UsageRows:
         """Subtract what `add` added for the same message and cost."""
         self._collect(session_key, message, cost, -1)
 
+    def add_prepared(self, session_key: int, model_key: int, usage: UsageAdded | None) -> None:
+        """Bill a model call to a session; None is no call."""
+        if usage is not None:
+            self._count((usage.quarter_hour, model_key, session_key), usage.counts)
+
     def _collect(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
-        counts = usage_counts(message, cost)
-        if counts is None:
-            return
-        model_key = self.model_key(message)
-        key = (quarter_hour_of(milliseconds(message.created_at)), model_key, session_key)
-        reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
-        added = (*counts, reported)
+        usage = usage_added(message, cost)
+        if usage is not None:
+            key = (usage.quarter_hour, self.model_key(message.model), session_key)
+            self._count(key, usage.counts if sign > 0 else tuple([-count for count in usage.counts]))
+
+    def _count(self, key: tuple[int, int, int], counts: tuple[int, ...]) -> None:
         counted = self.sums[key]
-        counted.append(added if sign > 0 else tuple([-count for count in added]))
+        counted.append(counts)
         if len(counted) >= _MOST_COUNTS:
             counted[:] = [tuple(_sums(counted, _USAGE_COLUMNS))]
 
-    def model_key(self, message: Message) -> int:
-        """The model of a message, as totals name it."""
-        return self._names.model(message.model) or NO_MODEL
+    def model_key(self, model: str | None) -> int:
+        """The key of a model, as totals name it."""
+        return self._names.model(model) or NO_MODEL
 
     def bill(self, message_key: int, old: int | None, new: int | None) -> None:
         """Move the bill of a stored message and its calls from session `old` to `new` (None: to none)."""
         cost = self._connection.execute("SELECT cost FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
         message = bodies.decode(BodyReader(self._connection).of(message_key))
-        model_key = self.model_key(message)
+        model_key = self.model_key(message.model)
         if old is not None:
             self.remove(old, message, cost)
             self.calls.remove_stored(old, model_key, message_key)

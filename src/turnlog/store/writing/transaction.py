@@ -6,24 +6,20 @@ Each module around it writes its own kind of row (`messages`, `events`, `session
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from turnlog.agents.base import SourceKind
-from turnlog.agents.changes import MessageChange
 from turnlog.agents.files import is_compressed
-from turnlog.model import Message, SessionTotal, Usage
+from turnlog.model import SessionTotal
 from turnlog.store.external_content import Feed
 from turnlog.store.keys import Names
 from turnlog.store.reconcile.precedence import HOOKS, STREAM, rank_of
-from turnlog.store.rows import MessageFacts, believable, message_buckets, milliseconds, nanos
+from turnlog.store.rows import MessageColumns, believable
+from turnlog.store.writing.prepared import Pricer
 from turnlog.store.writing.sessions import SessionRows, UsageRows
-
-Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
-"""Usage of a call, its model, who served it, its time -> nano-dollars, or None if the price is unknown."""
 
 
 class SourceRow(msgspec.Struct, frozen=True):
@@ -74,9 +70,9 @@ class Transaction:
         self.saved = SavedChanges()
         self.source = SourceRow(0, "", "", 0, None)
         """The source whose changes are being written."""
-        self._feed: Feed | None = None
+        self.feed: Feed | None = None
         """The bytes that hold the changes, where these can be read again in the archive."""
-        self._price = price
+        self.price = price
         self._price_key = self.names.price_version(price_version)
         self._places: dict[int, tuple[int, str | None, str]] = {}
         """Source -> its rank, the session that it is the file of, its path."""
@@ -84,16 +80,12 @@ class Transaction:
     def use_source(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
         """Write for this source from now on. Its changes were read from `data`, the bytes at `offset`."""
         self.source = source
-        self._feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
+        self.feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
         self._places[source.key] = (rank_of(source.kind), source.session_id, source.path)
 
     def end_feed(self) -> None:
         """Everything of the feed is written: its bytes are not held any longer."""
-        self._feed = None
-
-    def archived_places(self, change: MessageChange) -> dict[bytes, bytes]:
-        """Text -> place, for the long texts of a message that are archived (`external_content`)."""
-        return {} if self._feed is None else self._feed.places(change.message, change.placement.records)
+        self.feed = None
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
         """Whether this source, and not the stored one, provides the places of a session's messages.
@@ -117,36 +109,16 @@ class Transaction:
         kind, owner, path = row.fetchone() or (SourceKind.SESSION, None, "")
         return rank_of(SourceKind(kind)), owner, path
 
-    def cost(self, message: Message) -> int | None:
-        """The cost of a model call, in nano-dollars; None if it is not one or has no known price."""
-        if message.usage is None or message.role != "assistant":
-            return None
-        provider = message.provider.name if message.provider else None
-        return believable(self._price(message.usage, message.model, provider, message.created_at))
-
     def cost_of_total(self, total: SessionTotal, at: datetime | None) -> int | None:
         """The cost of a total of a session at the prices of this time, in nano-dollars; None without a known price."""
-        return believable(self._price(total.usage, total.model, None, at))
+        return believable(self.price(total.usage, total.model, None, at))
 
-    def message_columns(
-        self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int
-    ) -> tuple[Any, ...]:
+    def message_columns(self, columns: MessageColumns, model: str | None, revision: int, sequence: int) -> list[Any]:
         """The columns between a message's ids and its billed session, in the order of `rows.MESSAGE_COLUMNS`."""
-        return (
-            message.role,
-            message.origin,
-            self.names.model(message.model),
-            milliseconds(message.created_at),
-            milliseconds(message.completed_at),
-            message.stop_reason,
-            revision,
-            sequence,
-            facts.has_tool_calls,
-            facts.has_reasoning,
-            facts.has_files,
-            facts.preview,
-            *message_buckets(message),
-            cost,
-            nanos(message.cost.amount) if message.cost else None,
-            None if cost is None else self._price_key,
-        )
+        who, when, what = columns
+        price_key = None if what[_COST] is None else self._price_key
+        return [*who, self.names.model(model), *when, revision, sequence, *what, price_key]
+
+
+_COST = -2
+"""The place of the cost in `MessageColumns.what`."""
