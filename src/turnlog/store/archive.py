@@ -39,6 +39,58 @@ class Generation(NamedTuple):
     mtime_ns: int | None
 
 
+class ArchiveFrame(NamedTuple):
+    """Compressed bytes of a file."""
+
+    start: int
+    """Offset of the first byte in the file."""
+    length: int
+    """Bytes before they were compressed."""
+    data: bytes
+
+
+class FrameCollector:
+    """Compresses the bytes of a file of which nothing is archived, as an `Archive` would, and keeps the frames."""
+
+    def __init__(self) -> None:
+        self._frames: list[ArchiveFrame] = []
+        self._start: int = 0
+        self._rest: bytes = b""
+        """The last bytes, if they are too few for a frame that stays, and their offset."""
+
+    def append(self, source_key: int, generation: int, start: int, data: bytes) -> None:
+        """Add `data`, which begins at byte `start` of the file."""
+        if self._rest:
+            start, data = self._start, self._rest + data
+        self._rest = b""
+        for begin in range(0, len(data), SEGMENT_SIZE):
+            piece = memoryview(data)[begin : begin + SEGMENT_SIZE]
+            if len(piece) < _REFILL_BELOW:
+                self._start, self._rest = start + begin, bytes(piece)
+            else:
+                self._frames.append(ArchiveFrame(start + begin, len(piece), zstd.compress_for_archive(piece)))
+
+    def begin(self, source_key: int, generation: int, shared_prefix: int, now: int) -> None:
+        """Not for a file of which nothing is archived."""
+        raise StoreError(f"source {source_key} has no generation before {generation}")
+
+    def iter_bytes(self, source_key: int, generation: int) -> Iterator[bytes]:
+        """What is archived: nothing."""
+        return iter(())
+
+    def take(self) -> list[ArchiveFrame]:
+        """The frames since the last call that stay as they are."""
+        frames, self._frames = self._frames, []
+        return frames
+
+    def finish(self) -> list[ArchiveFrame]:
+        """The remaining frames."""
+        if self._rest:
+            self._frames.append(ArchiveFrame(self._start, len(self._rest), zstd.compress_for_archive(self._rest)))
+            self._rest = b""
+        return self.take()
+
+
 class Archive:
     """Reads and writes the archive tables over one connection; the caller owns the transaction.
 
@@ -68,6 +120,10 @@ class Archive:
                 self._insert([(source_key, generation, start + begin, len(piece), zstd.compress_for_archive(piece))])
         if len(self._pending) >= _MAX_PENDING:
             self.flush()
+
+    def store(self, source_key: int, generation: int, frames: Iterable[ArchiveFrame]) -> None:
+        """Store frames that were compressed elsewhere."""
+        self._insert([(source_key, generation, *frame) for frame in frames])
 
     def flush(self) -> None:
         """Store the frames that the worker has compressed."""

@@ -148,6 +148,21 @@ def next_source_key(connection: sqlite3.Connection) -> int:
     return (connection.execute("SELECT max(key) FROM sources").fetchone()[0] or 0) + 1
 
 
+def is_source_key(connection: sqlite3.Connection, key: int) -> bool:
+    """Whether a source has this key."""
+    return connection.execute("SELECT 1 FROM sources WHERE key = ?", (key,)).fetchone() is not None
+
+
+def known_paths(connection: sqlite3.Connection) -> set[str]:
+    """Paths of all sources that were ever read, or could not be."""
+    return {path for (path,) in connection.execute("SELECT path FROM sources")}
+
+
+def is_any_forgotten(connection: sqlite3.Connection) -> bool:
+    """Whether the user has forgotten any session."""
+    return connection.execute("SELECT 1 FROM tombstones LIMIT 1").fetchone() is not None
+
+
 def save_source(connection: sqlite3.Connection, source: Source, state: SourceState, now: int) -> None:
     """Write the progress of a sync in a source."""
     row = (

@@ -13,11 +13,10 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO, FileIO
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 
-from turnlog.store.archive import Archive
 from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_hash
 
 LOOK_AHEAD = 4096
@@ -36,10 +35,26 @@ MOST_LINES = 4096
 _SOME_LINES = re.compile(rb"(?:[^\n]*+\n){1,%d}+" % MOST_LINES)
 
 
+class LogArchive(Protocol):
+    """What receives the bytes of a log, as `store.archive.Archive` does."""
+
+    def append(self, source_key: int, generation: int, start: int, data: bytes) -> None:
+        """Append `data`, which begins at byte `start` of the file, to the generation."""
+        ...
+
+    def begin(self, source_key: int, generation: int, shared_prefix: int, now: int) -> None:
+        """Start a generation that shares its first `shared_prefix` bytes with the previous one."""
+        ...
+
+    def iter_bytes(self, source_key: int, generation: int) -> Iterator[bytes]:
+        """The archived bytes of a generation."""
+        ...
+
+
 class LogFile:
     """An open file, what is known of it, and the archive that its bytes go to."""
 
-    def __init__(self, path: str, state: SourceState, archive: Archive, on_bytes: Callable[[int], None]) -> None:
+    def __init__(self, path: str, state: SourceState, archive: LogArchive, on_bytes: Callable[[int], None]) -> None:
         """Open a regular file. Raises OSError when it cannot be read or is not a regular file.
 
         Args:

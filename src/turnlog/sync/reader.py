@@ -8,9 +8,10 @@ database are read by their agent; their versions are kept as lines of a log that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +23,7 @@ from turnlog.store.external_content import make_whole
 from turnlog.store.sources import (
     Fingerprint,
     SourceState,
+    is_source_key,
     known_fingerprints,
     known_roots,
     load_source,
@@ -31,6 +33,7 @@ from turnlog.store.sources import (
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.prepared import Pricer
 from turnlog.store.writing.transaction import SavedChanges, SourceRow
+from turnlog.sync.folding import FoldedSource, FoldingFailed, FoldingProcesses
 from turnlog.sync.log_file import LogFile
 from turnlog.sync.summary import SourceProblem
 
@@ -46,6 +49,19 @@ class GroupResult(msgspec.Struct, kw_only=True):
     """Paths of sources of which nothing is stored, because the user has forgotten their sessions."""
 
 
+class ReadAhead(NamedTuple):
+    """What a large import does before the writer gets to a source."""
+
+    keys: Mapping[str, int] = {}
+    """Path -> key of the sources that no pass has read: what other processes prepare contains it."""
+    folding: FoldingProcesses | None = None
+    """The processes that fold some of them."""
+
+    def folded(self, path: str) -> FoldedSource | None:
+        """The source at this path, if another process folds it; only once."""
+        return None if self.folding is None else self.folding.take(path)
+
+
 class SourceReader:
     """Reads sources into one store connection, which must be one that does not check foreign keys."""
 
@@ -56,8 +72,10 @@ class SourceReader:
         price_version: str,
         on_bytes: Callable[[int], None] = lambda count: None,
         worker: Executor | None = None,
+        ahead: ReadAhead | None = None,
     ) -> None:
         self._connection = connection
+        self._ahead = ahead or ReadAhead()
         self._worker = worker
         self._archive = Archive(connection, worker)
         self._price = price
@@ -79,8 +97,12 @@ class SourceReader:
         except Exception as error:
             # The transaction was rolled back, so frames that still wait for the worker must not be stored.
             self._archive.discard()
-            if len(group) == 1:
+            if len(group) == 1 and not isinstance(error, FoldingFailed):
                 return self._with_problem(group[0][1], error)
+        # Now without what other processes have folded.
+        for _, source in group:
+            if (folded := self._ahead.folded(source.path)) is not None:
+                folded.skip()
         result = GroupResult()
         for item in group:
             _add(result, self.read([item]))
@@ -93,6 +115,9 @@ class SourceReader:
         for agent, source in group:
             if reads_rows(agent, source):
                 self._read_rows(agent, source, batch, result, now)
+                continue
+            if (folded := self._ahead.folded(source.path)) is not None:
+                result.changed += self._read_folded(folded, agent, source, batch, now)
                 continue
             try:
                 file = LogFile(source.path, self._load(source), self._archive, self._on_bytes)
@@ -154,6 +179,29 @@ class SourceReader:
             save_source(self._connection, source, state, now)
         return start is not None
 
+    def _read_folded(self, folded: FoldedSource, agent: Agent, source: Source, batch: Batch, now: int) -> bool:
+        """Write what another process has read of a source; returns whether there was anything."""
+        if self._load(source).key != folded.key:
+            folded.skip()
+            raise FoldingFailed("another process has read the source, or has taken its key")
+        row = SourceRow(folded.key, agent.name, source.path, 0, source.session_id, source.kind)
+        batch.start_over(row, is_log=source.appendable)
+        for feed in folded.feeds():
+            self._on_bytes(feed.size)
+            self._archive.store(folded.key, 0, feed.frames)
+            batch.save(row, feed.changes, prepared=feed.messages)
+            # Or the next feed would be received while this one is still in memory.
+            del feed
+        end = folded.end
+        assert end is not None
+        state = end.state
+        self._archive.store(folded.key, 0, end.frames)
+        if end.torn_line is not None:
+            batch.note_tail(row, state.cursor, state.archived - state.cursor, end.torn_line)
+        self._archive.settle(state.key, 0, state.archived, end.mode, state.fingerprint.mtime_ns, now)
+        save_source(self._connection, source, state, now)
+        return state.fingerprint.size > 0
+
     def _fold_new_lines(self, file: LogFile, agent: Agent, source: Source, row: SourceRow, batch: Batch) -> None:
         """Fold everything after the cursor."""
         state = file.state
@@ -195,7 +243,9 @@ class SourceReader:
     def _load(self, source: Source) -> SourceState:
         state = load_source(self._connection, source.path)
         if state is None:
-            key = next_source_key(self._connection)
+            key = self._ahead.keys.get(source.path)
+            if key is None or is_source_key(self._connection, key):
+                key = next_source_key(self._connection)
             state = SourceState(key=key, fingerprint=Fingerprint(0, 0, 0, 0), is_new=True)
         return state
 

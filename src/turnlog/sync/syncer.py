@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -18,20 +18,35 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
-from turnlog.agents.base import Agent, Source
+from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.files import collect_unreadable_folders, is_nameable
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.keys import count_sessions
 from turnlog.store.limited_agent import note_limited_agent
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
+from turnlog.store.sources import (
+    Fingerprint,
+    is_any_forgotten,
+    known_fingerprints,
+    known_paths,
+    load_known,
+    mark_vanished,
+    next_source_key,
+    present_paths,
+)
 from turnlog.sync.spools import drop_old_spools, find_spools
 from turnlog.sync.summary import SourceProblem, SyncSummary
-from turnlog.sync.workers import ImportWorkers, garbage_collection_paused, import_workers, indexing
+from turnlog.sync.workers import (
+    ImportWorkers,
+    folding_processes,
+    garbage_collection_paused,
+    import_workers,
+    indexing,
+)
 
 if TYPE_CHECKING:
-    from turnlog.sync.reader import GroupResult, SourceReader
+    from turnlog.sync.reader import GroupResult, ReadAhead, SourceReader
 
 
 Phase = Literal["find", "read", "index"]
@@ -124,8 +139,12 @@ class Syncer:
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
             if changed:
-                with import_workers(self._connection, self._path, total) as workers, garbage_collection_paused():
-                    self._read_all(changed, total, workers, summary, on_progress)
+                with (
+                    import_workers(self._connection, self._path, total) as workers,
+                    self._read_ahead(changed) as ahead,
+                    garbage_collection_paused(),
+                ):
+                    self._read_all(changed, total, workers, ahead, summary, on_progress)
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             summary.vanished = mark_missing(self._connection, found, roots, summary.problems)
@@ -138,6 +157,7 @@ class Syncer:
         changed: list[FoundSource],
         total: int,
         workers: ImportWorkers,
+        ahead: ReadAhead,
         summary: SyncSummary,
         on_progress: Progress,
     ) -> None:
@@ -147,7 +167,7 @@ class Syncer:
 
         sessions: set[str] = set()
         created: list[int] = []
-        reader = _reader(self._connection, count, workers.worker)
+        reader = _reader(self._connection, count, workers.worker, ahead)
         for group in _groups(changed):
             result = reader.read([(item.agent, item.source) for item in group])
             workers.note_commit()
@@ -159,6 +179,32 @@ class Syncer:
         summary.sessions = len(sessions)
         # A subagent may be read in an earlier transaction than the session that it belongs to.
         summary.new_sessions, summary.new_subagents = count_sessions(self._connection, created)
+
+    @contextmanager
+    def _read_ahead(self, changed: list[FoundSource]) -> Generator[ReadAhead]:
+        """The processes that fold new sources, if there is much to fold."""
+        from turnlog.sync.folding import FoldingProcesses, FoldingTask, Task, is_foldable
+        from turnlog.sync.reader import ReadAhead
+
+        known = known_paths(self._connection)
+        key = next_source_key(self._connection)
+        keys = {
+            item.source.path: key + number
+            for number, item in enumerate(each for each in changed if each.source.path not in known)
+        }
+        foldable = {agent.name for agent in self._agents if is_foldable(agent)}
+        tasks = [
+            FoldingTask(Task(item.source, keys[item.source.path]), item.fingerprint.size)
+            for item in changed
+            if item.source.path in keys and item.agent.name in foldable and not reads_rows(item.agent, item.source)
+        ]
+        count = folding_processes(sum(task.size for task in tasks))
+        # A forgotten session must be recognised before anything of it is read.
+        if not count or is_any_forgotten(self._connection):
+            yield ReadAhead()
+            return
+        with FoldingProcesses(count, tasks) as folding:
+            yield ReadAhead(keys, folding)
 
     def warm_up(self) -> None:
         """Import the modules that reading needs, so that the first new line does not wait for them."""
@@ -297,12 +343,15 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
 
 
 def _reader(
-    connection: Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
+    connection: Connection,
+    on_bytes: Callable[[int], None] = lambda count: None,
+    worker: Executor | None = None,
+    ahead: ReadAhead | None = None,
 ) -> SourceReader:
     from turnlog.pricing import price_nanos, price_version
     from turnlog.sync.reader import SourceReader
 
-    return SourceReader(connection, price_nanos, price_version(), on_bytes, worker)
+    return SourceReader(connection, price_nanos, price_version(), on_bytes, worker, ahead)
 
 
 def _groups(changed: list[FoundSource]) -> Iterator[list[FoundSource]]:

@@ -1,8 +1,9 @@
-"""Helpers of a large import: a thread that compresses, one that checkpoints, and a process that indexes."""
+"""Helpers of a large import: threads that compress and checkpoint, processes that fold, and one that indexes."""
 
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -42,6 +43,38 @@ def import_workers(connection: Connection, path: Path, total: int) -> Generator[
         Checkpointer([path], _CHECKPOINT_SECONDS) as checkpointer,
     ):
         yield ImportWorkers(worker, checkpointer.note)
+
+
+_MOST_PROCESSES = 8
+"""More would fold faster than one process can write."""
+
+_PROCESS_MEMORY = 100 << 20
+"""Bytes that a folding process may need."""
+
+_MEMORY_SHARE = 4
+"""Folding may use this part of the machine's memory."""
+
+
+def folding_processes(total: int) -> int:
+    """How many processes should fold so many bytes: one fewer than there are cores; none for a small import."""
+    if total < LARGE_IMPORT:
+        return 0
+    return max(0, min(_cores() - 1, _MOST_PROCESSES, _memory() // _MEMORY_SHARE // _PROCESS_MEMORY))
+
+
+def _cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> int:
+    """Bytes of the machine's memory; where the system does not say, enough for every process."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _MEMORY_SHARE * _PROCESS_MEMORY * _MOST_PROCESSES
 
 
 @contextmanager

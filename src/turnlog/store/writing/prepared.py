@@ -1,7 +1,7 @@
 """Messages as they are written: everything of a row that needs no database, from the body to the columns of its parts.
 
-A large import prepares messages in other processes (`sync.import_workers`), so `PreparedMessage` can be pickled. A
-message that is stored already is merged instead (`writing.messages.MessageUpdates`): it is read again from its JSON.
+A large import prepares messages in other processes (`sync.folding`), so a `PreparedMessage` can be pickled. A message
+that is stored already is merged instead (`writing.messages.MessageUpdates`): it is then read again from its JSON.
 """
 
 from __future__ import annotations
@@ -132,11 +132,10 @@ def prepare(change: MessageChange, feed: Feed | None, price: Pricer, *, for_tran
     message, placement = change.message, change.placement
     facts = message_facts(message)
     blobs: list[bodies.ExternalContent] = []
-    fresh = _body(message, facts, blobs)
+    whole, external = _packed(message, facts, blobs)
     archived = _places(change, feed)
-    body = leave_out(fresh, archived)
+    body = leave_out(external, archived)
     cost = call_cost(message, price)
-    is_whole = not blobs and not facts.has_structured and body is fresh
     return PreparedMessage(
         id=message.id,
         placement=placement,
@@ -151,7 +150,7 @@ def prepare(change: MessageChange, feed: Feed | None, price: Pricer, *, for_tran
         record_ids=pack_ids(placement.record_ids, message.id),
         archived=archived,
         blobs=blobs,
-        whole=None if is_whole or not for_transport else bodies.pack_fresh(message),
+        whole=None if body is whole or not for_transport else whole or bodies.pack_fresh(message),
     )
 
 
@@ -167,12 +166,12 @@ def _places(change: MessageChange, feed: Feed | None) -> dict[bytes, bytes]:
     return {} if feed is None else feed.places(change.message, change.placement.records)
 
 
-def _body(message: Message, facts: MessageFacts, blobs: list[bodies.ExternalContent]) -> bytes:
-    """The JSON to store; large contents are appended to `blobs`."""
+def _packed(message: Message, facts: MessageFacts, blobs: list[bodies.ExternalContent]) -> tuple[bytes | None, bytes]:
+    """The JSON of the whole message (None if that is huge), and the JSON to store; large contents go to `blobs`."""
     # Packing a huge text would only copy it.
-    body = bodies.pack_fresh(message) if facts.text_size <= bodies.LARGE else None
+    whole = bodies.pack_fresh(message) if facts.text_size <= bodies.LARGE else None
     # Only a larger body can contain a text that becomes a blob.
-    if body is not None and len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
-        return body
+    if whole is not None and len(whole) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
+        return whole, whole
     external = bodies.externalize(message, blobs)
-    return body if body is not None and external is message else bodies.pack_fresh(external)
+    return whole, whole if whole is not None and external is message else bodies.pack_fresh(external)
