@@ -16,7 +16,7 @@ from turnlog.agents import agent, detect, fold_bytes
 from turnlog.agents.base import RowAgent, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.commands import resume_command
-from turnlog.agents.mistral_vibe.old_log import ROLES, OldMessage
+from turnlog.agents.mistral_vibe.old_records import ROLES, OldMessage
 from turnlog.agents.mistral_vibe.rows import KINDS
 from turnlog.model import (
     CompactionEvent,

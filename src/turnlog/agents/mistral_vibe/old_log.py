@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, Link, MessageChange, Placement, ResultChange, SessionChange
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange, SessionChange
 from turnlog.agents.decoding import Count, LogContext, aware, branch_of, state_codec
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import count_lines
 from turnlog.agents.mistral_vibe import NAME
 from turnlog.agents.mistral_vibe.contents import TOOL_KINDS
+from turnlog.agents.mistral_vibe.old_records import LINES, OldCall, OldFunction, OldMessage
 from turnlog.agents.mistral_vibe.sources import session_id
 from turnlog.agents.sidecars import SidecarFold
 from turnlog.model import (
@@ -37,49 +38,6 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.session import title_from, title_given
-
-
-class OldFunction(msgspec.Struct, gc=False):
-    """What a call asks for."""
-
-    name: str | None = None
-    arguments: str | None = None
-
-
-class OldCall(msgspec.Struct, gc=False):
-    """A call of a tool."""
-
-    id: str | None = None
-    function: OldFunction | None = None
-
-
-class OldMessage(msgspec.Struct, gc=False):
-    """One line of a log."""
-
-    role: str = ""
-    content: str | None = None
-    reasoning_content: str | None = None
-    injected: bool | None = None
-    tool_calls: list[OldCall] | None = None
-    message_id: str | None = None
-    name: str | None = None
-    tool_call_id: str | None = None
-    others: dict[str, Any] | None = msgspec.field(name="", default=None)
-    """Metadata: the fields that are not listed here."""
-
-
-_CompleteMessage = cast(
-    "type[OldMessage]",
-    msgspec.defstruct("_CompleteMessage", (), bases=(OldMessage,), gc=False, forbid_unknown_fields=True),
-)
-
-ROLES = frozenset({"system", "user", "assistant", "tool"})
-"""The roles that are known."""
-
-LINES = JsonLines(
-    OldMessage, first_keys=("role",), plausible=lambda message: message.role in ROLES, complete=_CompleteMessage
-)
-"""Reads messages out of lines."""
 
 _ERROR = re.compile(r"\A<tool_error>(?P<text>.*?)(?:</tool_error>)?\Z", re.DOTALL)
 _EXIT_CODE = re.compile(r"^(?:Return code|returncode): (?P<code>\d{1,3})$", re.MULTILINE)
@@ -208,8 +166,6 @@ class _Context(LogContext):
         self.changes.counts.results += 1
 
     def _add_unknown(self, message: OldMessage) -> None:
-        from turnlog.agents.changes import EventChange
-
         event = RecordEvent(
             id=f"{self._external}@{self.position}",
             position=self.position,

@@ -19,6 +19,7 @@ from turnlog.agents.decoding import object_of, text_of
 from turnlog.agents.files import entries, folders, holds_file, is_file
 from turnlog.agents.jsonl import UNREADABLE, whole_lines
 from turnlog.agents.mistral_vibe import CURRENT, LOGS, NAME
+from turnlog.agents.mistral_vibe.old_records import LINES
 from turnlog.agents.mistral_vibe.store import version_of
 
 UNIFIED = "unified"
@@ -138,8 +139,6 @@ def _detect_old(path: Path, head: bytes, document: dict[str, object]) -> Detecti
     source = _old_file(absolute, parents[inner] if len(parents) > inner else parents[0])
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=NAME, source=source)
-    from turnlog.agents.mistral_vibe.old_log import LINES
-
     records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
     is_own = any(record.role and record.message_id for record in records)
     if not is_own or source is None:
