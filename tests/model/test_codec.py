@@ -274,3 +274,16 @@ def test_derived_texts_of_results() -> None:
     assert isinstance(event, ToolResultEvent)
     assert event.parts == (image,)
     assert event.output_text == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (b'{"a":1e400,"b":-1e400}', {"a": "Infinity", "b": "-Infinity"}),
+        (b'{"a":"\\ud800"}', {"a": "\ud800"}),
+        (b"12345678901234567890123", 12345678901234567890123),
+    ],
+)
+def test_an_input_that_only_a_tolerant_parser_reads_has_values(written: bytes, value: Any) -> None:
+    """A model may write such numbers, and logs hold them."""
+    assert ToolCallPart(tool_call_id="c", tool_name="t", input=msgspec.Raw(written)).input_value() == value

@@ -231,8 +231,19 @@ class ToolCallPart(_Part, frozen=True, kw_only=True, tag="tool-call"):
         require_json("input", self.input)
 
     def input_value(self) -> Any:
-        """The input as Python values, or `input_text` if it is not JSON."""
-        return self.input_text if self.input is UNSET else msgspec.json.decode(self.input)
+        """The input as Python values, or `input_text` if it is not JSON.
+
+        A number that no float holds is a string, as in `turnlog.model.codec.parse_json`.
+        """
+        if self.input is UNSET:
+            return self.input_text
+        try:
+            return msgspec.json.decode(self.input)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # The JSON is sound, but msgspec reads no number like 1e400 and no half of a surrogate pair.
+            from turnlog.model.codec import parse_json
+
+            return parse_json(bytes(self.input))
 
     @property
     def output_text(self) -> str:
