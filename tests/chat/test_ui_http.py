@@ -81,6 +81,7 @@ PATH = "/api/sessions/turnlog:talk/ui-messages"
 
 
 def test_a_session_is_read_page_by_page_or_at_once(client: TestClient) -> None:
+    """R-H16."""
     first = client.get(PATH, params={"limit": 4}).json()
     assert [message["id"] for message in first["messages"]] == ["u0", "a0", "u1", "a1"]
     assert [part["type"] for part in first["messages"][1]["parts"]] == ["step-start", "text"]
