@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from support.chat_script import STREAM_HEADERS
 from turnlog.aisdk.chunks import DataChunk, ReasoningDeltaChunk, TextDeltaChunk, UIMessageChunk
 from turnlog.aisdk.codec import encode_chunk
 from turnlog.aisdk.parts import TextUIPart
 from turnlog.aisdk.reader import read_ui_message
-from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, SseEncoder, decode_chunks
+from turnlog.aisdk.sse import KEEP_ALIVE, STREAM_OPEN, SseEncoder, decode_chunks
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.streaming import StreamResponse, stream_chunks, stream_sse
 from turnlog.aisdk.writer import ChunkWriter
@@ -89,7 +90,7 @@ def test_what_came_in_one_turn_is_sent_at_once_or_one_by_one() -> None:
     assert len(together) == 3
     assert len(apart) == 16
     assert together[0] == STREAM_OPEN
-    assert together[-1] == DONE
+    assert together[-1] == b"data: [DONE]\n\n"
 
 
 def test_silence_is_filled_with_comments() -> None:
@@ -150,8 +151,8 @@ def test_responses_send_the_headers_and_the_stream_and_notice_who_leaves(respons
         body = stream_sse(stream_chunks(source(HELLO), ChunkWriter(7)))
         await response(body, headers={"x-more": "1"})(scope, receive, send)
         headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        assert headers == {**HEADERS, "x-more": "1"}
-        assert b"".join([event.get("body", b"") for event in sent]).endswith(DONE)
+        assert headers == {**STREAM_HEADERS, "x-more": "1"}
+        assert b"".join([event.get("body", b"") for event in sent]).endswith(b"data: [DONE]\n\n")
         sent.clear()
         await response(stream_sse(stream_chunks(hanging(), ChunkWriter(7))))(scope, receive, send)
         assert sent[-1]["more_body"] is True

@@ -10,9 +10,8 @@ from fastapi import FastAPI, HTTPException, Request
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from support.chat_script import ANSWER, HALF, Script, post
+from support.chat_script import ANSWER, HALF, STREAM_HEADERS, Script, post
 from turnlog.aisdk import UIMessage
-from turnlog.aisdk.sse import HEADERS
 from turnlog.aisdk.streaming import Scope
 from turnlog.chat import Chat, MemoryKeeper
 from turnlog.chat.fastapi import chat_endpoint
@@ -57,7 +56,7 @@ def test_an_answer_streams_with_the_protocols_headers_and_its_end(serve: Serve) 
     with TestClient(serve(Chat(Script(ANSWER)))) as client:
         answer = client.post("/api/chat", content=post(), headers=JSON)
         assert answer.status_code == 200
-        assert {name: answer.headers[name] for name in HEADERS} == dict(HEADERS)
+        assert {name: answer.headers[name] for name in STREAM_HEADERS} == STREAM_HEADERS
         assert answer.content.endswith(b"data: [DONE]\n\n")
         assert client.get("/api/chat/chat").json()[0]["id"] == "u"
         assert client.get("/api/chat/never seen").json() == []

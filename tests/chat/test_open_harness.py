@@ -13,10 +13,9 @@ from uuid import UUID
 import pytest
 from starlette.testclient import TestClient
 
-from support.chat_script import drain, post, user
+from support.chat_script import STREAM_HEADERS, drain, post, user
 from turnlog.aisdk import UIMessage, UIMessageReader, encode, parse_ui_message, validate_ui_messages
 from turnlog.aisdk.codec import encode_chunk
-from turnlog.aisdk.sse import HEADERS
 from turnlog.chat import Chat, ChatKeeper, MemoryKeeper, NativeKeeper, RunRequest
 from turnlog.chat.http import ChatApp
 from turnlog.chat.runtimes.open_harness import (
@@ -373,7 +372,7 @@ def test_a_page_is_served_as_by_every_other_runtime() -> None:
     """R-O22, R-O27: the headers of the protocol, and 204 for a stream that does not run."""
     with TestClient(ChatApp(Chat(OpenHarnessRuntime(lambda chat_id: tool_run())))) as client:
         reply = client.post("/api/chat", content=post(), headers={"content-type": "application/json"})
-        assert {name: reply.headers[name] for name in HEADERS} == dict(HEADERS)
+        assert {name: reply.headers[name] for name in STREAM_HEADERS} == STREAM_HEADERS
         assert reply.content.endswith(b"data: [DONE]\n\n")
         assert client.get("/api/chat/chat/stream").status_code == 204
         assert [message["role"] for message in client.get("/api/chat/chat").json()] == ["user", "assistant"]

@@ -153,7 +153,10 @@ async function kept(sdk, { chunks, messages }) {
 // text -> {state, value}
 const partial = (sdk, text) => sdk.parsePartialJson(text);
 
-const OPERATIONS = { read, chat, kept, chunk, validate, model, prune, partial };
+// null -> the headers of a response with a stream
+const headers = sdk => sdk.UI_MESSAGE_STREAM_HEADERS;
+
+const OPERATIONS = { read, chat, kept, chunk, validate, model, prune, partial, headers };
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
   const { op, version, items } = JSON.parse(line);

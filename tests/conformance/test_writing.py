@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
+from support.chat_script import STREAM_HEADERS
 from support.profiles import examples
 from support.stream_events import STREAMS
 from turnlog.aisdk import UIMessageReader, encode
@@ -64,3 +65,9 @@ def test_our_reader_makes_the_same_message(judge: Judge) -> None:
         reader = UIMessageReader()
         seen = [reader.message for text in texts if reader.feed(text)]
         assert as_javascript_has_it(json.loads(encode(seen[-1]))) == as_javascript_has_it(answer["message"]), texts
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_headers_of_a_stream_are_those_of_the_sdk(judge: Judge, version: int) -> None:
+    """R-O27: other tests compare what is sent with these."""
+    assert judge.ask("headers", version, [None]) == [STREAM_HEADERS]

@@ -23,6 +23,15 @@ from turnlog.model.stream import (
     ToolOutput,
 )
 
+STREAM_HEADERS = {
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache",
+    "connection": "keep-alive",
+    "x-vercel-ai-ui-message-stream": "v1",
+    "x-accel-buffering": "no",
+}
+"""The headers that the AI SDK sends with a stream; `tests/conformance` compares them with the real ones."""
+
 ANSWER: tuple[StreamEvent, ...] = (
     StepStart(model="model-1"),
     TextStart(id="t"),
