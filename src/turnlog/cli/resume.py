@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,7 @@ def resume(
     If the agent has deleted the session's log, it is first restored from the archive, byte for byte. `--json` prints
     the command, as `--print` does.
     """
-    from turnlog.runs.resuming import plan_resumption
+    from turnlog.runs.resuming import plan_resumption, shell_line
 
     with open_fresh(store_path) as store:
         session = find_session(store, session_id) if session_id else _newest_here(store)
@@ -68,7 +67,7 @@ def resume(
             write_json(_document(session, planned))
             return
         if only_print:
-            click.echo(f"cd {shlex.quote(str(planned.folder))} && {shlex.join(planned.command)}")
+            click.echo(shell_line(str(planned.folder), planned.command))
             _write_missing(planned)
             return
         if planned.home is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from turnlog.agents.base import Agent, RowAgent, SourceKind
 from turnlog.agents.commands import CommandForm, prompted_command, resume_command
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.model import Session
+from turnlog.plain_text import plain
 from turnlog.store.base import Store
 
 
@@ -27,8 +30,26 @@ def resume_line(session: Session) -> str | None:
     command = resume_of(session)
     if command is None:
         return None
-    line = shlex.join(command)
-    return f"cd {shlex.quote(session.cwd)} && {line}" if session.cwd else line
+    return shell_line(session.cwd, command)
+
+
+def shell_line(folder: str | None, command: Sequence[str]) -> str:
+    """A line for a shell that starts a command in a folder, and that a terminal can show."""
+    line = " ".join(map(_shell_word, command))
+    return f"cd {_shell_word(folder)} && {line}" if folder else line
+
+
+def _shell_word(text: str) -> str:
+    """The text as a word for a shell.
+
+    A name with what a terminal would obey, or nobody would see, is written as `$'…'`, with these characters as numbers.
+    """
+    if plain(text) == text and "\n" not in text:
+        return shlex.quote(text)
+    shown = (
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in "'\\" else f"\\{byte:03o}" for byte in os.fsencode(text)
+    )
+    return f"$'{''.join(shown)}'"
 
 
 class Resumption(NamedTuple):
