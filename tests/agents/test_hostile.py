@@ -21,7 +21,7 @@ import pytest
 
 from support.agent_cases import CASES, has_lines, lines_of, names, one_per_package, reads_files
 from support.claude_files import Gathered, gather
-from support.profiles import THOROUGH
+from support.profiles import THOROUGH, some_of
 from turnlog.agents import agent
 from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.changes import Changes
@@ -208,28 +208,33 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return store_of
 
 
-@pytest.mark.parametrize("odd", BYTES)
 @pytest.mark.parametrize("name", FILE_AGENTS)
 def test_a_line_of_anything_costs_only_itself_and_comes_back(
-    name: str, odd: str, clean: Callable[[str], Path], tmp_path: Path
+    name: str, clean: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Between the records of every log, through a sync: told by its line where it could not be read, and restored."""
-    home = tmp_path / "home"
+    """Between the records of every log, through a sync: reported by its line if it is unreadable, and restored."""
+    for number, odd in enumerate(some_of([*BYTES], 3)):
+        folder = tmp_path / str(number)
+        read_with_an_odd_line(name, odd, clean(name), folder)
+
+
+def read_with_an_odd_line(name: str, odd: str, expected_store: Path, folder: Path) -> None:
+    """Read an agent's bundled logs with a line of `BYTES` in each, and compare with what they are without it."""
+    home, database = folder / "home", folder / "odd.db"
     shutil.copytree(LOGS / name, home)
     for source, lines in logs(name):
         Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(with_an_odd_line(lines, BYTES[odd]))
-    summary = sync(tmp_path / "odd.db", roots=[home], agents=[agent(name)])
-    assert summary.problems == []
-    with open_store(clean(name)) as expected, open_store(tmp_path / "odd.db") as store:
-        assert store.status().messages == expected.status().messages
-        assert {found.line for found in store.diagnostics(limit=200).items} <= {2}
+    assert sync(database, roots=[home], agents=[agent(name)]).problems == [], odd
+    with open_store(expected_store) as expected, open_store(database) as store:
+        assert store.status().messages == expected.status().messages, odd
+        assert {found.line for found in store.diagnostics(limit=200).items} <= {2}, odd
         for session in expected.sessions(limit=200).items:
-            assert said(store, session.id) == said(expected, session.id)
-    with closing(connect(tmp_path / "odd.db", read_only=True)) as connection:
+            assert said(store, session.id) == said(expected, session.id), odd
+    with closing(connect(database, read_only=True)) as connection:
         for (session_id,) in connection.execute("SELECT DISTINCT session_id FROM sources WHERE session_id IS NOT NULL"):
-            restore_files(connection, session_id, tmp_path / "restored")
-    for file in filter(Path.is_file, (tmp_path / "restored").rglob("*")):
-        assert file.read_bytes() == (home / file.relative_to(tmp_path / "restored")).read_bytes()
+            restore_files(connection, session_id, folder / "restored")
+    for file in filter(Path.is_file, (folder / "restored").rglob("*")):
+        assert file.read_bytes() == (home / file.relative_to(folder / "restored")).read_bytes(), odd
 
 
 @pytest.mark.parametrize("name", FILE_AGENTS)

@@ -42,14 +42,14 @@ def open_session(visit: Visit, session: dict[str, Any]) -> Page:
     return visit.open(f"/sessions/{quote(session['id'], safe=':')}")
 
 
-def of_agent(sessions: list[dict[str, Any]], agent: str, tool: str, visit: Visit, shown: str = ".tool-row") -> Page:
+def of_agent(sample: str, agent: str, tool: str, visit: Visit, shown: str = ".tool-row") -> Page:
     """The first session of an agent in which this tool was called and this of it is shown."""
-    for session in sessions:
-        if session["agent"] == agent:
-            page = open_session(visit, session)
-            page.locator(".message").first.wait_for()
-            if page.locator(".tool", has_text=tool).filter(has=page.locator(shown)).count():
-                return page
+    calls = ask(f"{sample}/api/tool-calls?agent={agent}&tool={quote(tool)}&limit=200")["items"]
+    for session in {call["session_id"]: None for call in calls}:
+        page = visit.open(f"/sessions/{quote(session, safe=':')}")
+        page.locator(".message").first.wait_for()
+        if page.locator(".tool", has_text=tool).filter(has=page.locator(shown)).count():
+            return page
     raise AssertionError(f"no session of {agent} calls {tool}")
 
 
@@ -70,10 +70,8 @@ def test_every_session_opens_with_all_that_is_in_it(visit: Visit, sessions: list
     ("agent", "tool"),
     [(case.name, case.edit_tool) for case in CASES.values() if case.edit_tool is not None],
 )
-def test_an_edit_is_the_patch_that_the_agent_recorded(
-    visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str
-) -> None:
-    page = of_agent(sessions, agent, tool, visit, ".diff-added")
+def test_an_edit_is_the_patch_that_the_agent_recorded(visit: Visit, sample: str, agent: str, tool: str) -> None:
+    page = of_agent(sample, agent, tool, visit, ".diff-added")
     edit = page.locator(".tool", has_text=tool).filter(has=page.locator(".diff-added")).first
     expect(edit.locator(".diff-added").first).to_be_visible()
     edit.locator(".tool-row").first.click()
@@ -85,9 +83,7 @@ def test_an_edit_is_the_patch_that_the_agent_recorded(
     ("agent", "tool"),
     [(case.name, case.subagent_tool) for case in CASES.values() if case.subagent_tool is not None],
 )
-def test_a_subagent_of_any_agent_opens_in_place(
-    visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str
-) -> None:
-    page = of_agent(sessions, agent, tool, visit)
+def test_a_subagent_of_any_agent_opens_in_place(visit: Visit, sample: str, agent: str, tool: str) -> None:
+    page = of_agent(sample, agent, tool, visit)
     page.locator(".tool-row", has_text=tool).first.click()
     expect(page.get_by_role("region", name="Session of the subagent").locator(".message").first).to_be_visible()

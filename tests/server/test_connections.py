@@ -173,6 +173,13 @@ def test_streams_and_slow_readers_stay(own_store: Path) -> None:
             everything(stream)
 
 
+@pytest.fixture(scope="module")
+def shared(library: Path) -> Generator[Served]:
+    """A server for tests that leave it as it was."""
+    with serving(library) as served:
+        yield served
+
+
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
 
 
@@ -186,16 +193,15 @@ CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n
     ],
     ids=["headers", "one header", "trailers", "requests in a row"],
 )
-def test_a_head_has_an_end(library: Path, beginning: bytes, rest: bytes) -> None:
+def test_a_head_has_an_end(shared: Served, beginning: bytes, rest: bytes) -> None:
     """Without a token nobody fills the memory."""
-    with serving(library) as served:
-        before = served.memory()
-        with served.connect() as connection:
-            connection.sendall(beginning)
-            with pytest.raises(ConnectionError):
-                send_for_ever(connection, rest)
-        assert served.ask(served.connect) == OK
-        assert served.memory() - before < 20 << 20
+    before = shared.memory()
+    with shared.connect() as connection:
+        connection.sendall(beginning)
+        with pytest.raises(ConnectionError):
+            send_for_ever(connection, rest)
+    assert shared.ask(shared.connect) == OK
+    assert shared.memory() - before < 20 << 20
 
 
 def send_for_ever(connection: socket.socket, piece: bytes) -> None:

@@ -216,26 +216,24 @@ def test_what_was_thought_can_be_asked_for_by_itself(store: Store, name: str) ->
     assert (thought == 0) == ("thoughts" in CASES[name].lacks)
 
 
-@pytest.mark.parametrize("name", names(one_per_package()))
-def test_what_lies_where_nobody_can_look_is_not_gone(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lies_where_nobody_can_look_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is told of each time until it can be looked into again, and the other agents are read all the same."""
     home, database = tmp_path / "home", tmp_path / "turnlog.db"
     monkeypatch.setenv("HOME", str(home))
     write_homes(home)
     everything = sync(database)
-    hidden = home / CASES[name].home / CASES[name].sample_logs
-    hidden.rename(tmp_path / "away")
-    hidden.symlink_to(hidden.name)  # a link to itself leads nowhere, for whoever may read anything too
-    for _ in range(2):
-        summary = sync(database)
-        assert [problem.path for problem in summary.problems if "links" in problem.reason] == [str(hidden.parent)]
-        assert summary.vanished == 0
-        assert 0 < summary.sources < everything.sources
-    hidden.unlink()
-    (tmp_path / "away").rename(hidden)
-    assert sync(database).problems == []
+    for name in names(one_per_package()):
+        hidden = home / CASES[name].home / CASES[name].sample_logs
+        hidden.rename(tmp_path / "away")
+        hidden.symlink_to(hidden.name)  # a link to itself leads nowhere, for whoever may read anything too
+        for _ in range(2):
+            summary = sync(database)
+            assert [problem.path for problem in summary.problems if "links" in problem.reason] == [str(hidden.parent)]
+            assert summary.vanished == 0, name
+            assert 0 < summary.sources < everything.sources, name
+        hidden.unlink()
+        (tmp_path / "away").rename(hidden)
+        assert sync(database).problems == [], name
 
 
 CALL_IDS = {case.name: case.call_ids for case in CASES.values() if case.call_ids is not None}
