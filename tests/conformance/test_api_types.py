@@ -23,6 +23,9 @@ from turnlog.server import create_app
 
 LOG = Path(__file__).parents[1] / "data/claude_code/costs/c01_blocks_partial_output/home"
 
+# The page's TypeScript 7 is a program of machine code and takes a tenth of the time of the version 5 that
+# openapi-typescript needs.
+COMPILER = Path(__file__).parents[2] / "web" / "node_modules" / ".bin" / "tsc"
 STRICT = ("--strict", "--noUncheckedIndexedAccess", "--skipLibCheck", "--pretty", "false")
 MODULES = ("--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2022,dom")
 
@@ -84,7 +87,7 @@ def run(folder: Path, program: str, *arguments: str) -> None:
 
 def compile(folder: Path, file: str) -> str:
     """What the compiler finds wrong with a file; nothing if it compiles."""
-    command = [str(folder / "node_modules" / ".bin" / "tsc"), *STRICT, *MODULES, file]
+    command = [str(COMPILER), *STRICT, *MODULES, file]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
     assert (done.returncode == 0) == (not done.stdout)
     return done.stdout
