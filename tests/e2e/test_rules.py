@@ -35,7 +35,7 @@ AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min
 # The themes differ only in their colours, so that the rules about anything else need only one of them.
 VIOLATIONS = {
     "light": "axe.run({ resultTypes: ['violations'] })",
-    "dark": "axe.run({ resultTypes: ['violations'], runOnly: { type: 'tag', values: ['cat.color'] } })",
+    "dark": "axe.run({ resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block'] })",
 }
 
 SIGNED = {"Authorization": f"Bearer {TOKEN}"}
