@@ -73,6 +73,7 @@ def _split_system(
             rest.append(message)
             continue
         text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+        # A history may hold the system prompt several times, and servers with a chat template refuse a second one (C1).
         if text in prompts or options.system is not None:
             report.mend("system-repeated", message.id, "left out: the system prompt is sent once")
         elif text.strip():
@@ -89,6 +90,7 @@ def without_failed_answers(messages: list[Message], report: Report) -> list[Mess
         if message.role != "assistant":
             kept.append(message)
         # An answer that failed halfway stays: the model said what came before the error.
+        # Claude Code logs a failed request as an answer with the words of the error.
         elif message.error is not None and _says_only(message, message.error.text):
             report.mend("failed-answer", message.id, f"left out: {message.error.text[:80]}")
         elif message.origin is Origin.HARNESS:
@@ -151,6 +153,7 @@ def _proper_name(name: str, rules: RequestRules) -> str:
 
 def _proper_id(call_id: str, seen: dict[str, ToolCallPart], rules: RequestRules) -> str:
     """The id if the API allows it; else one made of it, the same in every request."""
+    # Anthropic refuses two calls with one id in the whole request (A3), and not only within an answer.
     if call_id and call_id not in seen and call_id == _fit(call_id, rules.call_id_characters, rules.call_id_length):
         return call_id
     # The number of calls before it distinguishes two calls with one id.
@@ -186,10 +189,12 @@ def _answered(
         # The provider wrote call and result into one answer, which goes back as it was.
         return msgspec.structs.replace(call, results=tuple(results[:1]))
     if not results:
+        # A killed process leaves calls without a result, and every API refuses those (A5, C2, R1, G3).
         report.mend("unanswered-call", message.id, "a result was added that says so", call=call.tool_call_id)
         result = _aborted(call, options)
     else:
         result = _join(results, message, call, report)
+        # A command without output is a success, but Anthropic refuses a blank text (A4).
         if all(isinstance(part, TextPart) and not part.text.strip() for part in result.content):
             report.mend("empty-result", message.id, "a text was added that says so", call=call.tool_call_id)
             result = msgspec.structs.replace(result, content=(TextPart(text=_instead(result, options)),))
@@ -274,6 +279,8 @@ def attach_developer_messages(messages: Iterable[Message], report: Report) -> tu
     for index, message in enumerate(history):
         if message.role != "developer":
             attached.append(message)
+        # A summary and the report of a background task are turns that the model answers; anything else is read with the
+        # turn before it.
         elif message.origin in _ANSWERED or _is_prompt(history, index):
             attached.append(as_user(message))
         elif not placed.add(message):
@@ -311,8 +318,11 @@ class _Attachments:
 
     def add(self, message: Message) -> bool:
         """Add its parts to the last user message or tool result; False if there is none."""
+        # After calls no user message may precede their results (A5, R1), so that a text behind a result goes into that
+        # result.
         for index in reversed(range(len(self._messages))):
             earlier = self._messages[index]
+            # What the provider ran has its result inside the answer, where nothing may be added.
             call = next((part for part in reversed(earlier.parts) if _is_answered(part)), None)
             if earlier.role == "user":
                 held = earlier.parts
