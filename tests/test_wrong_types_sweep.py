@@ -357,6 +357,7 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         "turnlog.Store.events": Case(store.events, {"session_id": session, "position": 0, "type": "error"}),
         "turnlog.Store.passage": Case(store.passage, span),
         "turnlog.Store.outline": Case(store.outline, {"session_id": session}),
+        "turnlog.Store.context_steps": Case(store.context_steps, {"session_id": session}),
         "turnlog.Store.window": Case(store.window, span),
         "turnlog.Store.tool_calls": Case(store.tool_calls, {"filter": turnlog.ToolCallFilter(), **paged}),
         "turnlog.Store.tool_usage": Case(store.tool_usage, {"filter": turnlog.ToolCallFilter()}),

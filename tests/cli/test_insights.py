@@ -11,6 +11,7 @@ import pytest
 
 from support.cli_runner import Command
 from support.plain_agent import Log
+from support.plain_history import SESSION
 from support.plain_store import at, read_home
 from turnlog.cli.insights import insights
 from turnlog.model import Message, Usage
@@ -50,7 +51,7 @@ def test_json_and_csv_have_the_same_rows(run: Command) -> None:
 
 def test_csv_can_be_asked_for_of_every_section() -> None:
     (option,) = [each for each in insights.params if each.name == "section"]
-    assert getattr(option.type, "choices", None) == SECTIONS
+    assert getattr(option.type, "choices", None) == (*SECTIONS, "context")
 
 
 def test_a_time_without_anything_is_empty(run: Command) -> None:
@@ -61,3 +62,14 @@ def test_a_time_without_anything_is_empty(run: Command) -> None:
 def test_a_project_that_there_is_not_is_an_error(run: Command) -> None:
     assert run("insights", "--project", "nowhere").exit_code == 3
     assert run("insights", "--json", "--csv", "tools").exit_code == 2
+
+
+def test_the_context_of_one_session_is_a_table_json_and_csv(run: Command) -> None:
+    table = run("insights", "--session", SESSION)
+    assert table.stdout.splitlines()[0].split() == ["Turn", "Time", "Context", "From", "cache", "Output"]
+    steps = json.loads(run("insights", "--session", SESSION, "--json").stdout)["context"]
+    rows = list(csv.DictReader(io.StringIO(run("insights", "--session", SESSION, "--csv", "context").stdout)))
+    assert [row["message_id"] for row in rows] == [step["message_id"] for step in steps]
+    assert len(table.stdout.splitlines()) == len(steps) + 1 > 1
+    for wrong in (["--csv", "context"], ["--session", SESSION, "--csv", "tools"]):
+        assert "--session goes with" in run("insights", *wrong).stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from support.browser_history import LONG_ID
 from support.browser_visit import Visit
 
 pytestmark = pytest.mark.browser
@@ -33,6 +34,19 @@ def test_an_hour_of_the_week_leads_to_its_sessions(visit: Visit) -> None:
     expect(page.locator(".session-row")).not_to_have_count(0)
     page.get_by_role("button", name=label.split(": ")[0]).click()
     expect(page).not_to_have_url(re.compile("hour="))
+
+
+def test_the_growth_of_a_context_leads_to_its_steps(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.get_by_role("button", name="show how the context grew").click()
+    growth = page.get_by_role("dialog", name="How the context grew")
+    expect(growth.locator(".chart-bar")).not_to_have_count(0)
+    with page.expect_download() as download:
+        growth.get_by_role("button", name="CSV").click()
+    assert download.value.suggested_filename == "context.csv"
+    growth.locator("tbody a").first.click()
+    expect(growth).to_have_count(0)
+    expect(page).to_have_url(re.compile("#.+"))
 
 
 def test_what_is_unknown_is_no_number(visit: Visit) -> None:

@@ -51,6 +51,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}/handoff",
     "/api/sessions/{session_id}/messages",
     "/api/sessions/{session_id}/outline",
+    "/api/sessions/{session_id}/context",
     "/api/sessions/{session_id}/ownership",
     "/api/sessions/{session_id}/prompt",
     "/api/sessions/{session_id}/prompt/answer",

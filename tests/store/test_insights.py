@@ -16,6 +16,7 @@ import pytest
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.agents.changes import Link
+from turnlog.errors import NotFoundError
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -32,7 +33,7 @@ from turnlog.store import open_store
 from turnlog.store.base import HourOfWeek, InsightFilter, SessionFilter, Store
 from turnlog.store.choices import SESSION_HAVINGS
 from turnlog.store.commands import command_head
-from turnlog.store.insights import SECTIONS, Insights, to_csv
+from turnlog.store.insights import SECTIONS, Insights, context_to_csv, to_csv
 from turnlog.store.periods import QUARTER_HOUR, shifts, start_of
 
 DAY = 24 * 60
@@ -211,6 +212,32 @@ def test_compactions_and_limits_are_counted(report: Insights) -> None:
     assert found.median_tokens_before == 2000
     errors = {each.kind: (each.errors, each.is_limit, each.last_session_id) for each in report.errors}
     assert errors == {"api": (1, True, "plain:shop"), "hook": (1, False, "plain:shop")}
+
+
+def test_the_context_of_a_session_grows_step_by_step_until_it_is_compacted(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    shop = Log(home, "shop")
+    shop.message(prompt("p1", 0), turn=1)
+    shop.message(answer("a1", 1, Usage(input=1000, output=50)), turn=1, step=1)
+    shop.message(answer("a2", 2, Usage(input=200, cache_read=1000, cache_write_5m=300, output=9, reasoning=1)), turn=1)
+    shop.event(CompactionEvent(id="k1", created_at=at(3), trigger="auto", tokens_before=1500))
+    shop.message(answer("a3", 4, Usage(input=400, output=20)), turn=2, step=1)
+    shop.message(answer("a4", 5, None), turn=2, step=2)
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as opened:
+        steps = opened.context_steps("plain:shop")
+        assert [(each.message_id, each.context, each.cached, each.output, each.is_compacted) for each in steps] == [
+            ("a1", 1000, None, 50, False),
+            ("a2", 1500, 1000, 10, False),
+            ("a3", 400, None, 20, True),
+            ("a4", None, None, None, False),
+        ]
+        header, *rows = csv.reader(io.StringIO(context_to_csv(steps)))
+        assert header[5:9] == ["context", "cached", "output", "is_compacted"]
+        assert [row[5] for row in rows] == ["1000", "1500", "400", ""]
+        with pytest.raises(NotFoundError):
+            opened.context_steps("plain:nobody")
 
 
 def test_model_calls_that_failed_are_errors_too(tmp_path: Path) -> None:

@@ -7,22 +7,24 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
 from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import examples, json_option, period_options, utc_option
+from turnlog.cli.options import complete_session, examples, find_session, json_option, period_options, utc_option
 from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.plain_text import one_line
 from turnlog.store.base import InsightFilter
 
 if TYPE_CHECKING:
-    from turnlog.store.insights import Insights, ProjectPeriod, Section
+    from turnlog.store.insights import ContextStep, Insights, ProjectPeriod, Section
 
 _SECTIONS = ("activity", "projects", "tools", "commands", "files", "models", "subagents", "compactions", "errors")
+
+_CONTEXT = "context"
 
 _SHOWN = 10
 """Rows of a section on the terminal; `--json` and `--csv` have all."""
@@ -33,6 +35,7 @@ _SHOWN = 10
         "turnlog insights --since 30d",
         "turnlog insights --project webshop --since 2026-11",
         "turnlog insights --csv commands > commands.csv",
+        "turnlog insights --session 3f2a91c0       # how its context grew",
         "turnlog insights --json",
     )
 )
@@ -40,7 +43,18 @@ _SHOWN = 10
 @utc_option
 @agent_option
 @project_option
-@click.option("--csv", "section", type=click.Choice(_SECTIONS), help="Write this section as CSV, with all its rows.")
+@click.option(
+    "--session",
+    metavar="SESSION",
+    shell_complete=complete_session,
+    help="Only how the context of this session grew, step by step.",
+)
+@click.option(
+    "--csv",
+    "section",
+    type=click.Choice((*_SECTIONS, _CONTEXT)),
+    help="Write this section as CSV, with all its rows; `context` is that of --session.",
+)
 @json_option
 @fresh_store_option
 def insights(
@@ -49,7 +63,8 @@ def insights(
     utc: bool,
     agent: str | None,
     project: str | None,
-    section: Section | None,
+    session: str | None,
+    section: str | None,
     as_json: bool,
     store_path: Path,
 ) -> None:
@@ -60,6 +75,13 @@ def insights(
     """
     if section and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
+    if (session is None) == (section == _CONTEXT) and section:
+        raise click.UsageError("--session goes with `--csv context`, and no other section with --session.")
+    if session is not None:
+        with open_fresh(store_path) as store:
+            steps = store.context_steps(find_session(store, session).id)
+        _write_context(steps, as_csv=section is not None, as_json=as_json)
+        return
     with open_fresh(store_path) as store:
         wanted = InsightFilter(
             since=since, until=until, agent=find_agent(store, agent), project=find_project(store, project)
@@ -68,11 +90,35 @@ def insights(
     if section:
         from turnlog.store.insights import to_csv
 
-        click.echo(to_csv(report, section), nl=False)
+        click.echo(to_csv(report, cast("Section", section)), nl=False)
     elif as_json:
         write_json(report)
     else:
         _write_report(report)
+
+
+def _write_context(steps: Sequence[ContextStep], *, as_csv: bool, as_json: bool) -> None:
+    if as_csv:
+        from turnlog.store.insights import context_to_csv
+
+        click.echo(context_to_csv(steps), nl=False)
+        return
+    if as_json:
+        write_json({"context": steps})
+        return
+    titles = ("Turn", "Time", "Context", "From cache", "Output", "")
+    rows = [
+        (
+            formatting.count(each.turn),
+            formatting.moment(each.created_at),
+            formatting.tokens(each.context),
+            formatting.tokens(each.cached),
+            formatting.tokens(each.output),
+            "after a compaction" if each.is_compacted else "",
+        )
+        for each in steps
+    ]
+    write_table([Column(title, right=title not in ("Time", "")) for title in titles], rows)
 
 
 class _Table(NamedTuple):

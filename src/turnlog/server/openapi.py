@@ -55,6 +55,7 @@ BODIES: tuple[type[Any], ...] = (
     Ownership,
     responses.ModelsResponse,
     responses.OutlineResponse,
+    responses.ContextResponse,
     responses.ProjectsResponse,
     responses.PromptResponse,
     responses.RecordsResponse,

@@ -30,6 +30,7 @@ from turnlog.model import (
 )
 from turnlog.replay.events import ReplayEvent
 from turnlog.store.choices import RunStatus
+from turnlog.store.insights import ContextStep
 from turnlog.store.search.base import SearchField
 from turnlog.store.session_state import SessionState
 from turnlog.store.usage_report import ModelSummary, ProjectSummary
@@ -215,6 +216,12 @@ class OutlineResponse(ResponseBody, frozen=True, kw_only=True):
     """The landmarks of a session, in order."""
 
     items: list[OutlineEntry]
+
+
+class ContextResponse(ResponseBody, frozen=True, kw_only=True):
+    """The model calls of a session, in order."""
+
+    items: list[ContextStep]
 
 
 # -- what a session holds

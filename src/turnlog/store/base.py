@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         ToolState,
     )
     from turnlog.store.choices import SessionHaving, SessionSort, UsageBy
-    from turnlog.store.insights import Insights
+    from turnlog.store.insights import ContextStep, Insights
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
     from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary, UsageReport
@@ -444,6 +444,10 @@ class Store(Protocol):
 
     def outline(self, session_id: str) -> list[OutlineEntry]:
         """The landmarks of a session in order: prompts, compactions, rewinds and errors."""
+        ...
+
+    def context_steps(self, session_id: str) -> list[ContextStep]:
+        """The model calls of a session in order, each with the size of its context."""
         ...
 
     def window(

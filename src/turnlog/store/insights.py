@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
+from turnlog.model import Fate
 from turnlog.plain_text import csv_cell
 from turnlog.store.usage_report import Dollars
 from turnlog.store.values import StoreValue, ToolUsage
@@ -144,6 +145,25 @@ class ErrorFigures(StoreValue, frozen=True):
     """The message that stands in the place of the answer; None if the last one is an event."""
 
 
+class ContextStep(StoreValue, frozen=True):
+    """A model call of one session, with the size of what the model was sent."""
+
+    position: int
+    message_id: str
+    turn: int | None
+    created_at: datetime | None
+    model: str | None
+    context: int | None
+    """Tokens of everything that was sent, from the cache or not."""
+    cached: int | None
+    """Those of them that came from the cache."""
+    output: int | None
+    """Includes reasoning."""
+    is_compacted: bool
+    """Since the step before, the context was replaced by a summary."""
+    fate: Fate
+
+
 class Insights(StoreValue, frozen=True, kw_only=True):
     """An insights report. Each list is empty if there is nothing to report."""
 
@@ -198,11 +218,20 @@ _ROWS: Final[dict[Section, type[StoreValue]]] = {
 
 def to_csv(report: Insights, section: Section) -> str:
     """One section as CSV (RFC 4180), one column a field. Unknown values are empty; money is US dollars."""
+    return _csv(_ROWS[section], section_rows(report, section))
+
+
+def context_to_csv(steps: Iterable[ContextStep]) -> str:
+    """The steps of a session as CSV, as `to_csv` writes sections."""
+    return _csv(ContextStep, steps)
+
+
+def _csv(kind: type[StoreValue], rows: Iterable[StoreValue]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
-    columns = _ROWS[section].__struct_fields__
+    columns = kind.__struct_fields__
     writer.writerow(columns)
-    writer.writerows(_cells(row, columns) for row in section_rows(report, section))
+    writer.writerows(_cells(row, columns) for row in rows)
     return text.getvalue()
 
 

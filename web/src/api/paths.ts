@@ -23,6 +23,11 @@ export function sessionPath(id: string): string {
   return `${SESSIONS}/${encodeURIComponent(id)}`;
 }
 
+/** How large what the model was sent was, step by step. */
+export function contextPath(id: string): string {
+  return `${sessionPath(id)}/context`;
+}
+
 /** What came when in a session. */
 export function replayPath(id: string): string {
   return `${sessionPath(id)}/replay`;

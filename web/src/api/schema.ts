@@ -171,6 +171,25 @@ export interface ComparedRow {
   cost_change: number;
 }
 
+/** The model calls of a session, in order. */
+export interface ContextResponse {
+  items: ContextStep[];
+}
+
+/** A model call of one session, with the size of what the model was sent. */
+export interface ContextStep {
+  position: number;
+  message_id: string;
+  turn: number | null;
+  created_at: string | null;
+  model: string | null;
+  context: number | null;
+  cached: number | null;
+  output: number | null;
+  is_compacted: boolean;
+  fate: Fate;
+}
+
 /** Money for one or more model calls. */
 export interface Cost {
   amount: string;

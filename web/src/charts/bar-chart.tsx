@@ -121,6 +121,13 @@ export function shownLabels(names: string[], width: number): string[] {
 /** Not reached by the tab key: a year of bars would be hundreds of stops, and the table has the same links. */
 function Piece({ href, children }: { href: string | null; children: React.ReactNode }) {
   if (href === null) return children;
+  // A place of the page that is open: only the browser's own links tell it so.
+  if (href.startsWith("#"))
+    return (
+      <a href={href} tabIndex={-1}>
+        {children}
+      </a>
+    );
   return (
     <Link href={href} tabIndex={-1}>
       {children}

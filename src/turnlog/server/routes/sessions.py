@@ -15,10 +15,11 @@ from turnlog.model import Session
 from turnlog.server.context import ContextOf, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
-from turnlog.server.responses import OutlineResponse, SessionItem, SessionPage, SessionResponse
+from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
 from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment, QueryParameters, to_zone
 from turnlog.store.base import HourOfWeek, SessionFilter, Store
 from turnlog.store.choices import SessionHaving, SessionSort
+from turnlog.store.insights import context_to_csv
 from turnlog.store.values import AnnotationsChange
 from turnlog.store.window import MessageRow
 
@@ -74,6 +75,12 @@ class ExportQuery(QueryParameters):
     as_: ExportFormat = Field(alias="as", description="The format, as in `turnlog export --as`.")
     redact: bool = Field(False, description="Whether secrets are taken out.")
     model: str | None = Field(None, description="The model that a request asks; by default the last that answered.")
+
+
+class ContextQuery(QueryParameters):
+    """How the steps are written."""
+
+    format: Literal["json", "csv"] = "json"
 
 
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
@@ -164,6 +171,22 @@ def get_outline(request: Request, context: ContextOf, session_id: str) -> Respon
     if known := not_modified(request.headers, etag):
         return known
     return write(request, OutlineResponse(items=entries), etag)
+
+
+@router.get(
+    "/sessions/{session_id}/context",
+    tags=["sessions"],
+    responses=responds_with(ContextResponse, besides={"text/csv": {"schema": {"type": "string"}}}),
+)
+def get_context(
+    request: Request, context: ContextOf, session_id: str, query: Annotated[ContextQuery, Query()]
+) -> Response:
+    """The model calls of a session, each with the size of what the model was sent."""
+    steps = context.store.context_steps(session_id)
+    if query.format == "csv":
+        headers = {"Content-Disposition": 'attachment; filename="context.csv"'}
+        return Response(context_to_csv(steps), headers=headers, media_type="text/csv")
+    return write(request, ContextResponse(items=steps))
 
 
 async def takes_json(request: Request) -> None:

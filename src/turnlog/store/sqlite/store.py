@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.store.base import Store, check_arguments
 from turnlog.store.sqlite.changes import ChangeQueries
+from turnlog.store.sqlite.context_growth import ContextQueries
 from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
 from turnlog.store.sqlite.insights import InsightQueries
 from turnlog.store.sqlite.native import NativeQueries
@@ -30,6 +31,7 @@ class SqliteStore(
     ToolCallQueries,
     FileQueries,
     InsightQueries,
+    ContextQueries,
     RunQueries,
     SourceQueries,
     ProjectQueries,

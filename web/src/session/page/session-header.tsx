@@ -1,5 +1,6 @@
 /** The header of a session: title, parent, facts, and the actions for the whole session. */
 
+import { lazy, Suspense, useState } from "react";
 import { Link } from "wouter";
 import { AnnotateButton, AnnotationLine, StarButton } from "@/annotations/annotations";
 import { sessionPage } from "@/api/paths";
@@ -118,6 +119,9 @@ function parentPage(session: Session, parent: Session): string {
   return sessionPage(parent.id, session.relationships?.[0]?.parent_message_id);
 }
 
+// With the code of charts: loaded when it is opened.
+const ContextGrowth = lazy(() => import("./context-growth"));
+
 interface SessionFactsProps {
   session: SessionItem;
   /** Whether what the agent writes now would be seen. */
@@ -169,10 +173,19 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
 
 /** What the session took. It stands outside of the line that scrolls, so that it is seen at every width. */
 function SessionTotals({ session }: { session: SessionItem }) {
+  const [growth, setGrowth] = useState(false);
   return (
     <ul className="session-totals" aria-label="Tokens and cost">
       <li>
-        <Tokens session={session} /> tokens
+        <button type="button" className="session-tokens" onClick={() => setGrowth(true)}>
+          <Tokens session={session} /> tokens
+          <span className="visually-hidden">, show how the context grew</span>
+        </button>
+        {growth && (
+          <Suspense fallback={null}>
+            <ContextGrowth id={session.id} onClose={() => setGrowth(false)} />
+          </Suspense>
+        )}
       </li>
       <li>
         <Cost session={session} />
