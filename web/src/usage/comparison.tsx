@@ -47,7 +47,7 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
     <>
       <section className="usage-causes" aria-label="Both periods">
         <FiguresTable
-          columns={["", span(earlier, now), span(later, now), "Change"]}
+          columns={["Figure", span(earlier, now), span(later, now), "Change"]}
           rows={figures(earlier, later)}
         />
       </section>

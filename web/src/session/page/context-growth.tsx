@@ -98,7 +98,7 @@ function labelOf({ turn, created_at }: ContextStep): string {
 function StepTable({ steps }: { steps: ContextStep[] }) {
   return (
     <FiguresTable
-      columns={["Step", "Context", "From cache", "Output", ""]}
+      columns={["Step", "Context", "From cache", "Output", "Compaction"]}
       rows={steps.map((step) => ({
         key: String(step.position),
         cells: [
@@ -108,7 +108,7 @@ function StepTable({ steps }: { steps: ContextStep[] }) {
           formatTokens(step.context),
           formatTokens(step.cached),
           formatTokens(step.output),
-          step.is_compacted ? "after a compaction" : "",
+          step.is_compacted ? "before this step" : "",
         ],
       }))}
     />
