@@ -418,6 +418,14 @@ def test_the_tags_around_pasted_text_are_not_in_the_title() -> None:
     assert fold(log.user(pasted)).sessions[ROOT].titles == {"prompt": "Look: line one line two there"}
 
 
+@pytest.mark.parametrize("failure", ["Invalid API key · Please run /login", "API Error: 529 Overloaded"])
+def test_a_failure_in_place_of_a_summary_titles_nothing(failure: str) -> None:
+    prompt = Log("1.0.24").user("hello")
+    held = {"type": "summary", "summary": failure, "leafUuid": prompt["uuid"]}
+    gathered = fold(prompt, held)
+    assert gathered.sessions[ROOT].titles == {"prompt": "hello"}
+
+
 def test_a_summary_titles_the_session_that_holds_its_leaf() -> None:
     log = Log("1.0.128")
     prompt = log.user("one")

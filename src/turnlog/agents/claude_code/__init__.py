@@ -106,7 +106,7 @@ class ClaudeCode(Agent):
     name = NAME
     display_name = "Claude Code"
     colour = Colour(light="#bd5d38", dark="#e08a63")
-    parser_version = 15
+    parser_version = 16
     homes = _HOMES
     log_folders = ("projects",)
     command = _COMMAND

@@ -325,10 +325,14 @@ def _read_leaf(context: ClaudeContext, record: ClaudeRecord, session: SessionCon
         session.named_leaf, session.change.has_branches = leaf, True
 
 
+_FAILURES = ("API Error", "Invalid API key", "Credit balance is too low", "Prompt is too long", "Claude AI usage limit")
+"""Up to 1.0 the answer of a failed call for a title is written in its place."""
+
+
 def _read_summary(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
     """The title of the session that holds the leaf. That is mostly another file's session, which the store finds."""
     leaf = record.leaf_uuid
-    if record.summary is None or leaf is None:
+    if record.summary is None or leaf is None or record.summary.startswith(_FAILURES):
         return
     # Up to 2.0 a resume writes the titles of other sessions into a new file, by the record in which each ended.
     if leaf not in context.state.nodes:
