@@ -37,13 +37,13 @@ const THINKING = "of it thinking";
 
 const COLUMNS: Column[] = [
   { label: "Calls", of: (totals) => totals.calls },
-  { label: "Input", of: (totals) => totals.input + totals.tool_prompt },
+  { label: "Input tokens", of: (totals) => totals.input + totals.tool_prompt },
   { label: "Cache read", of: (totals) => totals.cache_read },
   {
     label: "Cache written",
     of: (totals) => totals.cache_write_5m + totals.cache_write_1h + totals.cache_write,
   },
-  { label: "Output", of: outputOf },
+  { label: "Output tokens", of: outputOf },
   { label: THINKING, of: (totals) => totals.reasoning },
   { label: "All tokens", of: (totals) => totals.tokens },
 ];
