@@ -33,6 +33,7 @@ Lack = Literal[
     "times",
     "thoughts",
     "folders",
+    "JSON",
 ]
 
 
@@ -76,7 +77,8 @@ class AgentCase:
     """What the format does not have. The tests then check that none is invented. `own records`: a message may be a part
     of a record that contains several. `projects`: the path of a log does not name its project. `written times`: times
     are numbers. `tokens`: only sessions have them. `times`: only sessions have them.
-    `thoughts`: their text is not logged. `folders`: where the agent worked is not logged."""
+    `thoughts`: their text is not logged. `folders`: where the agent worked is not logged.
+    `JSON`: its logs are lines of text."""
     write_recorded: Callable[[Path, Path], None] = copy_home
     """Makes a home of what is recorded in a folder."""
 
@@ -154,7 +156,7 @@ def reads_files(name: str) -> bool:
 
 def has_lines(name: str) -> bool:
     """Whether the agent's sample has logs that grow line by line, and not only files that are rewritten whole."""
-    return any(source.appendable for source in agent(name).discover([LOGS / name]))
+    return "JSON" not in CASES[name].lacks and any(source.appendable for source in agent(name).discover([LOGS / name]))
 
 
 def lines_of(source: Source) -> list[bytes]:

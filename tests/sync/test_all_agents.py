@@ -110,7 +110,8 @@ def test_the_record_behind_every_event_can_be_read(store: Store, name: str) -> N
             for place in event.records:
                 assert place.offset is not None
                 assert place.length is not None
-                assert json.loads(store.record(place.source, place.offset, place.length))
+                record = store.record(place.source, place.offset, place.length)
+                assert record.strip() if "JSON" in CASES[name].lacks else json.loads(record)
                 records += 1
     assert records
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 GROUP = "turnlog.agents"
 
 BUILT_IN = {
+    "aider": "turnlog.agents.aider:Aider",
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
     "cline": "turnlog.agents.cline:Cline",
     "cline-extension": "turnlog.agents.cline_tasks:ClineExtension",

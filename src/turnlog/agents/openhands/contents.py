@@ -45,9 +45,11 @@ TOOL_KINDS: dict[str, ToolKind] = {
 
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
-_QUARTER = 900
-_FURTHEST = 15 * 3600
-_SLACK = 120
+_QUARTER, _HALF, _FURTHEST = 900, 1800, 14 * 3600
+_QUARTERS = (20_700, 31_500, 45_900, 49_500)
+"""Zones that are ahead of UTC by no number of half hours, with their time in summer."""
+_SLACK = 3
+"""Seconds between the time in an event and that of its file."""
 
 
 def time_of(value: object, modified: float | None) -> datetime | None:
@@ -67,7 +69,7 @@ def time_of(value: object, modified: float | None) -> datetime | None:
     except (OverflowError, ValueError):
         return aware(local)
     zone = round(ahead / _QUARTER) * _QUARTER
-    fits = abs(zone) <= _FURTHEST and abs(ahead - zone) <= _SLACK
+    fits = abs(ahead - zone) <= _SLACK and abs(zone) <= _FURTHEST and (zone % _HALF == 0 or zone in _QUARTERS)
     return aware(local) - timedelta(seconds=zone) if fits else aware(local)
 
 
