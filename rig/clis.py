@@ -48,7 +48,15 @@ class Cli:
     makes_home: list[str] = field(default_factory=list[str])
     """The arguments of a command after which its home is as sessions are written to it."""
     tells_reasoning: bool = True
-    """Whether reasoning tokens reach it: the events of Anthropic Messages as sent here do not tell them apart."""
+    """Whether it logs reasoning tokens: the events of Anthropic Messages as sent here do not tell them apart."""
+    keeps_thoughts: bool = True
+    """Whether it logs the text of reasoning."""
+    counts_calls: bool = True
+    """Whether it logs the tokens of each call, and not only those of a session."""
+    replays: bool = True
+    """Whether its cassette is played back to it."""
+    is_python: bool = False
+    """Its package is in an environment of its own, from PyPI."""
 
 
 _CODEX = """model = "gpt-5.5"
@@ -92,6 +100,75 @@ _PI = {
             "models": [{"id": "rig", "reasoning": True, "contextWindow": 200000, "maxTokens": 9000}],
         }
     }
+}
+
+_VIBE = """active_model = "rig"
+enable_telemetry = false
+enable_update_checks = false
+enable_auto_update = false
+
+[[providers]]
+name = "rig"
+api_base = "{URL}/v1"
+api_key_env_var = "RIG_KEY"
+api_style = "openai"
+backend = "generic"
+
+[[models]]
+name = "rig"
+provider = "rig"
+alias = "rig"
+thinking = "high"
+"""
+
+_CONTINUE = """name: rig
+version: 0.0.1
+schema: v1
+models:
+  - name: rig
+    provider: openai
+    model: rig
+    apiBase: {URL}/v1
+    apiKey: none
+    roles: [chat]
+    capabilities: [tool_use]
+"""
+
+_KIMI = """default_model = "rig"
+telemetry = false
+
+[providers.rig]
+type = "openai"
+base_url = "{URL}/v1"
+api_key = "none"
+
+[models.rig]
+provider = "rig"
+model = "rig"
+max_context_size = 131072
+capabilities = ["thinking", "tool_use"]
+"""
+
+_DROID = {
+    "customModels": [
+        {
+            "model": "rig",
+            "displayName": "Rig",
+            "id": "custom:Rig-0",
+            "index": 0,
+            "baseUrl": "{URL}/v1",
+            "apiKey": "none",
+            "provider": "generic-chat-completion-api",
+            "maxOutputTokens": 8192,
+        }
+    ],
+    "cloudSessionSync": False,
+}
+
+_QUIET = {
+    "telemetry": {"enabled": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "general": {"enableAutoUpdate": False},
 }
 
 CLIS = [
@@ -196,5 +273,102 @@ CLIS = [
         argument="command",
         environment={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"},
         files={".pi/agent/models.json": json.dumps(_PI)},
+    ),
+    Cli(
+        name="mistral-vibe",
+        package="mistral-vibe",
+        program="vibe",
+        is_python=True,
+        arguments=["-p", PROMPT, "--auto-approve", "--trust"],
+        home=".vibe",
+        tool="bash",
+        argument="command",
+        environment={"RIG_KEY": "none", "VIBE_ENABLE_TELEMETRY": "false"},
+        files={".vibe/config.toml": _VIBE},
+        tells_reasoning=False,
+        replays=False,
+    ),
+    Cli(
+        name="continue",
+        package="@continuedev/cli",
+        program="cn",
+        arguments=["--config", "../.continue/config.yaml", "--auto", "-p", PROMPT],
+        home=".continue",
+        tool="Bash",
+        argument="command",
+        environment={"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_CLI_ENABLE_TELEMETRY": "0"},
+        files={".continue/config.yaml": _CONTINUE},
+        keeps_thoughts=False,
+        replays=False,
+    ),
+    Cli(
+        name="qwen-code",
+        package="@qwen-code/qwen-code",
+        program="qwen",
+        arguments=["--auth-type", "openai", "-m", "rig", "-y", PROMPT],
+        home=".qwen",
+        tool="run_shell_command",
+        argument="command",
+        extra={"description": "Try", "is_background": False},
+        environment={
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": "{URL}/v1",
+            "OPENAI_MODEL": "rig",
+            "QWEN_TELEMETRY_ENABLED": "false",
+            "NO_UPDATE_NOTIFIER": "1",
+        },
+        files={".qwen/settings.json": json.dumps(_QUIET)},
+        replays=False,
+    ),
+    Cli(
+        name="kimi-code",
+        package="@moonshot-ai/kimi-code",
+        program="kimi",
+        arguments=["-p", PROMPT],
+        home=".kimi-code",
+        tool="Bash",
+        argument="command",
+        environment={"KIMI_DISABLE_TELEMETRY": "1"},
+        files={".kimi-code/config.toml": _KIMI},
+        tells_reasoning=False,
+        replays=False,
+    ),
+    Cli(
+        name="droid",
+        package="droid",
+        program="droid",
+        arguments=["exec", "--skip-permissions-unsafe", "-m", "custom:Rig-0", PROMPT],
+        home=".factory",
+        tool="Execute",
+        argument="command",
+        extra={"summary": "Try", "riskLevel": "low", "riskLevelReason": "safe"},
+        environment={
+            "FACTORY_API_KEY": "fk-none",
+            "FACTORY_API_BASE_URL": "{URL}",
+            "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false",
+        },
+        files={".factory/settings.json": json.dumps(_DROID)},
+        counts_calls=False,
+        replays=False,
+    ),
+    Cli(
+        name="kilo",
+        package="@kilocode/cli",
+        program="kilo",
+        arguments=["run", "--auto", "-m", "rig/rig", PROMPT],
+        home=".local/share/kilo",
+        tool="bash",
+        argument="command",
+        extra={"description": "Try"},
+        environment={
+            "KILO_DISABLE_AUTOUPDATE": "1",
+            "KILO_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "KILO_TELEMETRY_LEVEL": "off",
+        },
+        files={".config/kilo/kilo.json": json.dumps(_OPENCODE)},
+        prompt=f'"{PROMPT}"',
+        failed=ToolState.OUTPUT_AVAILABLE,
+        replays=False,
     ),
 ]

@@ -6,6 +6,7 @@ Both are brought to the same plain lists, so that a difference shows as two valu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -18,6 +19,9 @@ from turnlog.model import Message, ReasoningPart, RecordEvent, TextPart, ToolCal
 from turnlog.model.parts import ToolState
 
 FAILED_EXIT = 3
+
+_AROUND = re.compile(r"\A(?:Output: |Error executing tool \w+: Error \(exit code \d+\): )")
+"""What agents put before the first line of an output."""
 
 Listed: TypeAlias = list[Any]
 Aspect: TypeAlias = tuple[Callable[[Cli, list[Answer]], Listed], Callable[[Cli, list[Answer], list[Message]], Listed]]
@@ -38,11 +42,11 @@ def unknown_kinds(history: SessionHistory) -> list[str]:
 
 
 def _order_wanted(cli: Cli, answers: list[Answer]) -> Listed:
-    return [("user", [("text", cli.prompt)]), *(("assistant", _told(answer)) for answer in answers)]
+    return [("user", [("text", cli.prompt)]), *(("assistant", _told(cli, answer)) for answer in answers)]
 
 
-def _told(answer: Answer) -> Listed:
-    words = [("reasoning", answer.reasoning), ("text", answer.text)]
+def _told(cli: Cli, answer: Answer) -> Listed:
+    words = [("reasoning", answer.reasoning if cli.keeps_thoughts else ""), ("text", answer.text)]
     return [word for word in words if word[1]] + [("call", call.tool) for call in answer.calls]
 
 
@@ -71,7 +75,7 @@ def _outputs_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> 
     wanted = [call.output for call in _scripted(answers)]
     wanted += [""] * (len(lines) - len(wanted))
     return [
-        output if sum(line.removeprefix("Output: ") == output for line in found) == 1 else "\n".join(found)
+        output if sum(_AROUND.sub("", line) == output for line in found) == 1 else "\n".join(found)
         for output, found in zip(wanted, lines, strict=False)
     ]
 
@@ -87,7 +91,7 @@ def _states_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> L
 
 
 def _tokens_wanted(cli: Cli, answers: list[Answer]) -> Listed:
-    tokens = [answer.tokens for answer in answers]
+    tokens = [answer.tokens for answer in answers if cli.counts_calls]
     return [(each.input, each.cached, each.output, each.reasoning if cli.tells_reasoning else 0) for each in tokens]
 
 
@@ -95,7 +99,8 @@ def _tokens_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> L
     """Of each step: input, read from cache, output with reasoning, reasoning."""
     usages = [message.usage for message in messages if message.usage]
     return [
-        (each.input, each.cache_read, (each.output or 0) + (each.reasoning or 0), each.reasoning) for each in usages
+        (each.input, each.cache_read, (each.output or 0) + (each.reasoning or 0), each.reasoning or 0)
+        for each in usages
     ]
 
 

@@ -31,6 +31,7 @@ from turnlog.errors import TurnlogError
 from turnlog.logs import SessionHistory, read_session
 
 MODULES = Path(__file__).parent.parent / ".build/rig/node_modules"
+ENVIRONMENTS = Path(__file__).parent.parent / ".build/rig/python"
 SECONDS = 90
 COLUMNS = (
     *("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds", "cassette", "chat"),
@@ -52,7 +53,10 @@ def main(words: list[str]) -> int:
     rows: list[list[str]] = []
     findings: list[str] = []
     for cli in CLIS:
-        if not names or cli.name in names:
+        if not names and not program_of(cli).exists():
+            # Not every agent can be installed on every day, and on every version of Node and Python.
+            rows.append([cli.name, "missing", *["-"] * (len(COLUMNS) - 2)])
+        elif not names or cli.name in names:
             row, found = check(cli)
             chat, more = chat_with(cli)
             history, others = look_into_history(cli)
@@ -66,8 +70,20 @@ def main(words: list[str]) -> int:
 
 
 def version(cli: Cli) -> str:
+    if cli.is_python:
+        found = list((ENVIRONMENTS / cli.package / "lib").glob(f"python*/site-packages/{_file_name(cli)}-*.dist-info"))
+        return found[0].name.removesuffix(".dist-info").rpartition("-")[2] if found else "missing"
     package = MODULES / cli.package / "package.json"
     return json.loads(package.read_bytes())["version"] if package.exists() else "missing"
+
+
+def _file_name(cli: Cli) -> str:
+    return cli.package.replace("-", "_")
+
+
+def program_of(cli: Cli) -> Path:
+    """Where the agent's program is, if it is installed."""
+    return (ENVIRONMENTS / cli.package / "bin" if cli.is_python else MODULES / ".bin") / cli.program
 
 
 def check(cli: Cli) -> tuple[list[str], list[str]]:
@@ -77,7 +93,7 @@ def check(cli: Cli) -> tuple[list[str], list[str]]:
             answers = run(cli, Path(name))
             history = read(cli, Path(name))
             cells, found = judge(cli, answers, history)
-            again, more = play_again(cli, history)
+            again, more = play_again(cli, history) if cli.replays else ("-", [])
             return [*cells, again], [*found, *more]
         except Trouble as trouble:
             return ["-"] * 7, [str(trouble)]
@@ -99,7 +115,7 @@ def chat_with(cli: Cli) -> tuple[str, list[str]]:
         return "-", []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         try:
-            found = check_chats(cli, MODULES / ".bin" / cli.program, Path(name))
+            found = check_chats(cli, program_of(cli), Path(name))
         except (TurnlogError, OSError) as error:
             found = [f"chat: {error}"]
     return "DIFFERS" if found else "ok", found
@@ -151,7 +167,7 @@ def prepare(cli: Cli, home: Path, url: str) -> None:
 def launch(cli: Cli, home: Path, url: str, arguments: list[str]) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb"}
     environment |= {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
-    program = MODULES / ".bin" / cli.program
+    program = program_of(cli)
     if not program.exists():
         raise Trouble(f"{program} is not there: make rig installs it")
     with (home / "printed").open("w+") as printed:
