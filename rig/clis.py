@@ -272,6 +272,10 @@ CLIS = [
         tool="bash",
         argument="command",
         environment={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"},
+        resume=[
+            *("--provider", "rig", "--model", "rig", "--thinking", "medium"),
+            *("--session", "{SESSION}", "-p", "{PROMPT}"),
+        ],
         files={".pi/agent/models.json": json.dumps(_PI)},
     ),
     Cli(
@@ -372,3 +376,24 @@ CLIS = [
         replays=False,
     ),
 ]
+
+TAKERS = [
+    *(cli for cli in CLIS if cli.resume),
+    Cli(
+        name="qwen-code",
+        package="@qwen-code/qwen-code",
+        program="qwen",
+        arguments=[],
+        home=".qwen",
+        tool="run_shell_command",
+        argument="command",
+        extra={"description": "Try", "is_background": False},
+        environment={"OPENAI_BASE_URL": "{URL}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "rig"},
+        # An agent of its own that collects memories would ask the model, too.
+        files={
+            ".qwen/settings.json": '{"memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false}}'
+        },
+        resume=["--auth-type", "openai", "-m", "rig", "-y", "--resume", "{SESSION}", "-p", "{PROMPT}"],
+    ),
+]
+"""The agents that sessions are handed to; Qwen Code is in no other check."""

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from clis import CLIS, Cli
+from clis import CLIS, TAKERS, Cli
 from handoffs import Verdict, hand_over
 from recordings import record
 from run import MODULES, Trouble, launch, prepare, version
@@ -29,9 +29,8 @@ from turnlog.sync.syncer import sync
 
 
 def main(words: list[str]) -> int:
-    takers = [cli for cli in CLIS if cli.resume]
     parser = argparse.ArgumentParser(description="Let real agents go on with sessions (docs/how-to/rig.md).")
-    parser.add_argument("names", nargs="*", metavar="TARGET", help=", ".join(cli.name for cli in takers))
+    parser.add_argument("names", nargs="*", metavar="TARGET", help=", ".join(cli.name for cli in TAKERS))
     parser.add_argument("--from", dest="origin", metavar="AGENT", help="only sessions of this agent")
     parser.add_argument("--session", metavar="TEXT", help="only sessions with this text in their id")
     parser.add_argument("--all", action="store_true", help="all sessions, and not only the largest of each agent")
@@ -39,7 +38,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--logs", action="append", type=Path, metavar="HOME", help="homes of agents; default: samples")
     chosen = parser.parse_args(words)
     # `make rig` gives both programs the same names, and not every agent takes sessions.
-    if strangers := set(chosen.names) - {cli.name for cli in CLIS}:
+    if strangers := set(chosen.names) - {cli.name for cli in (*CLIS, *TAKERS)}:
         parser.error(f"no such agent: {', '.join(sorted(strangers))}")
     # The programs are looked for where the rig has installed them.
     os.environ["PATH"] = f"{MODULES / '.bin'}:{os.environ['PATH']}"
@@ -48,7 +47,7 @@ def main(words: list[str]) -> int:
         store_path = Path(folder) / "store.db"
         sync(store_path, roots=chosen.logs or sample_roots())
         sessions = choose(store_path, chosen.origin, chosen.session, every=chosen.all)
-        targets = [cli for cli in takers if not chosen.names or cli.name in chosen.names]
+        targets = [cli for cli in TAKERS if not chosen.names or cli.name in chosen.names]
         table: dict[str, dict[str, list[Verdict]]] = defaultdict(lambda: defaultdict(list))
         for cli in targets:
             for session in sessions:

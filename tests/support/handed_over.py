@@ -61,7 +61,7 @@ def programs(folder: Path, *names: str) -> Path:
 
 def make_databases(home: Path) -> None:
     """Empty databases of OpenCode 1.18 and of Kilo CLI, as their programs make them when they start first."""
-    home.mkdir()
+    home.mkdir(parents=True, exist_ok=True)
     for name in ("opencode", "kilo"):
         with closing(sqlite3.connect(home / f"{name}.db")) as connection, connection:
             connection.executescript(_TABLES)

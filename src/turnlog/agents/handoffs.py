@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, get_args
@@ -65,6 +65,18 @@ def mark(conversation: Conversation, message: Message | None = None, **more: Any
         **more,
     )
     return msgspec.to_builtins(carried)
+
+
+_REPORTS: Final = frozenset({Origin.COMPACTION, Origin.NOTIFICATION})
+
+
+def carried_origin(carried: Carried, turn_origins: Container[Origin]) -> Origin:
+    """The origin of a message that no model wrote. `turn_origins` are those that begin a turn of the agent.
+
+    Any other, such as a command of the agent that it comes from, is a prompt.
+    """
+    origin = carried.origin
+    return origin if origin is not None and (origin in turn_origins or origin in _REPORTS) else Origin.PROMPT
 
 
 def continuation(carried: Carried, child: str) -> Link:

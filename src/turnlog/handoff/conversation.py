@@ -76,8 +76,9 @@ _LOSSES: Final[Mapping[str, LossKind | None]] = {
     "empty-message": None,
     "blank-part": None,
     "first-user": "message",
+    "leading-developer": "message",
 }
-"""What `providers.repair` reports -> what it is here; None for what nobody misses."""
+"""What `providers.repair` reports -> what it is here; None for what nobody misses, `part` for all others."""
 
 
 class Converted(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +111,7 @@ def convert(
     options = RequestOptions(model="", load_blob=load_blob, aborted_result=writer.unanswered)
     repaired = repair(prepared, _RULES, options, report).messages
     for item in (*report.losses, *report.repairs):
-        kind = _LOSSES[item.kind]
+        kind = _LOSSES.get(item.kind, "part")
         if kind is not None:
             losses.append(
                 HandoffLoss(kind=kind, message_id=item.message_id, detail=item.detail, tool_call_id=item.tool_call_id)

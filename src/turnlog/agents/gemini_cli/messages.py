@@ -35,7 +35,7 @@ from turnlog.agents.gemini_cli.records import (
 )
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.agents.gemini_cli.tools import LoggedCall, parse_calls, result_of_response, to_tool_call
-from turnlog.agents.handoffs import Carried, read_mark
+from turnlog.agents.handoffs import carried_origin, read_mark
 from turnlog.model import (
     ErrorEvent,
     InterruptEvent,
@@ -459,7 +459,9 @@ def read_message(
         return False
     entry = context.state.entries.get(logged.key)
     if entry is None:
-        entry = _new_entry(context, logged, content, _carried_origin(carried, record) if carried else origin)
+        if carried is not None and record.type != "gemini":
+            origin = carried_origin(carried, TURN_ORIGINS)
+        entry = _new_entry(context, logged, content, origin)
         entry.handed_over = carried is not None
     if record.type != "gemini":
         _add_input(context, logged, content, entry)
@@ -467,16 +469,6 @@ def read_message(
         _add_answer(context, logged, content, entry)
     _remember(context, logged, entry)
     return True
-
-
-def _carried_origin(carried: Carried, record: GeminiRecord) -> Origin | None:
-    """The origin of a message of another agent. Commands of that agent are prompts here."""
-    if record.type == "gemini":
-        return None
-    return carried.origin if carried.origin in (*TURN_ORIGINS, *_REPORTS) else Origin.PROMPT
-
-
-_REPORTS = (Origin.COMPACTION, Origin.NOTIFICATION)
 
 
 def _remember(context: GeminiContext, logged: LoggedMessage, entry: GeminiEntry) -> None:

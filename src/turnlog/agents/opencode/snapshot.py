@@ -11,7 +11,7 @@ import msgspec
 
 from turnlog.agents.changes import SessionChange
 from turnlog.agents.decoding import list_of, object_of, text_of
-from turnlog.agents.handoffs import MARK, read_mark
+from turnlog.agents.handoffs import MARK, carried_origin, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
     Row,
@@ -130,7 +130,6 @@ SHELL_NOTE = "The following tool was executed by the user"
 """The prompt that OpenCode writes when the user runs a command with `!`."""
 
 _TURN_ORIGINS = (Origin.PROMPT, Origin.SHELL, Origin.SUBAGENT_PROMPT)
-_REPORTS = (Origin.COMPACTION, Origin.NOTIFICATION)
 
 
 def build_timeline(
@@ -192,8 +191,7 @@ def origin_of(info: Row, parts: Sequence[Row], *, is_subagent: bool) -> Origin |
         return None
     carried = read_mark(info.get(MARK))
     if carried is not None:
-        # Commands of another agent are prompts here.
-        return carried.origin if carried.origin in (*_TURN_ORIGINS, *_REPORTS) else Origin.PROMPT
+        return carried_origin(carried, _TURN_ORIGINS)
     others = [part for part in parts if part.get("type") != "compaction"]
     if len(others) < len(parts):
         return Origin.COMPACTION

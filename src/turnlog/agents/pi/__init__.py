@@ -71,6 +71,7 @@ class Pi(Agent):
     homes = Folders(("~/.pi/agent",), variable="PI_CODING_AGENT_DIR")
     log_folders = ("sessions",)
     command = _command("pi", "@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
+    handoff: str | None = "turnlog.agents.pi.handoff:WRITER"
     session_folder: Folders | None = Folders((), variable="PI_CODING_AGENT_SESSION_DIR")
     """The variable that names the folder of sessions itself; None if the program has none of its own."""
 
@@ -123,6 +124,7 @@ class OhMyPi(Pi):
     # Its variable is PI_CODING_AGENT_DIR too; a folder named there counts as pi's.
     homes = Folders(("~/.omp/agent",))
     command = _command("omp", "@oh-my-pi/pi-coding-agent")
+    handoff = None
     session_folder = None
 
 
@@ -134,6 +136,7 @@ class PrimeAgent(Pi):
     colour = Colour(light="#3f6b2f", dark="#93c47d")
     homes = Folders(("~/.prime/agent",), variable="PRIME_AGENT_CODING_AGENT_DIR")
     command = _command("prime-agent")
+    handoff = None
     session_folder = Folders((), variable="PRIME_AGENT_SESSION_DIR")
 
 
@@ -145,6 +148,7 @@ class Omo(Pi):
     colour = Colour(light="#7d5ba6", dark="#bfa3e0")
     homes = Folders(("~/.omo/agent",), variable="OMO_CODING_AGENT_DIR")
     command = None
+    handoff = None
     session_folder = None
 
 
@@ -156,4 +160,5 @@ class StepCode(Pi):
     colour = Colour(light="#2a6f97", dark="#7cc0e8")
     homes = Folders(("~/.stepcode/agent",))
     command = None
+    handoff = None
     session_folder = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.handoffs import continuation, handed_over_facts
 from turnlog.agents.line_fold import LineFold
 from turnlog.agents.pi.contents import parts_of, time_of
 from turnlog.agents.pi.fold_context import PiContext, PiState, decode_state, encode_state
@@ -68,6 +69,10 @@ def _read_header(context: PiContext, source: Source) -> None:
     if record.title:
         # Only oh-my-pi puts a title into the header, and a model has written it.
         change.titles["generated"] = title_line(record.title)
+    if context.carried is not None:
+        context.changes.links.append(continuation(context.carried, context.session_id))
+        change.metadata |= handed_over_facts(context.carried)
+        context.extend_times(context.at)
     # oh-my-pi does not name the parent in a subagent's header: the folder of the log does.
     place = subagent_place(PurePath(source.path)) if source.kind is SourceKind.SUBAGENT else None
     if place is not None:

@@ -27,6 +27,7 @@ from turnlog.agents.decoding import (
     other_fields,
     state_codec,
 )
+from turnlog.agents.handoffs import Carried, read_mark
 from turnlog.agents.pi.contents import time_of
 from turnlog.agents.pi.records import PiRecord
 from turnlog.agents.pi.sources import external_id, session_id
@@ -113,6 +114,8 @@ class PiContext(LogContext):
         self.is_subagent = source.kind is SourceKind.SUBAGENT
         self.external_id = self.session_id.partition(":")[2]
         self.record = PiRecord()
+        self.carried: Carried | None = None
+        """What turnlog wrote beside the current record, if it carried that over from a session of another agent."""
 
     def finish(self) -> Changes:
         """Everything that this feed has found."""
@@ -123,10 +126,11 @@ class PiContext(LogContext):
     def begin(self, record: PiRecord) -> None:
         """Make a record the current one."""
         self.record = record
+        self.carried = read_mark(record.turnlog)
         at = time_of(record.timestamp)
-        if at is not None:
+        if at is not None and self.carried is None:
             self.extend_times(at)
-        elif record.timestamp is not None:
+        elif at is None and record.timestamp is not None:
             self.report("is not a time", json_path="$.timestamp")
 
     @property
@@ -280,7 +284,8 @@ class PiContext(LogContext):
             turn=self.state.turn or None,
             step=step,
             fate=fate,
-            copied=self.is_copy,
+            copied=self.is_copy or self.carried is not None,
+            handed_over=self.carried is not None,
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))
 

@@ -10,8 +10,9 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.decoding import clean_json, fields_of, names_of, other_fields, value_of
+from turnlog.agents.handoffs import carried_origin
 from turnlog.agents.pi.contents import Answerer, cost_of, parts_of, text_of, time_of, usage_of
-from turnlog.agents.pi.fold_context import PiContext
+from turnlog.agents.pi.fold_context import TURN_ORIGINS, PiContext
 from turnlog.agents.pi.records import MESSAGE, PiMessage, PiUsage, field_of
 from turnlog.model import (
     Message,
@@ -122,15 +123,17 @@ def _read_user(context: PiContext, message: PiMessage) -> None:
     # oh-my-pi marks what it wrote itself, for example to continue.
     if message.synthetic:
         origin = Origin.HARNESS
+    if context.carried is not None:
+        origin = carried_origin(context.carried, TURN_ORIGINS)
     context.begin_turn(origin)
     parts = parts_of(message.content, context.identity)
-    if origin is not Origin.HARNESS:
+    if origin in TURN_ORIGINS:
         context.set_title(text_of(parts))
     _add(
         context,
         Message(
             id=context.identity,
-            role="developer" if origin is Origin.HARNESS else "user",
+            role="user" if origin in TURN_ORIGINS else "developer",
             parts=parts,
             origin=origin,
             created_at=context.at,
@@ -189,6 +192,8 @@ def _read_result(context: PiContext, message: PiMessage) -> None:
     text = text_of(content)
     call_id = message.toolCallId or ""
     status, code = _outcome(message, text)
+    if context.carried is not None and context.carried.status is not None:
+        status = context.carried.status
     result = ToolResult(
         id=context.identity,
         status=status,
@@ -202,7 +207,7 @@ def _read_result(context: PiContext, message: PiMessage) -> None:
     )
     context.add_result(call_id, result)
     children = _link_subagents(context, message, call_id)
-    if status == "aborted":
+    if status == "aborted" and context.carried is None:
         context.add_interrupt("tool")
     # What a subagent used is in its own log.
     # A tool may ask a model itself, for example to summarise a page; no message of the conversation is its answer.

@@ -168,6 +168,8 @@ class PiRecord(msgspec.Struct, gc=False):
     customType: str | None = None
     content: Raw | UnsetType = UNSET
     display: bool | None = None
+    turnlog: Any = None
+    """The mark of a record that turnlog carried over from another session (`agents.handoffs`)."""
 
 
 class PiBlock(msgspec.Struct, gc=False):

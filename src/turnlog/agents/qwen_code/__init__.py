@@ -52,6 +52,7 @@ class QwenCode(Agent):
     homes = Folders(("~/.qwen",), variable="QWEN_HOME")
     log_folders = ("projects", "tmp")
     command = _COMMAND
+    handoff = "turnlog.agents.qwen_code.handoff:WRITER"
 
     def home_folders(self) -> Sequence[Path]:
         """The home, and the folder that `QWEN_RUNTIME_DIR` names."""

@@ -19,6 +19,7 @@ from turnlog.agents.decoding import (
     keep_newest,
     state_codec,
 )
+from turnlog.agents.handoffs import Carried, continuation, handed_over_facts, read_mark
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.records import QwenRecord
 from turnlog.agents.qwen_code.sources import session_id
@@ -91,15 +92,20 @@ class QwenContext(LogContext):
         self.model = model
         self.parent: str | None = None
         """The message that the current record follows."""
+        self.carried: Carried | None = None
+        """What turnlog wrote beside the current record, if it carried that over from a session of another agent."""
         self.unknown_parent: str | None = None
         """The record that the current one follows, if it is not remembered."""
 
     def begin(self, record: QwenRecord) -> None:
         """Take over what every record says about its session, and find what it follows."""
         change, at = self.session, record.timestamp
+        self.carried = None if record.turnlog is None else read_mark(record.turnlog)
         if at is not None:
             record.timestamp = aware(at)
-            self.extend_times(record.timestamp)
+            self.extend_times(self.carried.at if self.carried else record.timestamp)
+        if self.carried is not None:
+            self._note_handoff(self.carried)
         # Every record repeats these. A session that is resumed has another version, branch or folder from then on.
         change.agent_version = record.version or change.agent_version
         change.git_branch = branch_of(record.git_branch) or change.git_branch
@@ -134,6 +140,13 @@ class QwenContext(LogContext):
         """External id of the session that a record was copied from; None if it is this session's own."""
         original = record.forked_from.session_id if record.forked_from is not None else None
         return original if original and original != self.external_id else None
+
+    def _note_handoff(self, carried: Carried) -> None:
+        """Link the session that this one continues, once."""
+        if carried.session not in self.state.forked_from:
+            self.state.forked_from.append(carried.session)
+            self.changes.links.append(continuation(carried, self.session_id))
+            self.session.metadata |= handed_over_facts(carried)
 
     def _link_fork(self, record: QwenRecord) -> None:
         original = self.copied_from(record)
@@ -217,7 +230,8 @@ class QwenContext(LogContext):
             turn=self.state.turn or None,
             step=step,
             fate=fate,
-            copied=self.copied_from(record) is not None,
+            copied=self.carried is not None or self.copied_from(record) is not None,
+            handed_over=self.carried is not None,
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))
 

@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import ResultChange
 from turnlog.agents.decoding import fields_of
 from turnlog.agents.gemini_cli.records import ContentPart, compact, parse_parts, provider_data, split_responses, to_part
+from turnlog.agents.handoffs import carried_origin
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.fold_context import PendingAnswer, QwenContext, metadata_of
 from turnlog.agents.qwen_code.records import INPUT_ORIGINS, TOOL_RESULTS, QwenRecord, ToolCallResult, usage_of
@@ -63,6 +64,8 @@ def read_user(context: QwenContext, record: QwenRecord) -> None:
 
 
 def _origin_of(context: QwenContext, record: QwenRecord) -> Origin:
+    if context.carried is not None:
+        return carried_origin(context.carried, TURN_ORIGINS)
     origin = INPUT_ORIGINS.get(record.kind, Origin.HARNESS)
     if origin is not Origin.PROMPT:
         return origin
@@ -199,6 +202,8 @@ def read_result(context: QwenContext, record: QwenRecord) -> None:
             duration_ms=known if facts.duration_ms is None else round(facts.duration_ms),
             shown=shown,
         )
+        if context.carried is not None and context.carried.status is not None:
+            result = msgspec.structs.replace(result, status=context.carried.status)
         if record.others:
             result = msgspec.structs.replace(result, metadata={NAME: record.others})
         change = ResultChange(
@@ -211,7 +216,7 @@ def read_result(context: QwenContext, record: QwenRecord) -> None:
             message_id=context.state.calls.pop(call_id, None),
         )
         context.changes.results.append(change)
-        if result.status == "aborted":
+        if result.status == "aborted" and context.carried is None:
             _add_interrupt(context, record, change.message_id)
         # What is beside the responses, such as an image, belongs to the first of them.
         others = []

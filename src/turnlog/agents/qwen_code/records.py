@@ -142,6 +142,8 @@ class QwenRecord(_Wire, gc=False):
     is_sidechain: bool | None = None
     agent_run_id: str | None = None
     agent_round: int | None = None
+    turnlog: Any = None
+    """The mark of a record that turnlog carried over from another session (`agents.handoffs`)."""
     others: dict[str, Any] | None = msgspec.field(name="", default=None)
     """Metadata: the fields that no version seen so far writes."""
 
