@@ -380,6 +380,19 @@ CLIS = [
 TAKERS = [
     *(cli for cli in CLIS if cli.resume),
     Cli(
+        name="kilo",
+        package="@kilocode/cli",
+        program="kilo",
+        arguments=[],
+        home=".local/share/kilo",
+        tool="bash",
+        argument="command",
+        extra={"description": "Try"},
+        files={".config/kilo/kilo.json": json.dumps(_OPENCODE)},
+        resume=["run", "--auto", "-m", "rig/rig", "-s", "{SESSION}", "{PROMPT}"],
+        makes_home=["session", "list"],
+    ),
+    Cli(
         name="qwen-code",
         package="@qwen-code/qwen-code",
         program="qwen",
@@ -396,4 +409,4 @@ TAKERS = [
         resume=["--auth-type", "openai", "-m", "rig", "-y", "--resume", "{SESSION}", "-p", "{PROMPT}"],
     ),
 ]
-"""The agents that sessions are handed to; Qwen Code is in no other check."""
+"""The agents that sessions are handed to; the last two are in no other check."""

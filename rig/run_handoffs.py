@@ -47,7 +47,7 @@ def main(words: list[str]) -> int:
         store_path = Path(folder) / "store.db"
         sync(store_path, roots=chosen.logs or sample_roots())
         sessions = choose(store_path, chosen.origin, chosen.session, every=chosen.all)
-        targets = [cli for cli in TAKERS if not chosen.names or cli.name in chosen.names]
+        targets = [cli for cli in TAKERS if cli.name in chosen.names or (not chosen.names and is_installed(cli))]
         table: dict[str, dict[str, list[Verdict]]] = defaultdict(lambda: defaultdict(list))
         for cli in targets:
             for session in sessions:
@@ -58,6 +58,11 @@ def main(words: list[str]) -> int:
                     print(f"{session.id} -> {cli.name}: {finding}", flush=True)
         print_pairs(table, targets)
     return 1 if failures else 0
+
+
+def is_installed(cli: Cli) -> bool:
+    """Whether the agent's program is there: `make rig` does not install all of them."""
+    return (MODULES / ".bin" / cli.program).exists()
 
 
 def choose(store_path: Path, origin: str | None, text: str | None, *, every: bool) -> list[Session]:

@@ -31,15 +31,18 @@ from turnlog.agents.handoffs import (
     object_input,
     to_line,
 )
-from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart, ToolResult
+from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
 
-_STATUSES: Final = {"success": "success", "error": "error", "denied": "cancelled", "aborted": "cancelled"}
+STATUSES: Final = {"success": "success", "error": "error", "denied": "cancelled", "aborted": "cancelled"}
+"""Status of a result -> the word of the scheduler for it."""
+
+UNANSWERED: Final = "[Operation Cancelled] The session ended before the tool had a result."
 
 
 class GeminiCliWriter(FileWriter):
     """See `turnlog.agents.handoffs.HandoffWriter`."""
 
-    unanswered = "[Operation Cancelled] The session ended before the tool had a result."
+    unanswered = UNANSWERED
     is_flat = True
     version = "0.61.0"
 
@@ -99,14 +102,14 @@ def _lines(conversation: Conversation, session: str) -> Iterator[dict[str, Any]]
 
 
 def _prompt(message: Message) -> dict[str, Any]:
-    return {"type": "user", "content": [_part(part) for part in message.parts]}
+    return {"type": "user", "content": [content_part(part) for part in message.parts]}
 
 
 def _answer(conversation: Conversation, message: Message) -> dict[str, Any]:
     calls = [_call(conversation, message, part) for part in message.parts if isinstance(part, ToolCallPart)]
     others = [part for part in message.parts if not isinstance(part, ToolCallPart)]
-    only_text = len(others) == 1 and isinstance(others[0], TextPart)
-    content = others[0].text if only_text and isinstance(others[0], TextPart) else [_part(part) for part in others]
+    texts = [part.text for part in others if isinstance(part, TextPart)]
+    content = texts[0] if len(others) == len(texts) == 1 else [content_part(part) for part in others]
     answer: dict[str, Any] = {"type": "gemini", "content": content or "", "thoughts": []}
     return answer | ({"model": message.model} if message.model else {}) | ({"toolCalls": calls} if calls else {})
 
@@ -117,21 +120,24 @@ def _call(conversation: Conversation, message: Message, call: ToolCallPart) -> d
         "id": call.tool_call_id,
         "name": call.tool_name,
         "args": object_input(call),
-        "result": list(_result(call, result)),
-        "status": _STATUSES[result.status],
+        "result": response_parts(call),
+        "status": STATUSES[result.status],
         "timestamp": iso(result.completed_at or message.created_at or conversation.at),
         MARK: mark(conversation, status=result.status),
     }
 
 
-def _result(call: ToolCallPart, result: ToolResult) -> Iterator[dict[str, Any]]:
+def response_parts(call: ToolCallPart) -> list[dict[str, Any]]:
+    """The result of a call as parts of the Gemini API: the response, then its files."""
+    result = call.results[0]
     text = "\n".join(part.text for part in result.content if isinstance(part, TextPart))
     response = {"output" if result.status == "success" else "error": text}
-    yield {"functionResponse": {"id": call.tool_call_id, "name": call.tool_name, "response": response}}
-    yield from (_part(part) for part in result.content if isinstance(part, FilePart))
+    answer = {"functionResponse": {"id": call.tool_call_id, "name": call.tool_name, "response": response}}
+    return [answer, *(content_part(part) for part in result.content if isinstance(part, FilePart))]
 
 
-def _part(part: Part) -> dict[str, Any]:
+def content_part(part: Part) -> dict[str, Any]:
+    """A text or a file as a part of the Gemini API."""
     if isinstance(part, TextPart):
         return {"text": part.text}
     assert isinstance(part, FilePart)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from turnlog.agents.gemini_cli.handoff import STATUSES, UNANSWERED, content_part, response_parts
 from turnlog.agents.handoffs import (
     MARK,
     Conversation,
@@ -21,15 +21,13 @@ from turnlog.agents.handoffs import (
     object_input,
     to_line,
 )
-from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
-
-_STATUSES: Final = {"success": "success", "error": "error", "denied": "cancelled", "aborted": "cancelled"}
+from turnlog.model import Message, Part, ToolCallPart
 
 
 class QwenCodeWriter(FileWriter):
     """See `turnlog.agents.handoffs.HandoffWriter`."""
 
-    unanswered = "[Operation Cancelled] The session ended before the tool had a result."
+    unanswered = UNANSWERED
     is_flat = True
     version = "0.24.4"
 
@@ -90,20 +88,13 @@ class _Records:
 
     def _result(self, message: Message, call: ToolCallPart) -> dict[str, Any]:
         result = call.results[0]
-        text = "\n".join(part.text for part in result.content if isinstance(part, TextPart))
-        response = {"output" if result.status == "success" else "error": text}
-        answer = {"functionResponse": {"id": call.tool_call_id, "name": call.tool_name, "response": response}}
-        files = [_part(part) for part in result.content if isinstance(part, FilePart)]
-        content = {"role": "user", "parts": [answer, *files]}
+        content = {"role": "user", "parts": response_parts(call)}
         record = self._record("tool_result", "tool_result", message, content, status=result.status)
-        status = _STATUSES[result.status]
+        status = STATUSES[result.status]
         return record | {"toolCallResult": {"callId": call.tool_call_id, "status": status, "resultDisplay": ""}}
 
 
 def _part(part: Part) -> dict[str, Any]:
-    if isinstance(part, TextPart):
-        return {"text": part.text}
     if isinstance(part, ToolCallPart):
         return {"functionCall": {"id": part.tool_call_id, "name": part.tool_name, "args": object_input(part)}}
-    assert isinstance(part, FilePart)
-    return {"inlineData": {"mimeType": part.media_type, "data": base64.b64encode(part.data or b"").decode()}}
+    return content_part(part)
