@@ -13,6 +13,7 @@ import pytest
 
 from support.handed_over import make_databases, own_messages, said, stored
 from turnlog import handoff
+from turnlog.agents.claude_code.handoff import project_folder
 from turnlog.errors import HandoffError
 from turnlog.handoff import HandoffPlan, Window
 from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
@@ -205,6 +206,13 @@ def test_what_was_handed_over_can_be_handed_on_and_is_found_before_its_origin_is
     with open_store(second) as store:
         assert [each.id for each in store.children(origin) if "codex" in each.id] == [plan.session_id]
         assert [each.id for each in store.children(plan.session_id)] == [again.session_id]
+
+
+def test_a_folder_with_a_long_name_has_the_folder_of_logs_that_claude_code_makes_for_it() -> None:
+    """As 2.1.332 named it."""
+    folder = Path("/tmp/cl/home", "long-folder-name_" * 7, "another.folder " * 7 + "another.folder")
+    assert project_folder(folder).endswith("-another-folder-another-jomy7u")
+    assert project_folder(Path("/home/dev/old0.2.126/proj")) == "-home-dev-old0-2-126-proj"
 
 
 # -- windows
