@@ -7,7 +7,7 @@ import { getJson } from "@/api/client";
 import { FILE_LINES, sessionPage } from "@/api/paths";
 import type { FileLinesResponse, LineRange } from "@/api/types";
 import { Problem } from "@/design/problem";
-import { formatCount } from "@/format/numbers";
+import { formatCount, plural } from "@/format/numbers";
 
 export function FileLines({ path }: { path: string }) {
   const [isOpen, setOpen] = useState(false);
@@ -63,5 +63,5 @@ function summary(ranges: LineRange[]): string {
   const count = (found: LineRange[]) => found.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   const linked = ranges.filter(({ link }) => link);
   const sessions = new Set(linked.map(({ link }) => link?.session_id)).size;
-  return `${formatCount(count(linked))} of ${formatCount(count(ranges))} lines came from ${formatCount(sessions)} sessions.`;
+  return `${formatCount(count(linked))} of ${formatCount(count(ranges))} lines came from ${plural(sessions, "session")}.`;
 }
