@@ -1,4 +1,4 @@
-"""SQL stands in the SQLite engine alone, so that another engine can be added without a change to what reads a store."""
+"""SQL stands in the engines alone, so that an engine can be added without a change to what reads a store."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ ENGINE = (
     "store/writing",  # what folds found, and native sessions, as rows
     "store/reconcile",  # what depends on the rows of whole sessions
     "store/search",  # the index, a file of its own that follows the change sequence
+    "store/feed",  # finished rows of one store for another
+    "store/postgres",  # the other engine
     "store/archive.py",
     "store/connection.py",
     "store/external_content.py",
@@ -27,7 +29,7 @@ ENGINE = (
     "store/sources.py",
     "store/write_lock.py",
 )
-"""The SQLite engine: folders and modules that may import a database and execute SQL."""
+"""The engines: folders and modules that may import a database and execute SQL."""
 
 OTHER_DATABASES = (
     "agents/databases.py",  # the databases of agents
@@ -53,7 +55,7 @@ BESIDES_THE_PROTOCOL = {
 }
 """What views use of the engine besides the protocol and the search."""
 
-DRIVERS = {"sqlite3", "apsw"}
+DRIVERS = {"sqlite3", "apsw", "psycopg", "psycopg_pool"}
 STATEMENTS = {"execute", "executemany", "executescript", "blobopen"}
 
 

@@ -18,7 +18,7 @@ from turnlog.store import bodies, open_store
 from turnlog.store.base import ToolCallFilter
 from turnlog.store.frames import BodyReader
 from turnlog.store.sqlite.forget import forget_for_good
-from turnlog.store.writing.native import NativeSessions
+from turnlog.store.writing.native import NativeSessions, open_native
 from turnlog.sync.rebuild import rebuild
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[ToyStore]:
 
 @pytest.fixture
 def native(store: ToyStore) -> Iterator[NativeSessions]:
-    found = NativeSessions(store.path, lambda usage, model, provider, time: None, "test")
+    found = open_native(store.path, lambda usage, model, provider, time: None, "test")
     yield found
     found.close()
 

@@ -48,8 +48,8 @@ def test_without_a_name_it_is_the_users_own(home: Path) -> None:
 
 
 def test_other_databases_are_refused() -> None:
-    with pytest.raises(StoreError, match="postgresql stores are not supported"):
-        open_store("postgresql://localhost/turnlog")
+    with pytest.raises(StoreError, match="mysql stores are not supported"):
+        open_store("mysql://localhost/turnlog")
 
 
 @pytest.mark.parametrize("name", ["", ".", "/", "sqlite:///"])

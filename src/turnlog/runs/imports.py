@@ -30,7 +30,7 @@ from turnlog.runs.sessions import read_log
 from turnlog.store import open_store
 from turnlog.store.choices import RUN_STATUSES, RunStatus
 from turnlog.store.values import Run
-from turnlog.store.writing.native import AGENT, NativeSessions
+from turnlog.store.writing.native import AGENT, NativeSessions, open_native
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import SourceProblem
 from turnlog.sync.workers import indexing
@@ -225,7 +225,7 @@ def import_runs(store_path: Path, data: bytes) -> RunImport:
         StoreError: The store cannot be written.
     """
     summary = RunImport()
-    native = NativeSessions(store_path, price_nanos, price_version())
+    native = open_native(store_path, price_nanos, price_version())
     try:
         with indexing(store_path, len(data), lambda pending: None):
             for record in iter_records(data):

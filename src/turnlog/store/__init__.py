@@ -1,4 +1,4 @@
-"""`open_store()` and `connect_sql()` open the database of sessions. SQLite is imported only then."""
+"""`open_store()` and `connect_sql()` open the database of sessions. A database is imported only then."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnlog.store.connection import Connection
 
 _SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
 
 
 @checked(store="a path, a URL or None")
@@ -22,14 +23,18 @@ def open_store(store: str | Path | None = None, *, create: bool = False) -> Stor
 
     Args:
         store: A path; or a URL, `sqlite:///` and a path (`sqlite:///turnlog.db` is in the current folder,
-            `sqlite:////var/turnlog.db` is absolute); None for the user's own store.
-        create: Create an empty store, and its folder, if it does not exist. The user's own store is always created.
+            `sqlite:////var/turnlog.db` is absolute), or `postgresql://…` of a database (which needs the extra
+            `turnlog[postgres]`); None for the user's own store.
+        create: Create an empty store, and its folder, if it does not exist. The user's own store is always created. In
+            a database of PostgreSQL this creates the schema `turnlog`, not the database.
 
     Raises:
         SchemaTooNewError: It was written by a newer turnlog.
         StoreError: It does not exist, is not a store, cannot be opened, or the URL's scheme is unknown.
         TypeError: `store` is neither a path nor a URL.
     """
+    if isinstance(store, str) and store.startswith(_POSTGRES):
+        return _open_postgres(store, create=create)
     from turnlog.store.sqlite import open_sqlite
 
     path = _path(store)
@@ -53,6 +58,16 @@ def connect_sql(store: str | Path | None = None) -> Connection:
     return connect_for_sql(_path(store))
 
 
+def _open_postgres(url: str, *, create: bool) -> Store:
+    try:
+        from turnlog.store.postgres.store import PostgresStore
+    except ImportError as error:
+        if error.name is None or error.name.startswith("turnlog"):
+            raise
+        raise StoreError(f"{error.name} is not installed: pip install 'turnlog[postgres]'") from error
+    return PostgresStore(url, create=create)
+
+
 def _path(store: str | Path | None) -> Path:
     if store is None:
         return database_path()
@@ -61,5 +76,6 @@ def _path(store: str | Path | None) -> Path:
     if store.startswith(_SQLITE):
         return Path(store.removeprefix(_SQLITE))
     if "://" in store:
-        raise StoreError(f"{store.partition('://')[0]} stores are not supported: use a path or {_SQLITE}<path>")
+        known = f"a path, {_SQLITE}<path> or {_POSTGRES[0]}<database>"
+        raise StoreError(f"{store.partition('://')[0]} stores are not supported: use {known}")
     return Path(store)

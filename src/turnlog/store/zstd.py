@@ -8,6 +8,9 @@ from typing import BinaryIO, Protocol, TypeAlias, cast
 
 import zstandard
 
+ZstdError = zstandard.ZstdError
+"""Data that is no frame."""
+
 LEVEL = 1
 """For data that is read and sent often: the fastest level that is worth having."""
 

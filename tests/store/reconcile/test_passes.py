@@ -23,7 +23,7 @@ from turnlog.store.connection import connect
 from turnlog.store.reconcile.passes import PASSES, Pass
 from turnlog.store.reconcile.precedence import PRECEDENCE
 from turnlog.store.values import AgentAnswer
-from turnlog.store.writing.native import NativeSessions
+from turnlog.store.writing.native import open_native
 from turnlog.sync.reader import SourceReader
 
 DATA = Path(__file__).parents[2] / "data"
@@ -70,7 +70,7 @@ def read_hooks(path: Path, folder: Path) -> None:
 def read_stream_and_chat(folder: Path) -> None:
     """One answer as a chat saved it, as the agent printed it, and as it logged it."""
     with ToyStore(folder) as store:
-        chat = NativeSessions(store.path, price, PRICE_VERSION)
+        chat = open_native(store.path, price, PRICE_VERSION)
         question = Message(id="q1", role="user", parts=(TextPart(text="please"),))
         answer = Message(id="a1", role="assistant", parts=(TextPart(text="done"),))
         chat.save("turnlog:chat", [question, answer], answers={"a1": AgentAnswer("toy:s")})

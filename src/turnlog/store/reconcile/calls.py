@@ -34,8 +34,8 @@ _PROMPT_FIELDS = ("prompt", "objective", "request", "question", "query", "task")
 _LOOKUP_SIZE = 500
 
 _STARTED = (
-    "SELECT child_id, parent_id, coalesce(tool_call_id, found_call_id) AS call, metadata FROM links"
-    " WHERE kind = 'subagent' AND call IS NOT NULL"
+    "SELECT child_id, parent_id, coalesce(tool_call_id, found_call_id) , metadata FROM links"
+    " WHERE kind = 'subagent' AND coalesce(tool_call_id, found_call_id) IS NOT NULL"
 )
 _OPEN = tuple(sorted(str(state) for state in OPEN_STATES))
 

@@ -196,7 +196,7 @@ def _children(connection: sqlite3.Connection, session_id: str) -> dict[int, dict
     if subagents:
         rows = connection.execute(
             "SELECT message_key, tool_call_id FROM parts WHERE tool_call_id IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(list(subagents)),),
+            (msgspec.json.encode(list(subagents)).decode(),),
         )
         for message_key, tool_call_id in rows:
             found[message_key][tool_call_id] = subagents[tool_call_id]

@@ -126,7 +126,9 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
-        connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?)", (forgotten, now))
+        connection.execute(
+            "INSERT OR REPLACE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)", (forgotten, now)
+        )
     connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
     _bill_elsewhere(connection, others)
     return plan

@@ -322,9 +322,9 @@ _NEWEST_MESSAGES: Final = (
     " WHERE s.session_key = ? AND s.fate IN ('active', 'compacted') ORDER BY s.position DESC LIMIT 60"
 )
 _MARKING_EVENTS: Final = (
-    "SELECT position, type, kind, created_at FROM events WHERE kind IN (SELECT value FROM json_each(?1))"
-    " AND session_key = ?2 UNION ALL SELECT position, type, kind, created_at FROM events"
-    " WHERE kind IS NULL AND session_key = ?2 AND type = 'interrupt'"
+    "SELECT position, type, kind, created_at, key FROM events WHERE kind IN (SELECT value FROM json_each(?1))"
+    " AND session_key = ?2 UNION ALL SELECT position, type, kind, created_at, key FROM events"
+    " WHERE kind IS NULL AND session_key = ?2 AND type = 'interrupt' ORDER BY key"
 )
 _OPEN_CALLS: Final = (
     "SELECT tool_call_id FROM parts WHERE message_key = ? AND tool_name IS NOT NULL"
@@ -408,7 +408,7 @@ def _event_markers(connection: sqlite3.Connection, key: int, kinds: Mapping[str,
     rows = connection.execute(_MARKING_EVENTS, (json.dumps(list(kinds)), key))
     return [
         PlacedMarker("interrupt" if type == "interrupt" else kinds[kind], position, moment(at), kind)
-        for position, type, kind, at in rows
+        for position, type, kind, at, _ in rows
     ]
 
 

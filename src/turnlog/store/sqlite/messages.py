@@ -226,7 +226,8 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
         "WITH RECURSIVE origin (id) AS (SELECT ? UNION SELECT l.parent_id FROM links l JOIN origin o"
         " ON l.child_id = o.id AND l.kind <> 'subagent')"
         " SELECT coalesce(l.tool_call_id, l.found_call_id) AS call, l.child_id FROM links l JOIN origin o"
-        " ON l.parent_id = o.id WHERE l.kind = 'subagent' AND call IS NOT NULL ORDER BY l.child_id DESC",
+        " ON l.parent_id = o.id WHERE l.kind = 'subagent' AND coalesce(l.tool_call_id, l.found_call_id) IS NOT NULL"
+        " ORDER BY l.child_id DESC",
         (session_id,),
     )
     return dict(rows.fetchall())
@@ -236,8 +237,8 @@ def _messages_of_part(connection: sqlite3.Connection, part_id: str) -> list[str]
     """The messages that may have a part of this id, those with the longest ids first: both ids may have dots."""
     dots = [index for index, letter in enumerate(part_id) if letter == "."]
     rows = connection.execute(
-        "SELECT DISTINCT external_id FROM messages WHERE agent IN (SELECT DISTINCT agent FROM sessions)"
-        " AND external_id IN (SELECT value FROM json_each(?)) ORDER BY length(external_id) DESC",
+        "SELECT external_id FROM messages WHERE agent IN (SELECT DISTINCT agent FROM sessions)"
+        " AND external_id IN (SELECT value FROM json_each(?)) GROUP BY external_id ORDER BY length(external_id) DESC",
         (json.dumps([part_id[:dot] for dot in dots]),),
     )
     return [row[0] for row in rows]

@@ -52,9 +52,9 @@ class NativeQueries(SessionQueries, MessageQueries):
     def _native(self) -> Generator[NativeSessions]:
         # Imported on the first write, because every command opens a store and few write.
         from turnlog.pricing import price_nanos, price_version
-        from turnlog.store.writing.native import NativeSessions
+        from turnlog.store.writing.native import open_native
 
-        native = NativeSessions(self.path, price_nanos, price_version())
+        native = open_native(self.path, price_nanos, price_version())
         try:
             yield native
         finally:

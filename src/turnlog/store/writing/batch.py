@@ -286,7 +286,7 @@ def rebuilding(connection: Connection) -> Generator[None]:
     """
     kept = connection.execute(
         "SELECT folder_key, cwd, owner_key, agent, external_id FROM sessions"
-        " WHERE native = 0 AND (coalesce(folder_key, cwd) IS NOT NULL OR owner_key <> 1)"
+        " WHERE native = 0 AND (folder_key IS NOT NULL OR cwd IS NOT NULL OR owner_key <> 1)"
     ).fetchall()
     _clear_derived(connection)
     yield

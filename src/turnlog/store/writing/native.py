@@ -34,7 +34,7 @@ from turnlog.model import (
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource, title_from
 from turnlog.store import bodies
-from turnlog.store.connection import connect, write_transaction
+from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.external_content import BlobLoader
 from turnlog.store.frames import BodyReader
 from turnlog.store.keys import find_key
@@ -64,9 +64,9 @@ _TEXT_FACTS: Final = ("cwd", "git_branch", "git_commit")
 class NativeSessions:
     """Writes the native sessions of one store. Use it in one thread, and `close` it."""
 
-    def __init__(self, path: Path, price: Pricer, price_version: str) -> None:
-        """Open the store at `path`, creating it if necessary; `price` and its version are as for `Batch`."""
-        self._connection = connect(path, checked=False)
+    def __init__(self, connection: Connection, price: Pricer, price_version: str) -> None:
+        """Write over a connection that checks no foreign keys; `price` and its version are as for `Batch`."""
+        self._connection = connection
         self._price = price
         self._price_version = price_version
 
@@ -130,7 +130,7 @@ class NativeSessions:
         self._save(session_id, lambda: messages, retracted=retracted, metadata=metadata, answers=answers)
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the connection."""
         self._connection.close()
 
     def _save(
@@ -330,6 +330,11 @@ class NativeSessions:
                 " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)",
                 (agent, name),
             )
+
+
+def open_native(path: Path, price: Pricer, price_version: str) -> NativeSessions:
+    """Write native sessions of the SQLite store at `path`, which is created if necessary."""
+    return NativeSessions(connect(path, checked=False), price, price_version)
 
 
 def change_owner(connection: sqlite3.Connection, session_id: str, ownership: Ownership) -> None:

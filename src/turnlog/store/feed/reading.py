@@ -1,0 +1,301 @@
+"""Reads the change feed of a store: what has changed after a position, as it is now.
+
+A batch is limited by its messages. Messages come in the order of their last change; what belongs to a session as a
+whole comes with the batch that has the last of its changes. A row that changes while batches are read comes again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from turnlog.store import zstd
+from turnlog.store.external_content import WholeBodies
+from turnlog.store.feed.values import (
+    IDENTITY,
+    KEYS,
+    TABLES,
+    UNKNOWN_MODEL,
+    ArchivedBytes,
+    ArchivedSizes,
+    FeedBatch,
+    FeedPosition,
+    Row,
+)
+from turnlog.store.frames import BODY_COLUMNS, PLACE
+from turnlog.store.packed_columns import PARENT_ID
+from turnlog.store.values import LONGEST_MEMORY
+
+if TYPE_CHECKING:
+    from turnlog.store.connection import Connection
+
+MOST_MESSAGES: Final = 1000
+MOST_BYTES: Final = 8 << 20
+"""Of bodies, before they are compressed, and of blobs. One message may have more."""
+
+_MESSAGES: Final = ", ".join([f"m.{name}" for name in TABLES["messages"]])
+_SELECT: Final = f"SELECT m.changed_seq, {_MESSAGES}, {BODY_COLUMNS} FROM messages m"
+_SAME_CHANGE: Final = f"{_SELECT} WHERE m.changed_seq = ? AND m.key > ? ORDER BY m.key LIMIT ?"
+_LATER_CHANGE: Final = f"{_SELECT} WHERE m.changed_seq > ? ORDER BY m.changed_seq, m.key LIMIT ?"
+
+_OF_SESSION: Final = ("usage", "call_totals", "edit_totals", "streams")
+"""Tables of which a batch has all rows of a session."""
+
+_OF_SOURCE: Final = ("diagnostics", "generations", "spills")
+"""Tables of which a batch has all rows of a source."""
+
+
+def read_batch(
+    connection: Connection, after: FeedPosition, *, most_messages: int = MOST_MESSAGES, most_bytes: int = MOST_BYTES
+) -> FeedBatch | None:
+    """What has changed after a position; None if nothing has. The connection is in a snapshot."""
+    found, is_all = _messages(connection, after, most_messages, most_bytes)
+    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()
+    sequence, message_sequence, message_key = last, after.message_sequence, after.message_key
+    if found:
+        message_sequence, message_key = found[-1][0], found[-1][1]
+    if is_all:
+        message_sequence, message_key = max(last, message_sequence), message_key if message_sequence >= last else 0
+    else:
+        # Of the change whose messages did not all fit, the rest comes later.
+        sequence = max(after.sequence, message_sequence - 1)
+    read_at = _now(connection)
+    until = FeedPosition(sequence, message_sequence, message_key, max(read_at, after.read_at))
+    if until == after and not found:
+        return None
+    batch = FeedBatch(after=after, until=until, has_more=not is_all)
+    _Reader(connection, batch).read(found)
+    return batch
+
+
+def read_archived(connection: Connection, have: ArchivedSizes, path: str) -> ArchivedBytes | None:
+    """The archived bytes of a source that another store lacks; None if it has all. The connection is in a snapshot."""
+    row = connection.execute("SELECT key FROM sources WHERE path = ?", (path,)).fetchone()
+    if row is None:
+        return None
+    generation, size = have.ends.get(path, (0, 0))
+    # A last frame that is small is written anew when more follows.
+    frames = connection.execute(
+        "SELECT generation, start, length, data FROM archive WHERE source_key = ?"
+        " AND (generation > ? OR generation = ? AND start + length > ?) ORDER BY generation, start",
+        (row[0], generation, generation, size),
+    ).fetchall()
+    if not frames:
+        return None
+    return ArchivedBytes(path, frames[0][0], frames[0][1], frames)
+
+
+def archived_sizes(connection: Connection, paths: Collection[str]) -> ArchivedSizes:
+    """How much of the bytes of these sources a store has."""
+    rows = connection.execute(
+        "SELECT s.path, a.generation, max(a.start + a.length) FROM sources s JOIN archive a ON a.source_key = s.key"
+        " WHERE s.path IN (SELECT value FROM json_each(?)) GROUP BY s.path, a.generation ORDER BY a.generation",
+        (json.dumps(list(paths)),),
+    )
+    return ArchivedSizes({path: (generation, end) for path, generation, end in rows})
+
+
+def _messages(connection: Connection, after: FeedPosition, most: int, most_bytes: int) -> tuple[list[Row], bool]:
+    """The changed messages, and whether these are all."""
+    rows = connection.execute(_SAME_CHANGE, (after.message_sequence, after.message_key, most + 1)).fetchall()
+    if len(rows) <= most:
+        rows += connection.execute(_LATER_CHANGE, (after.message_sequence, most + 1 - len(rows))).fetchall()
+    size = 0
+    for number, row in enumerate(rows):
+        size += row[-1]
+        if number == most or (number and size > most_bytes):
+            return rows[:number], False
+    return rows, True
+
+
+def _now(connection: Connection) -> int:
+    """The newest time at which a source was read, or a run changed."""
+    row = connection.execute(
+        "SELECT max(coalesce(read_at, 0)), max(coalesce(vanished_at, 0)) FROM sources UNION ALL"
+        " SELECT max(created_at), max(coalesce(ended_at, started_at, 0)) FROM runs"
+    ).fetchall()
+    return max((at for times in row for at in times if at is not None), default=0)
+
+
+class _Reader:
+    """Fills one batch."""
+
+    def __init__(self, connection: Connection, batch: FeedBatch) -> None:
+        self._connection = connection
+        self._batch = batch
+        self._named: dict[str, set[int]] = {table: set() for table in IDENTITY}
+
+    def read(self, found: Sequence[Row]) -> None:
+        """Read everything that belongs to these messages, and to the sessions that are complete."""
+        batch = self._batch
+        self._add("messages", [row[1 : PLACE.start] for row in found])
+        whole = WholeBodies(self._connection)
+        batch.bodies = {row[1]: zstd.compress(whole(*row[PLACE])) for row in found}
+        keys = [row[1] for row in found]
+        for table in ("parts", "more_paths", "blob_uses"):
+            self._add(table, self._where(table, "message_key", keys))
+        self._add("memberships", self._places("memberships", "message_key", keys))
+        self._add("superseded", self._places("superseded", "message_key", keys))
+        self._read_blobs()
+        self._read_sessions()
+        self._read_sources()
+        self._read_named()
+
+    def _read_sessions(self) -> None:
+        batch, connection = self._batch, self._connection
+        first, last = batch.after.sequence, batch.until.sequence
+        changes = connection.execute(
+            "SELECT DISTINCT session_key, kind FROM changes WHERE seq > ? AND seq <= ?", (first, last)
+        ).fetchall()
+        kinds = {kind for _, kind in changes}
+        keys = {key for key, _ in changes if key is not None}
+        if "rebuilt" in kinds:
+            keys |= {key for (key,) in connection.execute("SELECT key FROM sessions")}
+        if "forgotten" in kinds:
+            batch.forgotten = [row[0] for row in connection.execute("SELECT session_id FROM tombstones ORDER BY 1")]
+        known = {row[0] for row in self._where("sessions", "key", sorted(keys), columns=("key",))}
+        batch.complete = sorted(known)
+        is_all = "rebuilt" in kinds or not first or last - first > LONGEST_MEMORY
+        left = connection.execute("SELECT DISTINCT session_key FROM gone WHERE seq > ? AND seq <= ?", (first, last))
+        batch.whole = batch.complete if is_all else sorted(known & {key for (key,) in left})
+        self._read_places()
+        for table in _OF_SESSION:
+            self._add(table, self._where(table, "session_key", batch.complete))
+        ids = self._ids(batch.complete)
+        for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
+            self._add(table, self._where(table, column, ids))
+        # A child may not be stored, or not yet.
+        children = {row[0] for row in batch.rows["links"]}
+        self._add("links", [row for row in self._where("links", "parent_id", ids) if row[0] not in children])
+
+    def _read_places(self) -> None:
+        """All places of the complete sessions, and their events. No number says that only a place's file changed."""
+        batch = self._batch
+        known = {(row[0], row[2]) for row in batch.rows["memberships"]}
+        places = self._places("memberships", "session_key", batch.complete)
+        replaced = self._places("superseded", "session_key", batch.complete)
+        later = self._later({row[2] for row in (*places, *replaced)})
+        self._add("memberships", [row for row in places if row[2] not in later and (row[0], row[2]) not in known])
+        there = {(row[0], row[2]) for row in batch.rows["superseded"]}
+        self._add("superseded", [row for row in replaced if row[2] not in later and (row[0], row[2]) not in there])
+        messages = sorted({row[2] for row in batch.rows["memberships"]})
+        batch.billed = dict(self._where("messages", "key", messages, columns=("key", "billed_key")))
+        self._named["sessions"] |= {key for key in batch.billed.values() if key is not None}
+        parted = sorted(set(batch.complete) - set(batch.whole))
+        events = self._where("events", "session_key", batch.whole)
+        events += self._where("events", "session_key", parted, f"changed_seq > {int(batch.after.sequence)}")
+        self._add("events", events)
+
+    def _later(self, keys: set[int]) -> set[int]:
+        """Which of these messages come in a later batch."""
+        if not self._batch.has_more:
+            return set()
+        found, until = set[int](), self._batch.until
+        for chunk in _chunks(sorted(keys)):
+            rows = self._connection.execute(
+                "SELECT key FROM messages WHERE key IN (SELECT value FROM json_each(?))"
+                " AND (changed_seq > ? OR changed_seq = ? AND key > ?)",
+                (chunk, until.message_sequence, until.message_sequence, until.message_key),
+            )
+            found |= {key for (key,) in rows}
+        return found
+
+    def _read_sources(self) -> None:
+        """Sources and runs that changed since the last reading, with everything that is said of them."""
+        since = self._batch.after.read_at
+        columns = ", ".join(TABLES["sources"])
+        rows = self._connection.execute(
+            f"SELECT {columns} FROM sources WHERE coalesce(read_at, 0) >= ? OR coalesce(vanished_at, 0) >= ?"
+            " ORDER BY key",
+            (since, since),
+        ).fetchall()
+        self._add("sources", rows)
+        keys = [row[0] for row in rows]
+        for table in _OF_SOURCE:
+            self._add(table, self._where(table, "source_key", keys))
+        columns = ", ".join(TABLES["runs"])
+        self._add(
+            "runs",
+            self._connection.execute(
+                f"SELECT {columns} FROM runs WHERE max(created_at, coalesce(ended_at, started_at, 0)) >= ?"
+                " ORDER BY key",
+                (since,),
+            ).fetchall(),
+        )
+
+    def _read_blobs(self) -> None:
+        hashes = sorted({row[0] for row in self._batch.rows["blob_uses"]})
+        columns = ", ".join(TABLES["blobs"])
+        query = f"SELECT {columns} FROM blobs WHERE sha256 = ?"
+        self._add("blobs", [self._connection.execute(query, (sha256,)).fetchone() for sha256 in hashes])
+
+    def _read_named(self) -> None:
+        """The rows that others name by their keys, and their names. Sessions name parents, these their own parents."""
+        for table in ("sessions", "owners", "projects", "models", "price_versions"):
+            self._read_missing(table)
+        for table, identity in IDENTITY.items():
+            columns = TABLES[table]
+            places = [columns.index(name) for name in identity]
+            names = {row[0]: tuple([row[at] for at in places]) for row in self._batch.rows.get(table, ())}
+            missing = sorted(self._named[table] - names.keys())
+            rows = self._where(table, "key", missing, columns=("key", *identity))
+            self._batch.names[table] = names | {row[0]: tuple(row[1:]) for row in rows}
+
+    def _read_missing(self, table: str) -> None:
+        if table == "sessions":
+            self._named[table] |= set(self._batch.complete)
+        known = {row[0] for row in self._batch.rows.get(table, ())}
+        while missing := sorted(self._named[table] - known):
+            known |= set(missing)
+            self._add(table, self._where(table, "key", missing))
+
+    def _add(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows, and note the keys that they have."""
+        added = list(rows)
+        self._batch.rows.setdefault(table, []).extend(added)
+        for at, name in enumerate(TABLES[table]):
+            if name in KEYS:
+                self._named[KEYS[name]] |= {row[at] for row in added} - {None}
+        self._named["models"].discard(UNKNOWN_MODEL)
+
+    def _ids(self, keys: Sequence[int]) -> list[str]:
+        rows = self._where("sessions", "key", keys, columns=("agent", "external_id"))
+        return [f"{agent}:{external_id}" for agent, external_id in rows]
+
+    def _where(
+        self,
+        table: str,
+        column: str,
+        values: Sequence[int] | Sequence[str],
+        condition: str = "1",
+        *,
+        columns: Sequence[str] = (),
+    ) -> list[Row]:
+        """The rows of a table with one of these values in a column."""
+        found: list[Row] = []
+        select = ", ".join(columns or TABLES[table])
+        # Events at one position and time keep the order of their keys.
+        ending = f"{condition} ORDER BY key" if table == "events" else condition
+        for chunk in _chunks(values):
+            found += self._connection.execute(
+                f"SELECT {select} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?)) AND {ending}",
+                (chunk,),
+            ).fetchall()
+        return found
+
+    def _places(self, table: str, column: str, values: Sequence[int], condition: str = "1") -> list[Row]:
+        """Places in sessions. The parent of most is the message with the key before: its id is put there."""
+        found: list[Row] = []
+        select = ", ".join([PARENT_ID if name == "parent_id" else f"s.{name}" for name in TABLES[table]])
+        for chunk in _chunks(values):
+            found += self._connection.execute(
+                f"SELECT {select} FROM {table} s WHERE s.{column} IN (SELECT value FROM json_each(?)) AND {condition}",
+                (chunk,),
+            ).fetchall()
+        return found
+
+
+def _chunks(values: Sequence[Any]) -> list[str]:
+    """Values as arrays of JSON, of which each is one parameter."""
+    return [json.dumps(values[start : start + 1000]) for start in range(0, len(values), 1000)]

@@ -1,0 +1,260 @@
+"""Connections to PostgreSQL that the queries of a store use as if they were of the module `sqlite3`.
+
+The queries are written in SQLite's SQL and translated (`dialect`). A connection sees one team. Every error of the
+driver becomes a StoreError, and waiting for a lock for too long a StoreBusyError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Literal, NoReturn, Self
+
+import psycopg
+from psycopg import errors
+
+from turnlog.errors import StoreBusyError, StoreError
+from turnlog.store.postgres.dialect import SCHEMA, TEAM, Statement, translate
+from turnlog.store.postgres.values import register
+
+LOCK_SECONDS: Final = 60
+"""Seconds that a writer waits for another one."""
+
+KEY_BLOCK: Final = 1 << 20
+"""Keys that a writer may assign in one transaction."""
+
+# Queries are short and many: compiling one takes longer than running it.
+_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
+_BEGIN: Final = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; SET LOCAL jit = off"
+
+_LOCKED: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
+
+_BLOCK: Final = f"SELECT nextval('{SCHEMA}.key_blocks') * {KEY_BLOCK}"
+
+_KEYS: Final = {
+    "SELECT seq FROM sqlite_sequence WHERE name = 'messages'": _BLOCK,
+    "SELECT max(key) FROM sessions": _BLOCK,
+}
+"""Where writers ask for the last key before those that they assign: they get a block of their own."""
+
+SECONDS_TO_CONNECT: Final = 10
+
+_COLUMN_TYPES: Final = (
+    "SELECT a.attname, t.typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+    " WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped"
+)
+
+_TYPES: Final[dict[str, dict[str, str]]] = {}
+"""Table -> column -> type, as read once: migrations add columns, and change no type."""
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    """A connection of the driver, in no transaction. Raises psycopg.Error."""
+    connection = psycopg.connect(
+        url, autocommit=True, cursor_factory=psycopg.RawCursor, connect_timeout=SECONDS_TO_CONNECT
+    )
+    configure(connection)
+    return connection
+
+
+def configure(connection: psycopg.Connection[Any]) -> None:
+    """Let a connection read and write values as stores do."""
+    register(connection)
+
+
+class Rows:
+    """The result of a statement."""
+
+    def __init__(self, connection: TeamConnection, rows: Sequence[tuple[Any, ...]], rowcount: int) -> None:
+        self._connection = connection
+        self._rows = iter(rows)
+        self.rowcount = rowcount
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._rows
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows that are left."""
+        return list(self._rows)
+
+    @property
+    def lastrowid(self) -> int:
+        """The key that the last insert was given."""
+        (key,) = self._connection.read("SELECT lastval()")[0]
+        return key
+
+
+class TeamConnection:
+    """A connection that sees the rows of one team."""
+
+    def __init__(self, connection: psycopg.Connection[Any], team: int, name: str) -> None:
+        """`name` is that of the store, for errors."""
+        self._connection = connection
+        self._team = team
+        self._name = name
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun."""
+        return self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+
+    @property
+    def driver(self) -> psycopg.Connection[Any]:
+        """The connection of the driver, for statements in PostgreSQL's own SQL."""
+        return self._connection
+
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
+        """Run a statement in SQLite's SQL. Raises StoreError."""
+        if sql in _KEYS:
+            return Rows(self, self.read(_KEYS[sql]), 1)
+        if (control := _CONTROLS.get(sql)) is not None:
+            control(self)
+            return Rows(self, (), -1)
+        if sql.startswith("PRAGMA"):  # of a file
+            return Rows(self, (), -1)
+        statement = translate(sql, self._team)
+        try:
+            cursor = self._connection.execute(statement.sql.encode(), _values(statement, parameters))
+            rows = cursor.fetchall() if cursor.description is not None else ()
+        except psycopg.Error as error:
+            self._fail(error)
+        return Rows(self, rows, cursor.rowcount)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Rows:
+        """Run a statement in SQLite's SQL for each of many rows. Raises StoreError."""
+        given = list(rows)
+        if not given:
+            return Rows(self, (), 0)
+        statement = translate(sql, self._team)
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(statement.sql.encode(), [_values(statement, row) for row in given])
+                return Rows(self, (), cursor.rowcount)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a query in PostgreSQL's own SQL, which names the team itself. Raises StoreError."""
+        try:
+            return self._connection.execute(sql.encode(), parameters).fetchall()
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run a statement in PostgreSQL's own SQL, which names the team itself. Raises StoreError."""
+        try:
+            # Several statements are one request only without parameters.
+            self._connection.execute(sql.encode(), parameters or None)
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Write new rows of a table, as fast as can be. Raises StoreError."""
+        if not rows:
+            return
+        if table not in _TYPES:
+            _TYPES[table] = dict(self.read(_COLUMN_TYPES, (f"{SCHEMA}.{table}",)))
+        types = _TYPES[table]
+        names = ", ".join([f'"{name}"' for name in (TEAM, *columns)])
+        copied = f"COPY {SCHEMA}.{table} ({names}) FROM STDIN (FORMAT BINARY)"
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(copied.encode()) as copy:
+                copy.set_types([types[name] for name in (TEAM, *columns)])
+                for row in rows:
+                    copy.write_row((self._team, *row))
+        except psycopg.Error as error:
+            self._fail(error)
+
+    def blobopen(self, table: str, column: str, key: int, *, readonly: bool = False, name: str = "main") -> StoredBytes:
+        """The bytes in a column of a row, read in pieces or written anew."""
+        return StoredBytes(self, self._team, table, column, key)
+
+    # -- transactions
+
+    def begin_snapshot(self) -> None:
+        """Begin a transaction that sees one state and writes nothing."""
+        self.run(_SNAPSHOT)
+
+    def begin(self) -> None:
+        """Begin a transaction that waits for others only where both write the same rows."""
+        self.run(_BEGIN)
+
+    def begin_writing(self) -> None:
+        """Begin a transaction, and wait for other writers of the team: they assign numbers of its change sequence."""
+        self.begin()
+        self.run(f"SELECT FROM {SCHEMA}.counters WHERE {TEAM} = $1 FOR UPDATE", (self._team,))
+
+    def commit(self) -> None:
+        """End a transaction."""
+        self.run("COMMIT")
+
+    def roll_back(self) -> None:
+        """Undo a transaction; nothing if the connection is lost."""
+        with suppress(psycopg.Error):
+            self._connection.execute("ROLLBACK")
+
+    def _fail(self, error: psycopg.Error) -> NoReturn:
+        if isinstance(error, _LOCKED):
+            raise StoreBusyError(f"{self._name} is being written for too long: {_said(error)}") from error
+        raise StoreError(f"cannot use the store {self._name}: {_said(error)}") from error
+
+
+_CONTROLS: Final = {
+    "BEGIN": TeamConnection.begin,
+    "BEGIN IMMEDIATE": TeamConnection.begin_writing,
+    "COMMIT": TeamConnection.commit,
+    "ROLLBACK": TeamConnection.roll_back,
+}
+
+
+class StoredBytes:
+    """The bytes of one column, as `sqlite3.Connection.blobopen` returns them."""
+
+    def __init__(self, connection: TeamConnection, team: int, table: str, column: str, key: int) -> None:
+        self._connection = connection
+        self._place = (team, key)
+        self._from = f"FROM {SCHEMA}.{table} WHERE {TEAM} = $1 AND key = $2"
+        self._update = f"UPDATE {SCHEMA}.{table} SET {column} = $3 WHERE {TEAM} = $1 AND key = $2"
+        self._column = column
+        self._at = 0
+        self._written: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        if self._written and error is None:
+            self._connection.run(self._update, (*self._place, b"".join(self._written)))
+        return False
+
+    def seek(self, start: int) -> None:
+        """Read from this byte on."""
+        self._at = start
+
+    def read(self, size: int) -> bytes:
+        """So many bytes. Raises StoreError if there is no such row."""
+        query = f"SELECT substring({self._column} FROM $3::int FOR $4::int) {self._from}"
+        rows = self._connection.read(query, (*self._place, self._at + 1, size))
+        if not rows:
+            raise StoreError(f"the store is damaged: there is no row {self._place[1]}")
+        return rows[0][0]
+
+    def write(self, piece: bytes) -> None:
+        """Append to what is written at the end of the `with`."""
+        self._written.append(bytes(piece))
+
+
+def _values(statement: Statement, given: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+    return [given[name] for name in statement.names]  # type: ignore[index]
+
+
+def _said(error: psycopg.Error) -> str:
+    """What the database said, on one line."""
+    return " ".join(str(error).split()) or type(error).__name__

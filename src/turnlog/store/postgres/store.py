@@ -1,0 +1,259 @@
+"""The whole store in PostgreSQL: the queries of all subjects, over connections of a pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from turnlog.errors import StoreBusyError, StoreError
+from turnlog.store.base import Store, check_arguments
+from turnlog.store.feed.reading import archived_sizes
+from turnlog.store.feed.taking import find_names, position_of, take, take_archived
+from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
+from turnlog.store.postgres import schema
+from turnlog.store.postgres.connection import SECONDS_TO_CONNECT, TeamConnection, configure
+from turnlog.store.postgres.dialect import SCHEMA
+from turnlog.store.rows import moment
+from turnlog.store.sqlite.changes import ChangeQueries
+from turnlog.store.sqlite.forget import forget
+from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
+from turnlog.store.sqlite.insights import InsightQueries
+from turnlog.store.sqlite.native import NativeQueries
+from turnlog.store.sqlite.projects import ProjectQueries
+from turnlog.store.sqlite.reading import Connections
+from turnlog.store.sqlite.runs import RunQueries
+from turnlog.store.sqlite.sessions import SessionQueries
+from turnlog.store.sqlite.sources import SourceQueries
+from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
+from turnlog.store.sqlite.usage import UsageQueries
+from turnlog.store.values import Forgetting, RawSource, StoreStatus
+
+if TYPE_CHECKING:
+    from turnlog.store.connection import Connection
+    from turnlog.store.writing.native import NativeSessions
+
+_COUNTS: Final = (
+    "SELECT (SELECT count(*) FROM sessions WHERE relationship IS NOT 'subagent'),"
+    " (SELECT count(*) FROM sessions WHERE relationship IS 'subagent'), (SELECT count(*) FROM messages),"
+    " (SELECT count(*) FROM sources), (SELECT coalesce(sum(size), 0) FROM sources),"
+    " (SELECT coalesce(sum(length(data)), 0) FROM archive), (SELECT count(vanished_at) FROM sources),"
+    " (SELECT count(problem) FROM sources), (SELECT count(*) FROM sources f JOIN diagnostics d"
+    " ON d.source_key = f.key AND d.generation = f.generation), (SELECT max(read_at) FROM sources)"
+)
+ONLY_TEAM: Final = 1
+"""The team of a store that one user opens."""
+
+MOST_CONNECTIONS: Final = 16
+
+
+class PostgresConnections(Connections):
+    """The connections of a store, from a pool. Any number of threads may use it."""
+
+    def __init__(self, url: str, *, team: int = ONLY_TEAM, create: bool = False) -> None:
+        """Connect, and bring the schema up.
+
+        Raises SchemaTooNewError for a store of a newer turnlog, StoreError if there is no store (and `create` is False)
+        or the database cannot be used.
+        """
+        self.team = team
+        self.url = url
+        self.name = _without_password(url)
+        try:
+            with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS_TO_CONNECT) as connection:
+                schema.prepare(connection, self.name, create=create)
+        except psycopg.Error as error:
+            raise StoreError(f"cannot open the store {self.name}: {' '.join(str(error).split())}") from error
+        self._pool = ConnectionPool(
+            url,
+            kwargs={"autocommit": True, "cursor_factory": psycopg.RawCursor, "connect_timeout": SECONDS_TO_CONNECT},
+            configure=configure,
+            min_size=1,
+            max_size=MOST_CONNECTIONS,
+            open=True,
+        )
+        self._snapshots = threading.local()
+        with self._snapshot() as queries:
+            row = queries.execute("SELECT value FROM settings WHERE name = 'store id'").fetchone()
+        self.id: str = row[0]
+        """Of the store in this database, which another one in its place has not."""
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        self._pool.close()
+
+    @contextmanager
+    def _team_connection(self) -> Generator[TeamConnection]:
+        """A connection that nobody else uses meanwhile."""
+        try:
+            with self._pool.connection() as connection:
+                yield TeamConnection(connection, self.team, self.name)
+        except PoolClosed as error:
+            raise StoreError(f"the store {self.name} is closed") from error
+        except PoolTimeout as error:
+            raise StoreBusyError(f"no connection to {self.name} was to be had: {error}") from error
+
+    @contextmanager
+    def _snapshot(self) -> Generator[Connection]:
+        known: TeamConnection | None = getattr(self._snapshots, "connection", None)
+        if known is not None:
+            yield _for_queries(known)
+            return
+        with self._team_connection() as connection:
+            connection.begin_snapshot()
+            self._snapshots.connection = connection
+            try:
+                yield _for_queries(connection)
+            finally:
+                self._snapshots.connection = None
+                connection.roll_back()
+
+    @contextmanager
+    def _writing(self, *, forgetting: bool = False) -> Generator[Connection]:
+        with self._team_connection() as connection:
+            connection.begin_writing()
+            try:
+                yield _for_queries(connection)
+                connection.commit()
+            except BaseException:
+                connection.roll_back()
+                raise
+
+    @contextmanager
+    def _native(self) -> Generator[NativeSessions]:
+        from turnlog.pricing import price_nanos, price_version
+        from turnlog.store.writing.native import NativeSessions
+
+        with self._team_connection() as connection:
+            yield NativeSessions(_for_queries(connection), price_nanos, price_version())
+
+
+def _for_queries(connection: TeamConnection) -> Connection:
+    """The connection as the queries know it: it has the methods of `sqlite3.Connection` that they use."""
+    return cast("Connection", connection)
+
+
+def _without_password(url: str) -> str:
+    parts = conninfo_to_dict(url)
+    parts.pop("password", None)
+    return make_conninfo("", **{name: value for name, value in parts.items() if value is not None})
+
+
+class PostgresStore(
+    PostgresConnections,
+    NativeQueries,
+    SessionQueries,
+    TurnQueries,
+    HistoryQueries,
+    ChangeQueries,
+    ToolCallQueries,
+    FileQueries,
+    InsightQueries,
+    RunQueries,
+    SourceQueries,
+    ProjectQueries,
+    UsageQueries,
+):
+    """A `Store` in PostgreSQL. Any number of threads and processes may use it at once."""
+
+    def raw(self, session_id: str) -> Iterator[RawSource]:
+        """The archived bytes of a session's sources."""
+        for source in self.sources(session_id):
+            yield RawSource(source, iter([self._archived(source.path)]))
+
+    def forget(self, session_id: str) -> Forgetting:
+        """Remove a session; its bytes leave the database's files as PostgreSQL writes over them."""
+        with self._writing() as connection:
+            return forget(connection, session_id)
+
+    def status(self) -> StoreStatus:
+        """Counts, sizes and the time of the last sync."""
+        with self._snapshot() as connection:
+            counts = connection.execute(_COUNTS).fetchone()
+            tables = "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relkind = 'r'"
+            size = cast("TeamConnection", connection).read(f"{tables} AND c.relnamespace = '{SCHEMA}'::regnamespace")[
+                0
+            ][0]
+            last = self.last_change()
+        sessions, subagents, messages, sources, source_bytes, archived, vanished, unreadable, diagnostics, at = counts
+        return StoreStatus(
+            path=self.name,
+            schema_version=schema.schema_version(),
+            file_size=size,
+            sessions=sessions,
+            subagents=subagents,
+            messages=messages,
+            sources=sources,
+            source_bytes=source_bytes,
+            archive_bytes=archived,
+            vanished=vanished,
+            unreadable=unreadable,
+            diagnostics=diagnostics,
+            last_sync_at=moment(at),
+            change_sequence=last,
+        )
+
+    # -- the change feed, of this store and of others
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that sees one state of the store, for `feed.reading`."""
+        return self._snapshot()
+
+    def feed_position(self, store: str) -> FeedPosition:
+        """How far the store with this id was taken."""
+        with self._snapshot() as connection:
+            return position_of(connection, store)
+
+    def take(self, store: str, batch: FeedBatch) -> bool:
+        """Write a batch of the change feed of the store with this id; False if it was taken before.
+
+        Raises ConflictError if something is missing between what was taken and this batch.
+        """
+        with self._team_connection() as connection:
+            keys = find_names(_for_queries(connection), batch)
+            connection.begin()
+            try:
+                is_new = take(_for_queries(connection), store, batch, keys, connection.copy)
+                connection.commit()
+            except BaseException:
+                connection.roll_back()
+                raise
+            return is_new
+
+    def archived_sizes(self, paths: Collection[str]) -> ArchivedSizes:
+        """How much of the bytes of these sources is here."""
+        with self._snapshot() as connection:
+            return archived_sizes(connection, paths)
+
+    def take_archived(self, archived: ArchivedBytes) -> None:
+        """Write bytes of a source."""
+        with self._team_connection() as connection:
+            connection.begin()
+            try:
+                take_archived(_for_queries(connection), archived, connection.copy)
+                connection.commit()
+            except BaseException:
+                connection.roll_back()
+                raise
+
+    def _archived(self, path: str) -> bytes:
+        from turnlog.store.archive import Archive
+
+        with self._snapshot() as connection:
+            key, generation = connection.execute(
+                "SELECT key, generation FROM sources WHERE path = ?", (path,)
+            ).fetchone()
+            return b"".join(Archive(connection).iter_bytes(key, generation))
+
+
+check_arguments(PostgresStore)
+
+
+if TYPE_CHECKING:
+    # Lets the type checker compare the engine with the protocol.
+    _opens_a_store: Callable[[str], Store] = PostgresStore

@@ -1,0 +1,232 @@
+"""Both engines answer every question about the same sessions the same way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from support.plain_store import START, at
+from support.postgres_stores import PostgresDatabases, push
+from support.store_answers import Question, Questions, ask
+from turnlog.model import Message, Ownership, Role, TextPart, ToolCallPart, ToolKind, ToolResult, Usage
+from turnlog.store import open_store
+from turnlog.store.base import Store
+from turnlog.store.postgres.store import PostgresStore
+from turnlog.store.values import AgentAnswer, Run
+from turnlog.sync.syncer import sync
+
+DATA = Path(__file__).parents[2] / "data"
+
+FOLDERS = sorted(case for agent in DATA.iterdir() if agent.is_dir() for case in agent.glob("*/*") if case.is_dir())[::6]
+"""Every sixth case of every agent."""
+
+HUGE = (1 << 63) - 1
+
+WRITES = frozenset(
+    {
+        *("save_session", "save_messages", "save_tool_call", "change_owner", "annotate", "save_run"),
+        *("change_unfinished_runs", "forget_run", "forget", "rename_project", "merge_projects", "split_project"),
+    }
+)
+"""Methods that `write` calls, or other tests."""
+
+
+def write(store: Store) -> None:
+    """Sessions of programs, and everything that a user may say about sessions; all with times of their own."""
+    store.save_session(
+        "demo:a",
+        title="Größe \0 of \1 things",
+        cwd="/home/dev/proj\0ect",
+        created_at=START,
+        updated_at=START,
+        metadata={"deep": {"nul": "\0", "huge": HUGE}},
+        ownership=Ownership(user="ann", team="core", task="t1", machine="laptop"),
+    )
+    call = ToolCallPart(
+        id="a1.1",
+        tool_call_id="c1",
+        tool_name="Bash",
+        kind=ToolKind.EXECUTE,
+        input_text='{"command":"ls \\ud800"}',
+        started_at=at(1),
+        results=(ToolResult(id="r1", content=(TextPart(text="out \0 \x01 put"),)),),
+    )
+    store.save_messages(
+        "demo:a",
+        [
+            said("u1", "user", "do \0 it \ud800"),
+            Message(
+                id="a1",
+                role="assistant",
+                model="claude-sonnet-4-5",
+                usage=Usage(input=HUGE >> 12, output=5, cache_read=7),
+                parts=(TextPart(id="a1.0", text="x" * 100_000), call),
+                created_at=at(1),
+                updated_at=at(1),
+            ),
+            said("u2", "user", "gone again"),
+        ],
+        answers={"a1": AgentAnswer("claude-code:nobody", "run-1")},
+    )
+    store.save_messages("demo:a", [said("u3", "user", "later", 3)], retracted=["u2"])
+    store.save_tool_call(
+        "demo:a", "a1", ToolCallPart(id="a1.2", tool_call_id="c2", tool_name="Edit", kind=ToolKind.EDIT)
+    )
+    # The time of this call is replaced by one that both stores have.
+    whole = msgspec.structs.replace(store.message("a1"), updated_at=datetime.max.replace(tzinfo=UTC), metadata={"n": 1})
+    store.save_messages("demo:a", [whole])
+    store.save_session("demo:ü", title="ÜBERGRÖSSE ẞ", cwd="/home/dev/other", created_at=at(5), updated_at=at(5))
+    store.change_owner("demo:ü", Ownership(user="bob"))
+    store.annotate("demo:a", title="İstanbul ﬁx", tags=["important", "\0"], note="n\0te", starred=True, pins=["a1"])
+    store.rename_project("/home/dev/proj\0ect", "renamed")
+    store.merge_projects("/home/dev/other", "renamed")
+    for number, status in enumerate(("completed", "running", "failed")):
+        store.save_run(
+            Run(
+                id=f"run-{number}",
+                origin="command",
+                status=status,
+                created_at=at(number),
+                ended_at=None if status == "running" else at(number + 1),
+                session_id="demo:a",
+                command=("claude", "\0"),
+                exit_code=-9,
+                error="n\0",
+                usage=Usage(input=1),
+            )
+        )
+
+
+def said(id: str, role: Role, text: str, minutes: float = 0) -> Message:
+    part = TextPart(id=f"{id}.0", text=text)
+    return Message(id=id, role=role, parts=(part,), created_at=at(minutes), updated_at=at(minutes))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in SQLite of recorded sessions of all agents, and of programs."""
+    path = tmp_path_factory.mktemp("recorded") / "turnlog.db"
+    sync(path, roots=FOLDERS)
+    with open_store(path) as store:
+        write(store)
+    return path
+
+
+def differences(one: Store, other: Store, questions: Iterable[Question]) -> list[str]:
+    """What the stores answer differently."""
+    return [str(question) for question in questions if ask(one, question) != ask(other, question)]
+
+
+def asked(store: Store, every: int, most: int) -> list[Question]:
+    """Questions about every so many-th session, of each method at most so many, chosen at random."""
+    questions = Questions(store, every)
+    by_method: defaultdict[str, list[Question]] = defaultdict(list)
+    for question in (*questions, *questions.of_messages()):
+        by_method[question.method].append(question)
+    random = Random(len(by_method))
+    return [each for found in by_method.values() for each in random.sample(found, min(most, len(found)))]
+
+
+@pytest.fixture(scope="module")
+def pushed(databases: PostgresDatabases, recorded: Path) -> Iterator[PostgresStore]:
+    with databases.store() as store:
+        push(recorded, store, most=150)
+        yield store
+
+
+def test_recorded_sessions_are_the_same_on_both_engines(pushed: PostgresStore, recorded: Path) -> None:
+    with open_store(recorded) as store:
+        assert differences(store, pushed, asked(store, every=12, most=20)) == []
+
+
+def test_recorded_sessions_are_the_same_on_an_older_server(older_databases: PostgresDatabases, recorded: Path) -> None:
+    with open_store(recorded) as store, older_databases.store() as other:
+        push(recorded, other)
+        assert differences(store, other, asked(store, every=40, most=4)) == []
+
+
+def test_every_method_that_reads_is_asked(recorded: Path) -> None:
+    with open_store(recorded) as store:
+        found = {question.method for question in asked(store, every=40, most=1)}
+    methods = {name for name in vars(Store) if not name.startswith("_") and callable(getattr(Store, name))}
+    # `restored` restores; the numbers of the change sequence are an engine's own, and tests of the feed ask for them.
+    assert methods - WRITES - found == {"close", "restore", "changes", "last_change", "session_changes"}
+
+
+def test_what_programs_write_is_the_same_on_both_engines(store: PostgresStore, tmp_path: Path) -> None:
+    with open_store(tmp_path / "turnlog.db", create=True) as other:
+        write(other)
+        write(store)
+        # The time of an annotation is that of the call.
+        questions = (question for question in asked(other, every=1, most=8) if question.method != "annotations")
+        assert differences(other, store, questions) == []
+        assert [entry.session_id for entry in other.changes(0)] == [entry.session_id for entry in store.changes(0)]
+        assert other.last_change() == store.last_change()
+        question = Question("session_changes", ("demo:a", 0, other.last_change()))
+        assert ask(other, question) == ask(store, question)
+        one, two = (each.annotations(["demo:a"])["demo:a"] for each in (other, store))
+        assert (one.title, one.tags, one.note, one.pins) == (two.title, two.tags, two.note, two.pins)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question("save_session", ("claude-code:x",)),
+        Question("save_session", ("no id",)),
+        Question("save_messages", ("demo:nobody", [])),
+        Question("save_messages", ("demo:b", [said("a1", "user", "of demo:a")])),
+        Question("save_messages", ("demo:b", [said("", "user", "no id")])),
+        Question("save_tool_call", ("demo:a", "nobody", ToolCallPart(tool_call_id="c", tool_name="t"))),
+        Question("change_owner", ("demo:nobody", Ownership())),
+        Question("annotate", ("demo:nobody",), {"title": "x"}),
+        Question("annotate", ("demo:a",), {"pins": ["nobody"]}),
+        Question("rename_project", ("nobody", "x")),
+        Question("merge_projects", ("renamed", "renamed")),
+        Question("split_project", ("/home/dev/proj",)),
+        Question("forget", ("demo:nobody",)),
+        Question("forget_run", ("run-1",)),
+        Question("forget_run", ("run-9",)),
+        Question("message", ("a1",), {"session_id": "demo:ü"}),
+        Question("sessions", kwargs={"limit": 0}),
+    ],
+    ids=lambda question: question.method,
+)
+def test_what_is_refused_is_refused_in_the_same_words(question: Question, written: tuple[Store, Store]) -> None:
+    one, other = written
+    answer = ask(one, question)
+    assert isinstance(answer, tuple)
+    assert answer == ask(other, question)
+
+
+@pytest.fixture(scope="module")
+def written(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Store]]:
+    path = tmp_path_factory.mktemp("written") / "turnlog.db"
+    with open_store(path, create=True) as one, databases.store() as other:
+        write(one)
+        write(other)
+        yield one, other
+
+
+def test_runs_end_and_sessions_are_forgotten_on_both_engines(store: PostgresStore, tmp_path: Path) -> None:
+    with open_store(tmp_path / "turnlog.db", create=True) as other:
+        for each in (other, store):
+            write(each)
+            ended = each.change_unfinished_runs(lambda run: None if run.is_finished else finished(run))
+            assert [run.id for run in ended] == ["run-1"]
+            assert each.forget_run("run-0").id == "run-0"
+            assert each.split_project("/home/dev/other").path == "/home/dev/other"
+        assert other.forget("demo:a") == store.forget("demo:a")
+        assert differences(other, store, asked(other, every=1, most=8)) == []
+        for each in (other, store):
+            refused = ask(each, Question("save_session", ("demo:a",)))
+            assert refused == ("ConflictError", "demo:a was forgotten")
+
+
+def finished(run: Run) -> Run:
+    return msgspec.structs.replace(run, status="completed", ended_at=at(9))

