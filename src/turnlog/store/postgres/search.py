@@ -55,6 +55,8 @@ class SearchReplica:
         """Bring the copy up to the store's last change; return the number of batches."""
         taken = 0
         with closing(connect(self._path, checked=False)) as connection:
+            # What was forgotten must be in no file.
+            connection.execute("PRAGMA secure_delete = ON")
             while True:
                 with self._store.reading() as source:
                     batch = read_batch(source, position_of(connection, _FEED))
@@ -62,6 +64,8 @@ class SearchReplica:
                     break
                 self._take(connection, batch)
                 taken += 1
+                if batch.forgotten:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 if not batch.has_more:
                     break
         with Indexer(self._path, search_path(self._path)) as indexer:
