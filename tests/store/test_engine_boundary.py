@@ -33,6 +33,7 @@ ENGINE = (
 
 OTHER_DATABASES = (
     "agents/databases.py",  # the databases of agents
+    "agents/cursor",
     "agents/hermes",
     "agents/opencode",
     "agents/openclaw",
