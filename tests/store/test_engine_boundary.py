@@ -34,6 +34,8 @@ ENGINE = (
 OTHER_DATABASES = (
     "agents/databases.py",  # the databases of agents
     "agents/cursor",
+    "agents/llm",
+    "agents/row_files.py",  # databases that several agents keep
     "agents/hermes",
     "agents/opencode",
     "agents/openclaw",
