@@ -220,7 +220,7 @@ class Questions:
     def _of_session(self, session_id: str) -> Iterator[Question]:
         for method in (
             *("session", "children", "relationships", "messages", "child_sessions", "history", "events", "passage"),
-            *("outline", "window", "reasoning", "sources", "raw", "plan_forgetting"),
+            *("outline", "window", "reasoning", "sources", "raw", "plan_forgetting", "context_steps"),
         ):
             yield Question(method, (session_id,))
         yield Question("messages", (session_id,), {"structured": list(ToolKind), "resolve_blobs": False})

@@ -20,18 +20,9 @@ from turnlog.store.postgres import schema
 from turnlog.store.postgres.connection import SECONDS_TO_CONNECT, TeamConnection, configure
 from turnlog.store.postgres.dialect import SCHEMA
 from turnlog.store.rows import moment
-from turnlog.store.sqlite.changes import ChangeQueries
 from turnlog.store.sqlite.forget import forget
-from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
-from turnlog.store.sqlite.insights import InsightQueries
-from turnlog.store.sqlite.native import NativeQueries
-from turnlog.store.sqlite.projects import ProjectQueries
 from turnlog.store.sqlite.reading import Connections
-from turnlog.store.sqlite.runs import RunQueries
-from turnlog.store.sqlite.sessions import SessionQueries
-from turnlog.store.sqlite.sources import SourceQueries
-from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
-from turnlog.store.sqlite.usage import UsageQueries
+from turnlog.store.sqlite.store import SqliteStore
 from turnlog.store.values import Forgetting, RawSource, StoreStatus
 
 if TYPE_CHECKING:
@@ -144,22 +135,11 @@ def _without_password(url: str) -> str:
     return make_conninfo("", **{name: value for name, value in parts.items() if value is not None})
 
 
-class PostgresStore(
-    PostgresConnections,
-    NativeQueries,
-    SessionQueries,
-    TurnQueries,
-    HistoryQueries,
-    ChangeQueries,
-    ToolCallQueries,
-    FileQueries,
-    InsightQueries,
-    RunQueries,
-    SourceQueries,
-    ProjectQueries,
-    UsageQueries,
-):
-    """A `Store` in PostgreSQL. Any number of threads and processes may use it at once."""
+class PostgresStore(PostgresConnections, SqliteStore):
+    """A `Store` in PostgreSQL: all queries of a store in a file, over other connections.
+
+    Any number of threads and processes may use it at once.
+    """
 
     def raw(self, session_id: str) -> Iterator[RawSource]:
         """The archived bytes of a session's sources."""
