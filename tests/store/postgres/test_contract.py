@@ -23,8 +23,10 @@ from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parents[2] / "data"
 
-FOLDERS = sorted(case for agent in DATA.iterdir() if agent.is_dir() for case in agent.glob("*/*") if case.is_dir())[::6]
-"""Every sixth case of every agent."""
+FOLDERS = sorted(case for agent in DATA.iterdir() if agent.is_dir() for case in agent.glob("*/*") if case.is_dir())[
+    ::10
+]
+"""Every tenth case of every agent."""
 
 HUGE = (1 << 63) - 1
 
@@ -142,13 +144,13 @@ def pushed(databases: PostgresDatabases, recorded: Path) -> Iterator[PostgresSto
 
 def test_recorded_sessions_are_the_same_on_both_engines(pushed: PostgresStore, recorded: Path) -> None:
     with open_store(recorded) as store:
-        assert differences(store, pushed, asked(store, every=12, most=20)) == []
+        assert differences(store, pushed, asked(store, every=8, most=12)) == []
 
 
 def test_recorded_sessions_are_the_same_on_an_older_server(older_databases: PostgresDatabases, recorded: Path) -> None:
     with open_store(recorded) as store, older_databases.store() as other:
         push(recorded, other)
-        assert differences(store, other, asked(store, every=40, most=4)) == []
+        assert differences(store, other, asked(store, every=30, most=3)) == []
 
 
 def test_every_method_that_reads_is_asked(recorded: Path) -> None:
@@ -164,7 +166,7 @@ def test_what_programs_write_is_the_same_on_both_engines(store: PostgresStore, t
         write(other)
         write(store)
         # The time of an annotation is that of the call.
-        questions = (question for question in asked(other, every=1, most=8) if question.method != "annotations")
+        questions = (question for question in asked(other, every=1, most=5) if question.method != "annotations")
         assert differences(other, store, questions) == []
         assert [entry.session_id for entry in other.changes(0)] == [entry.session_id for entry in store.changes(0)]
         assert other.last_change() == store.last_change()
@@ -222,7 +224,7 @@ def test_runs_end_and_sessions_are_forgotten_on_both_engines(store: PostgresStor
             assert each.forget_run("run-0").id == "run-0"
             assert each.split_project("/home/dev/other").path == "/home/dev/other"
         assert other.forget("demo:a") == store.forget("demo:a")
-        assert differences(other, store, asked(other, every=1, most=8)) == []
+        assert differences(other, store, asked(other, every=1, most=5)) == []
         for each in (other, store):
             refused = ask(each, Question("save_session", ("demo:a",)))
             assert refused == ("ConflictError", "demo:a was forgotten")

@@ -23,7 +23,9 @@ from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parents[2] / "data"
 
-FOLDERS = sorted(case for agent in DATA.iterdir() if agent.is_dir() for case in agent.glob("*/*") if case.is_dir())[::5]
+FOLDERS = sorted(case for agent in DATA.iterdir() if agent.is_dir() for case in agent.glob("*/*") if case.is_dir())[
+    ::12
+]
 
 QUERIES = 2000
 
