@@ -29,9 +29,17 @@ def session_id(agent: str, external: str) -> str:
 
 
 def find_sources(agent: str, root: Path) -> Iterator[Source]:
-    """Every task below the folder of an extension."""
+    """Every task below the folder of an extension, but none below that of another one."""
+    if _owner_of(root) not in (agent, None):
+        return
     for task in folders(os.fspath(root / TASKS)):
         yield from _sources_in(agent, Path(task.path), root)
+
+
+def _owner_of(folder: Path) -> str | None:
+    """The agent in whose folder a folder is, or that a folder is named after."""
+    owners = EXTENSIONS | {name: name for name in EXTENSIONS.values()}
+    return next((owners[each.name] for each in (folder, *folder.parents) if each.name in owners), None)
 
 
 def _sources_in(agent: str, task: Path, root: Path) -> Iterator[Source]:
@@ -69,8 +77,7 @@ def make_fold(source: Source, state: bytes | None) -> Fold:
 def detect_file(agent: str, path: Path, head: bytes) -> Detection:
     """Judge a file by its beginning `head`, and by the extension whose folder it is in."""
     absolute = path.absolute()
-    owners = EXTENSIONS | {name: name for name in EXTENSIONS.values()}
-    owner = next((owners[each.name] for each in absolute.parents if each.name in owners), None)
+    owner = _owner_of(absolute.parent)
     if not _LIST.match(head) or not any(mark in head for mark in _MARKS):
         return Detection(reason="no list of messages that begins with a task")
     # Nothing in the messages names the extension: elsewhere they count as Cline's.
