@@ -149,7 +149,7 @@ def test_tokens_are_disjoint_and_those_of_the_script(name: str) -> None:
         assert [message.id for message in messages_of(name) if message.usage is not None] == []
         totals = [total.usage for session, _ in everything(name) for total in session.totals]
         found = [[each.input, each.cache_read or 0, each.output, each.reasoning or 0] for each in totals]
-        assert wanted in found
+        assert (wanted in found) == ("totals" not in CASES[name].lacks)
         return
     usage = next(message.usage for message in messages_of(name) if words in str(message.parts))
     assert usage is not None

@@ -13,7 +13,7 @@ from support.cli_runner import Command, in_pipe
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--agent", "claude-cod3", "there is no agent 'claude-cod3': did you mean claude-code?"),
+        ("--agent", "gemini-cl1", "there is no agent 'gemini-cl1': did you mean gemini-cli?"),
         ("--agent", "nobody", "there is no agent 'nobody'; there are "),
         ("--agent", "", "there is no agent ''; there are "),
         ("--project", "webshp", "there is no project 'webshp': did you mean webshop?"),

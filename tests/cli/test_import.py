@@ -43,7 +43,8 @@ def test_what_is_nobodys_fails_and_says_why(run: Command, tmp_path: Path) -> Non
     notes.write_text("hello\n")
     result = run("import", str(notes))
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"turnlog: {notes}: of no agent that is read here (Claude Code: no line is a JSON")
+    assert result.stderr.startswith(f"turnlog: {notes}: of no agent that is read here (")
+    assert "Claude Code: no line is a JSON" in result.stderr
 
 
 def test_a_file_that_is_not_there_is_wrong_use(run: Command) -> None:

@@ -134,7 +134,8 @@ def test_doctor_warns_of_logs_that_the_agent_will_delete(
     if settings is not None:
         (claude_home / "settings.json").write_text(settings)
     document = json.loads(run("doctor", "--json").stdout)
-    assert document["agents"][0]["roots"][0]["retention_days"] == days
+    [claude] = [agent for agent in document["agents"] if agent["agent"] == "claude-code"]
+    assert claude["roots"][0]["retention_days"] == days
     [warning] = [warning for warning in document["warnings"] if RETENTION.format(days) in warning]
     assert warning.endswith("1 file may go unread; run `turnlog sync` now.")
 

@@ -31,7 +31,7 @@ def sample() -> Path:
 
 
 def parts(store: Store, kind: type[PartT]) -> list[PartT]:
-    sessions = store.sessions(SessionFilter(subagents=True)).items
+    sessions = store.sessions(SessionFilter(subagents=True), limit=200).items
     placed = [message for session in sessions for message in store.messages(session.id)]
     return [part for item in placed for part in item.message.parts if isinstance(part, kind)]
 

@@ -30,6 +30,7 @@ Lack = Literal[
     "projects",
     "written times",
     "tokens",
+    "totals",
     "times",
     "thoughts",
     "folders",
@@ -76,7 +77,7 @@ class AgentCase:
     lacks: frozenset[Lack] = frozenset()
     """What the format does not have. The tests then check that none is invented. `own records`: a message may be a part
     of a record that contains several. `projects`: the path of a log does not name its project. `written times`: times
-    are numbers. `tokens`: only sessions have them. `times`: only sessions have them.
+    are numbers. `tokens`: only sessions have them. `totals`: nor do these. `times`: only sessions have them.
     `thoughts`: their text is not logged. `folders`: where the agent worked is not logged.
     `JSON`: its logs are lines of text."""
     write_recorded: Callable[[Path, Path], None] = copy_home

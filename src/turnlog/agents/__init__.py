@@ -28,6 +28,8 @@ GROUP = "turnlog.agents"
 
 BUILT_IN = {
     "aider": "turnlog.agents.aider:Aider",
+    "chatgpt": "turnlog.agents.chat_exports:ChatGpt",
+    "claude-ai": "turnlog.agents.chat_exports:ClaudeAi",
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
     "cline": "turnlog.agents.cline:Cline",
     "cline-extension": "turnlog.agents.cline_tasks:ClineExtension",

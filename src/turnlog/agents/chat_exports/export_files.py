@@ -1,0 +1,176 @@
+"""The files of an export, in a folder or in a zip: its conversations, and images and other files that they name."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.decoding import object_of, text_of
+from turnlog.agents.files import read_regular_file
+from turnlog.agents.jsonl import UNREADABLE
+from turnlog.errors import SourceError
+
+LISTS: Final = re.compile(r"conversations(?:-\d+)?\.json")
+"""The files with conversations: one, or in large exports several."""
+
+LARGEST_FILE: Final = 32 << 20
+"""Bytes of an image or another file that are read; a larger one is left out."""
+
+_LARGEST_LIST: Final = 2 << 30
+"""Bytes of a list in a zip that is read."""
+
+_MOST_FILES: Final = 100_000
+"""Names of a zip that are looked at."""
+
+
+class Service(NamedTuple):
+    """How the exports of a service look."""
+
+    agent: str
+    version: str
+    id_fields: tuple[str, ...]
+    """Fields of a conversation with its id; the first that is there counts."""
+    time_field: str
+    """The field with the time of the last change."""
+    marks: tuple[bytes, ...]
+    """What is at the beginning of a list of conversations, and in no other export."""
+    files_of: Callable[[Any], Iterable[str]]
+    """Beginnings of the names of files that a conversation names."""
+
+
+class Listed(NamedTuple):
+    """A conversation in an export."""
+
+    identity: str
+    changed: Any
+    """The time of its last change, as the service writes it."""
+    json: Raw
+
+
+def is_zip(head: bytes) -> bool:
+    """Whether a file with this beginning is a zip."""
+    return head.startswith(b"PK\x03\x04")
+
+
+def is_list(service: Service, head: bytes) -> bool:
+    """Whether a file with this beginning is a list of conversations of the service."""
+    return head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"[") and all(mark in head for mark in service.marks)
+
+
+class Export:
+    """An export that is open: a zip, or the folder of a list of conversations."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a zip or a list. Raises OSError if there is no such file, SourceError for a zip that is damaged."""
+        self._path = path
+        self._zip: zipfile.ZipFile | None = None
+        with path.open("rb") as file:
+            head = file.read(4)
+        if is_zip(head):
+            try:
+                self._zip = zipfile.ZipFile(path)
+            except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+                raise SourceError(str(error), path=path) from error
+
+    def close(self) -> None:
+        """Close the zip."""
+        if self._zip is not None:
+            self._zip.close()
+
+    def lists(self) -> Iterator[bytes]:
+        """The contents of the files with conversations."""
+        if self._zip is None:
+            yield read_regular_file(self._path, -1)
+            return
+        for name in sorted(self._names()):
+            if LISTS.fullmatch(PurePosixPath(name).name):
+                yield self._content(name, None)
+
+    def conversations(self, service: Service) -> Iterator[Listed]:
+        """The conversations of all lists, each once: the last one counts."""
+        found: dict[str, Listed] = {}
+        for data in self.lists():
+            try:
+                items = msgspec.json.decode(data, type=list[Raw])
+            except UNREADABLE as error:
+                raise SourceError(f"no list of conversations: {error}", path=self._path) from error
+            for item in items:
+                listed = _listed(service, item)
+                if listed is not None:
+                    found[listed.identity] = listed
+        yield from found.values()
+
+    def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """The name and the content of the file whose name begins with each of these."""
+        wanted = sorted({each for each in beginnings if each})
+        names = sorted(self._names()) if wanted else []
+        for beginning in wanted:
+            name = next((each for each in names if PurePosixPath(each).name.startswith(beginning)), None)
+            content = None if name is None else self._content(name, LARGEST_FILE)
+            if name is not None and content:
+                yield PurePosixPath(name).name, content
+
+    def _names(self) -> list[str]:
+        if self._zip is not None:
+            return [each.filename for each in self._zip.infolist()[:_MOST_FILES] if not each.is_dir()]
+        folder = self._path.parent
+        # Images are beside the list, or in folders of their own.
+        places = (folder, *(each for each in folder.iterdir() if each.is_dir() and not each.is_symlink()))
+        return [
+            str(file.relative_to(folder))
+            for place in places
+            for file in place.iterdir()
+            if file.is_file() and not file.is_symlink()
+        ]
+
+    def _content(self, name: str, limit: int | None) -> bytes:
+        """The content of a file; without a limit that of a list. One that is larger than its limit is empty."""
+        if self._zip is None:
+            data = read_regular_file(self._path.parent / name, -1 if limit is None else limit + 1)
+            return b"" if limit is not None and len(data) > limit else data
+        try:
+            size = self._zip.getinfo(name).file_size
+            if size <= (_LARGEST_LIST if limit is None else limit):
+                return self._zip.read(name)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError, NotImplementedError) as error:
+            raise SourceError(f"{name}: {error}", path=self._path) from error
+        if limit is None:
+            raise SourceError(f"{name} is larger than {_LARGEST_LIST >> 30} GB", path=self._path)
+        return b""
+
+
+def _listed(service: Service, item: Raw) -> Listed | None:
+    try:
+        fields = msgspec.json.decode(item, type=dict[str, Raw])
+    except UNREADABLE:
+        return None
+    identity = next(filter(None, (_text(fields.get(name)) for name in service.id_fields)), None)
+    if identity is None or "#" in identity:
+        return None
+    return Listed(identity, _value(fields.get(service.time_field)), item)
+
+
+def _text(raw: Raw | None) -> str | None:
+    return text_of(_value(raw))
+
+
+def _value(raw: Raw | None) -> Any:
+    try:
+        return None if raw is None else msgspec.json.decode(raw)
+    except UNREADABLE:
+        return None
+
+
+def object_in(raw: Raw) -> dict[str, Any]:
+    """A conversation; empty if it cannot be read."""
+    try:
+        return object_of(msgspec.json.decode(raw))
+    except UNREADABLE:
+        return {}

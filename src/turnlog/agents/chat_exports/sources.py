@@ -1,0 +1,207 @@
+"""The conversations of an export as sources: `<zip or list>#<conversation>`.
+
+A conversation is one line of a log, as the export has it, with the files that it names.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.chat_exports.export_files import LISTS, Export, Listed, Service, is_list, is_zip, object_in
+from turnlog.agents.databases import READABLE, Row, session_place
+from turnlog.agents.files import entries, holds_folder, is_file
+from turnlog.agents.row_files import line_of, rows_in, update_of
+from turnlog.atomic_files import make_folders, write_atomically
+from turnlog.errors import ConflictError, SourceError
+
+CONVERSATION: Final = "conversation"
+"""The table of the line of a conversation."""
+
+JSON: Final = "json"
+"""The column with the conversation."""
+
+FILE: Final = "file:"
+"""How the name of a column begins that has a file; the name of the file follows."""
+
+_ZIP: Final = ".zip"
+_UNREADABLE: Final[Version] = (0, 0, 0, 1)
+_LATEST: Final = 1 << 33
+"""The year 2242 in Unix seconds: a time whose nanoseconds a column still holds."""
+
+
+def session_id(agent: str, external: str) -> str:
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
+    return f"{agent}:{external.replace('/', '_')}"
+
+
+def find_sources(service: Service, root: Path) -> Iterator[Source]:
+    """Every conversation of the zips and lists in a folder and in the folders there."""
+    _contents.cache_clear()
+    inner = [each for each in entries(os.fspath(root)) if not is_file(each) and holds_folder(root, each.name)]
+    for folder in (os.fspath(root), *(each.path for each in inner)):
+        for entry in filter(is_file, entries(folder)):
+            if entry.name.endswith(_ZIP) or LISTS.fullmatch(entry.name):
+                yield from _sources_of(service, Path(entry.path), root)
+
+
+def sources_at(service: Service, path: Path, root: Path) -> Iterator[Source]:
+    """See `RowAgent.sources_at`."""
+    if path.is_file() and (path.suffix == _ZIP or LISTS.fullmatch(path.name)):
+        yield from _sources_of(service, path, root)
+
+
+def _sources_of(service: Service, path: Path, root: Path) -> Iterator[Source]:
+    version = READABLE
+    try:
+        yield from _conversations(service, path, root)
+    except (OSError, SourceError):
+        version = _UNREADABLE
+    yield Source(
+        agent=service.agent,
+        path=os.fspath(path),
+        root=os.fspath(root),
+        kind=SourceKind.SIDECAR,
+        appendable=False,
+        version=version,
+    )
+
+
+def _conversations(service: Service, path: Path, root: Path) -> Iterator[Source]:
+    for identity, version in _versions(service, path, _stamp(path)):
+        yield Source(
+            agent=service.agent,
+            path=f"{path}#{identity}",
+            root=os.fspath(root),
+            session_id=session_id(service.agent, identity),
+            version=version,
+        )
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What changes with a file."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+@lru_cache(maxsize=64)
+def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> tuple[tuple[str, Version], ...]:
+    """The conversations of an export and their versions: an export of years is not parsed for each of them."""
+    return tuple((each.identity, _version(each)) for each in _contents(service, path, stamp).values())
+
+
+@lru_cache(maxsize=1)
+def _contents(service: Service, path: Path, stamp: tuple[int, int, int]) -> dict[str, Listed]:
+    """The conversations of an export. They may be large, so only one export is kept, until the next look around."""
+    del stamp
+    with closing(Export(path)) as export:
+        if not any(is_list(service, data[: 1 << 16]) for data in export.lists()):
+            return {}
+        return {each.identity: each for each in export.conversations(service)}
+
+
+def _version(listed: Listed) -> Version:
+    data = bytes(listed.json)
+    return len(data), round(_seconds(listed.changed) * 1000) * 1_000_000, 0, zlib.crc32(data)
+
+
+def _seconds(changed: Any) -> float:
+    if isinstance(changed, str):
+        try:
+            changed = datetime.fromisoformat(changed).timestamp()
+        except (ValueError, OverflowError):
+            return 0
+    return float(min(max(changed, 0), _LATEST)) if isinstance(changed, int | float) else 0
+
+
+def version_of(service: Service, source: Source) -> Version:
+    """See `RowAgent.row_version`."""
+    place = session_place(source.path)
+    if place is None:
+        return READABLE
+    path, identity = place
+    found = dict(_versions(service, path, _stamp(path))).get(identity)
+    if found is None:
+        raise FileNotFoundError(source.path)
+    return found
+
+
+def read_rows(service: Service, source: Source, log: Iterable[bytes]) -> RowUpdate:
+    """See `RowAgent.read_rows`."""
+    path, identity = session_place(source.path) or (Path(source.path), "")
+    try:
+        found = _contents(service, path, _stamp(path)).get(identity)
+        if found is None:
+            return RowUpdate()
+        with closing(Export(path)) as export:
+            return update_of(list(_lines(service, export, found)), log)
+    except SourceError as error:
+        raise OSError(error.reason) from error
+
+
+def _lines(service: Service, export: Export, found: Listed) -> Iterator[bytes]:
+    files = export.files(service.files_of(object_in(found.json)))
+    contents: Row = {f"{FILE}{name}": content for name, content in files}
+    yield line_of(CONVERSATION, {JSON: bytes(found.json).decode(errors="replace")} | contents)
+
+
+def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+    """Write a conversation as an export of its own: a list with it, and its files beside it."""
+    place = session_place(source.path)
+    if place is None:
+        return []
+    # A list of its own, so that conversations of one export do not get into each other's way.
+    folder = to / os.path.relpath(place[0], source.root) / place[1].replace("/", "_")
+    written: list[Path] = []
+    for _, row in rows_in(log):
+        written.append(_write(folder / "conversations.json", f"[{row.get(JSON)}]".encode(), to))
+        for name, content in files_in(row).items():
+            written.append(_write(folder / Path(name).name, content, to))
+    return written
+
+
+def files_in(row: Row) -> dict[str, bytes]:
+    """The files in the row of a conversation, by their names."""
+    return {
+        name.removeprefix(FILE): content
+        for name, content in row.items()
+        if name.startswith(FILE) and isinstance(content, bytes)
+    }
+
+
+def _write(path: Path, data: bytes, to: Path) -> Path:
+    make_folders(path.parent, to)
+    if path.exists() and path.read_bytes() != data:
+        raise ConflictError(f"{path} is another file already")
+    write_atomically(path, data)
+    return path
+
+
+# -- what a file is
+
+
+def detect_file(service: Service, path: Path, head: bytes) -> Detection:
+    """Judge a file by its beginning; a zip is opened."""
+    if not is_zip(head) and not is_list(service, head):
+        return Detection(reason="neither a zip nor a list of its conversations")
+    absolute = path.absolute()
+    try:
+        found = tuple(_conversations(service, absolute, absolute.parent))
+    except (OSError, SourceError) as error:
+        return Detection(reason=str(error))
+    if not found and is_zip(head):
+        return Detection(reason="a zip without its conversations")
+    return Detection(
+        agent=service.agent,
+        version=service.version,
+        source=found[0] if len(found) == 1 else None,
+        sources=found,
+        reason=None if found else "no conversation in it",
+    )

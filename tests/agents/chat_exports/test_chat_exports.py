@@ -1,0 +1,297 @@
+"""Exports of ChatGPT and of Claude.ai: trees of messages, their calls and files, in a folder or a zip."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnlog.agents import agent, detect
+from turnlog.agents.base import RowAgent
+from turnlog.agents.chat_exports.trees import Node, in_order, nearest
+from turnlog.model import (
+    Fate,
+    FilePart,
+    InterruptEvent,
+    Message,
+    Origin,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolState,
+)
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.store.values import PlacedMessage
+from turnlog.sync.importing import import_file
+from turnlog.sync.syncer import sync
+
+DATA = Path(__file__).parents[2] / "data/chat_exports/handwritten"
+CHATGPT, CLAUDE_AI = DATA / "chatgpt/2026-06", DATA / "claude_ai/data-2026-06"
+SUM, CAT = (f"chatgpt:6a00000{n}-{str(n) * 4}-4{str(n) * 3}-8{str(n) * 3}-{str(n) * 12}" for n in (1, 2))
+GARLIC, WORD = (f"claude-ai:5b00000{n}-3333-4333-8333-333333333333" for n in (1, 2))
+
+
+def rows_agent(name: str) -> RowAgent:
+    found = agent(name)
+    assert isinstance(found, RowAgent)
+    return found
+
+
+def zipped(folder: Path, to: Path) -> Path:
+    with zipfile.ZipFile(to, "w") as archive:
+        for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+            archive.write(file, file.relative_to(folder))
+    return to
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "turnlog.db"
+
+
+def placed(database: Path, session: str) -> list[PlacedMessage]:
+    with open_store(database) as store:
+        return list(store.messages(session))
+
+
+def messages(database: Path, session: str) -> list[Message]:
+    return [each.message for each in placed(database, session)]
+
+
+def calls(found: list[Message]) -> list[ToolCallPart]:
+    return [part for message in found for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def words(message: Message) -> str:
+    return " ".join(part.text for part in message.parts if isinstance(part, TextPart | ReasoningPart))
+
+
+def everything(database: Path) -> list[Any]:
+    """All that a store says of its sessions, without where it was read."""
+    with open_store(database) as store:
+        sessions = sorted(store.sessions(SessionFilter(), limit=100).items, key=lambda each: each.id)
+        told = [
+            (each.id, each.title, each.created_at, each.updated_at, each.counts, each.git_branch) for each in sessions
+        ]
+        return [told, [[each.message for each in store.messages(session.id)] for session in sessions]]
+
+
+# -- ChatGPT
+
+
+def test_the_conversation_stands_in_the_order_of_time_with_results_at_their_calls(database: Path) -> None:
+    """R-K7"""
+    summary = import_file(database, CHATGPT / "conversations.json")
+    assert (summary.agent, summary.new_sessions, summary.problems) == ("chatgpt", 2, [])
+    found = messages(database, SUM)
+    assert [message.role for message in found[:3]] == ["developer", "user", "assistant"]
+    assert words(found[0]) == "I am a bookkeeper.\n\nAnswer in short."
+    assert found[0].origin is Origin.HARNESS
+    assert found[1].metadata["chatgpt"] == {"attached": ["amounts.csv"]}
+    failed, summed, drawn, searched = calls(found)
+    assert [call.tool_name for call in (failed, summed, drawn, searched)] == [
+        "python",
+        "python",
+        "t2uay3k.sj1i4kz",
+        "web.run",
+    ]
+    assert failed.state is ToolState.OUTPUT_ERROR
+    assert failed.results[0].error_text == "No such file: /mnt/data/amounts.txt"
+    assert summed.results[0].output_text == "41.5"
+    assert summed.input_value()["command"].endswith("open('/mnt/data/amounts.csv'))))")
+    assert searched.input_value() == {"search_query": [{"q": "rounding of amounts"}]}
+    assert {call.results[0].status for call in (summed, drawn, searched)} == {"success"}
+
+
+def test_thoughts_and_their_recap_belong_to_the_answer_behind_them(database: Path) -> None:
+    import_file(database, CHATGPT / "conversations.json")
+    thinking, _, summed = [message for message in messages(database, SUM) if message.role == "assistant"][:3]
+    assert [part.type for part in thinking.parts] == ["reasoning", "reasoning", "tool-call"]
+    assert words(thinking).startswith("Reading the table\nThe amounts are in the second column.")
+    assert thinking.model == "gpt-5-1"
+    assert words(summed) == "The amounts add up to **41.50**."
+    assert summed.stop_reason == "stop"
+
+
+def test_the_branch_that_was_left_is_marked(database: Path) -> None:
+    import_file(database, CHATGPT / "conversations.json")
+    left = [words(each.message) for each in placed(database, SUM) if each.membership.fate is Fate.REWOUND]
+    assert left == ["Draw them as bars.", "", "Here they are."]
+    asked = next(each for each in placed(database, SUM) if "largest" in words(each.message))
+    before = next(each for each in placed(database, SUM) if "41.50" in words(each.message))
+    assert asked.membership.parent_id == before.message.id
+
+
+def test_an_answer_that_was_stopped_is_an_interrupt(database: Path) -> None:
+    import_file(database, CHATGPT / "conversations.json")
+    with open_store(database) as store:
+        stopped = [event for event in store.events(SUM) if isinstance(event, InterruptEvent)]
+    assert [event.message_id for event in stopped] == [messages(database, SUM)[-1].id]
+    assert messages(database, SUM)[-1].stop_reason == "aborted"
+
+
+def test_a_session_has_its_title_and_times_and_no_tokens(database: Path) -> None:
+    import_file(database, CHATGPT / "conversations.json")
+    with open_store(database) as store:
+        session = store.session(CAT)
+    assert session is not None
+    assert (session.title, session.title_source, session.cwd) == ("Name for a cat", "generated", None)
+    assert session.metadata["chatgpt"]["gizmo_id"] == "g-0001"
+    assert session.totals == ()
+    assert [message.usage for message in messages(database, CAT)] == [None] * 5
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_images_are_taken_from_the_export(database: Path, tmp_path: Path, *, is_zip: bool) -> None:
+    import_file(database, zipped(CHATGPT, tmp_path / "export.zip") if is_zip else CHATGPT / "conversations.json")
+    data = (CHATGPT / "file-Cat0001-cat.png").read_bytes()
+    shown = [part for message in messages(database, CAT) for part in message.parts if isinstance(part, FilePart)]
+    drawn = [part for call in calls(messages(database, SUM)) for each in call.results for part in each.content]
+    images = [*shown, *(part for part in drawn if isinstance(part, FilePart))]
+    assert [(image.media_type, image.filename) for image in images] == [
+        ("image/png", "file-Cat0001-cat.png"),
+        ("image/png", "file_0000000bar5-bars.png"),
+    ]
+    with open_store(database) as store:
+        found = [store.blob(image.blob.sha256).data if image.blob is not None else image.data for image in images]
+    assert found == [data] * 2
+
+
+# -- Claude.ai
+
+
+def test_a_message_of_the_assistant_is_one_answer_for_each_call_of_the_model(database: Path) -> None:
+    summary = import_file(database, CLAUDE_AI / "conversations.json")
+    assert (summary.agent, summary.new_sessions, summary.problems) == ("claude-ai", 2, [])
+    prompt, first, second = messages(database, GARLIC)[:3]
+    assert words(prompt) == "When do I plant garlic? Bed 1: sunny, dry."
+    assert [part.type for part in first.parts] == ["reasoning", "text", "tool-call", "tool-call"]
+    assert words(second) == "In **October**, in bed 1."
+    search, fetch = calls([first])
+    assert (search.state, search.results[0].output_text) == (ToolState.OUTPUT_AVAILABLE, "October, before the frost.")
+    assert (fetch.state, fetch.results[0].error_text) == (ToolState.OUTPUT_ERROR, "The page does not answer.")
+    assert search.started_at is not None
+    assert search.results[0].completed_at is not None
+    assert (search.results[0].completed_at - search.started_at).total_seconds() == 3
+
+
+def test_the_newest_message_decides_which_branch_is_left(database: Path) -> None:
+    import_file(database, CLAUDE_AI / "conversations.json")
+    left = [words(each.message) for each in placed(database, GARLIC) if each.membership.fate is Fate.REWOUND]
+    assert left == ["And onions?", "In March."]
+
+
+def test_messages_of_an_old_export_follow_each_other(database: Path) -> None:
+    """They have a text and no blocks, and name no parent."""
+    import_file(database, CLAUDE_AI / "conversations.json")
+    asked, answered = placed(database, WORD)
+    assert (words(asked.message), words(answered.message)) == ("Say a word of five letters.", "Bread.")
+    assert answered.membership.parent_id == asked.message.id
+    with open_store(database) as store:
+        session = store.session(WORD)
+    assert session is not None
+    assert (session.title, session.title_source) == ("Say a word of five letters.", "prompt")
+
+
+# -- exports
+
+
+@pytest.mark.parametrize(("folder", "name"), [(CHATGPT, "chatgpt"), (CLAUDE_AI, "claude-ai")])
+def test_a_zip_says_what_its_folder_says(folder: Path, name: str, tmp_path: Path) -> None:
+    import_file(tmp_path / "folder.db", folder / "conversations.json")
+    summary = import_file(tmp_path / "zip.db", zipped(folder, tmp_path / "some export.zip"))
+    assert summary.agent == name
+    assert everything(tmp_path / "zip.db") == everything(tmp_path / "folder.db")
+
+
+@pytest.mark.parametrize(("folder", "name"), [(CHATGPT, "chatgpt"), (CLAUDE_AI, "claude-ai")])
+def test_a_restored_conversation_is_the_one_of_the_export(folder: Path, name: str, tmp_path: Path) -> None:
+    """Byte for byte, and with its files; read again, it is the same session."""
+    home = tmp_path / "home"
+    shutil.copytree(folder, home / "one")
+    reader = rows_agent(name)
+    written: list[Path] = []
+    originals = (folder / "conversations.json").read_bytes()
+    for source in reader.discover([home]):
+        for path in reader.restore_rows(source, reader.read_rows(source, ()).lines, tmp_path / "restored"):
+            written.append(path)
+            if path.name == "conversations.json":
+                assert path.read_bytes()[1:-1] in originals
+            else:
+                assert path.read_bytes() == next(folder.rglob(path.name)).read_bytes()
+    assert len(written) == (5 if name == "chatgpt" else 2)
+    lists = [path for path in written if path.name == "conversations.json"]
+    for path in lists:
+        import_file(tmp_path / "again.db", path)
+    import_file(tmp_path / "once.db", folder / "conversations.json")
+    assert everything(tmp_path / "again.db") == everything(tmp_path / "once.db")
+
+
+def test_a_later_export_has_more_of_a_conversation_and_changes_the_same_session(database: Path, tmp_path: Path) -> None:
+    """A conversation that stands in several exports is one session."""
+    home = tmp_path / "home"
+    items = json.loads((CHATGPT / "conversations.json").read_text())
+    early = json.loads(json.dumps(items[1]))
+    removed = [name for name in early["mapping"] if name > "6a000002-0000-4000-8000-000000000003"]
+    for name in [each for each in removed if each != "client-created-root"]:
+        del early["mapping"][name]
+    early["current_node"], early["update_time"] = "6a000002-0000-4000-8000-000000000003", early["create_time"] + 3
+    for number, found in enumerate((early, items[1])):
+        (home / str(number)).mkdir(parents=True)
+        (home / str(number) / "conversations.json").write_text(json.dumps([found]))
+        sync(database, roots=[home], agents=[agent("chatgpt")])
+    with open_store(database) as store:
+        assert [session.id for session in store.sessions(SessionFilter(), limit=9).items] == [CAT]
+    assert [words(message) for message in messages(database, CAT)][-1] == "I will remember it."
+    assert len(messages(database, CAT)) == 5
+
+
+def test_nothing_changed_is_nothing_read(database: Path) -> None:
+    sync(database, roots=[DATA / "chatgpt"], agents=[agent("chatgpt")])
+    assert sync(database, roots=[DATA / "chatgpt"], agents=[agent("chatgpt")]).changed == 0
+
+
+def test_an_export_of_one_is_not_taken_for_one_of_the_other(tmp_path: Path) -> None:
+    for folder, name in ((CHATGPT, "chatgpt"), (CLAUDE_AI, "claude-ai")):
+        assert detect(folder / "conversations.json").agent == name
+        assert detect(zipped(folder, tmp_path / f"{name}.zip")).agent == name
+    (tmp_path / "other.zip").write_bytes(zipped(DATA / "claude_ai/none", tmp_path / "none.zip").read_bytes())
+    assert detect(tmp_path / "other.zip").agent is None
+
+
+@pytest.mark.parametrize("damage", ["cut", "list"])
+def test_a_damaged_export_is_told_of_and_loses_nothing(database: Path, tmp_path: Path, damage: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    path = zipped(CHATGPT, home / "export.zip")
+    sync(database, roots=[home], agents=[agent("chatgpt")])
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-200])
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("conversations.json", (CHATGPT / "conversations.json").read_bytes()[:-9])
+    summary = sync(database, roots=[home], agents=[agent("chatgpt")])
+    assert [problem.path for problem in summary.problems] == [str(path)]
+    assert len(messages(database, CAT)) == 5
+
+
+# -- trees
+
+
+def test_nodes_without_a_time_follow_their_parent() -> None:
+    nodes = {
+        "b": Node("a", 2.0),
+        "a": Node(None, 1.0),
+        "c": Node("a", 0.0),
+        "d": Node("gone", 1.5),
+        "e": Node("f", 1.0),
+        "f": Node("e", 1.0),
+    }
+    assert list(in_order(nodes)) == ["a", "c", "d", "b", "e", "f"]
+    assert nearest({"a": "b", "b": "a"}, {}, "a") is None
+    assert nearest({"a": "b", "b": None}, {"b": 1}, "a") == 1
