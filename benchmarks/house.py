@@ -7,8 +7,8 @@ Prints a table with a column for each source tree, so that two checkouts or two 
 
 from __future__ import annotations
 
+import argparse
 import ast
-import sys
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -20,7 +20,14 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def main() -> None:
     """Measure every tree that the command line names; without one, the source of this checkout."""
-    trees = [Path(name) for name in sys.argv[1:]] or [Path(__file__).parents[1] / "src" / "turnlog"]
+    parser = argparse.ArgumentParser(description="Count files, functions, comments and importers of source trees.")
+    parser.add_argument(
+        "trees", nargs="*", type=Path, metavar="SRC", help="a folder of Python files; default: src/turnlog"
+    )
+    trees: list[Path] = parser.parse_args().trees or [Path(__file__).parents[1] / "src" / "turnlog"]
+    for tree in trees:
+        if next(tree.rglob("*.py"), None) is None:
+            parser.error(f"{tree} has no Python files")
     columns = [measure(tree) for tree in trees]
     print(f"{'':34}" + "".join(f"{tree!s:>24}"[-24:] for tree in trees))
     for label in columns[0]:
