@@ -181,8 +181,8 @@ def test_a_running_session_and_damaged_records_are_said(tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         plan = planned(store, tmp_path, session_id=f"claude-code:{name}")
     assert plan.notes == (
-        "the session is still running: what it says from now on is not carried",
-        "1 record of its log could not be read whole: what they said may be missing",
+        "the session is still running: later messages are not carried",
+        "1 record of its log could not be read completely: their content may be missing",
     )
     assert "Are you there?" in json.dumps(written(plan))
 

@@ -64,7 +64,7 @@ def parse(text: str) -> Node:
     reader = _Reader(text)
     node = reader.value(reader.skip(0), 0)
     if reader.skip(node.end) < len(text):
-        raise reader.wrong(reader.skip(node.end), "something stands behind the end")
+        raise reader.wrong(reader.skip(node.end), "there is text after the end")
     return node
 
 

@@ -145,7 +145,7 @@ class UntrustedReader:
     def _sdk_extras(self, message: UIMessage) -> SdkExtras:
         metadata = message.metadata
         if isinstance(metadata, dict) and "turnlog" in metadata:
-            self._add_loss("metadata", "only turnlog itself may say this")
+            self._add_loss("metadata", "only turnlog itself may write this")
             metadata = {key: value for key, value in cast("dict[str, Any]", metadata).items() if key != "turnlog"}
         if metadata is UNSET or metadata == {}:
             return SdkExtras()
@@ -212,7 +212,7 @@ class UntrustedReader:
     def _data(self, part: DataUIPart) -> Part | None:
         # Read as turnlog's own, they would let a page put any message into a history.
         if part.name.startswith(RESERVED):
-            self._add_loss("own-data", f"only turnlog itself may say {part.type}")
+            self._add_loss("own-data", f"only turnlog itself may write {part.type}")
             return None
         return DataPart(id=value_or_none(part.id), name=part.name, data=to_json(to_plain(part.data)))
 
@@ -493,7 +493,7 @@ def _restore_part(part: RawPart, fields: Fields) -> RawPart:
         return parse_raw_part(fields["data"])
     expected, restore = _RESTORERS[type(part)]
     if not kind.startswith(expected):
-        raise MismatchError(f"a part {kind} stands where another should")
+        raise MismatchError(f"there is a part {kind} where another should be")
     restore(part, fields)
     return part
 
@@ -530,7 +530,7 @@ def _restore_data(part: RawData, fields: Fields) -> None:
 
 def _restore_unknown(part: RawUnknown, fields: Fields) -> None:
     if part.data is UNSET:
-        raise MismatchError(f"{_type(fields)} stands where nothing is known of it")
+        raise MismatchError(f"{_type(fields)} is where no such part is known")
 
 
 def _restore_call(part: RawToolCall, fields: Fields) -> None:

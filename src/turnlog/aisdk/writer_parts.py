@@ -259,7 +259,7 @@ class OpenParts:
         if key not in self._cut_short:
             raise RefusedEvent(f"{key[0]} {event.id!r} is not open")
         if metadata is not UNSET:
-            self._add_loss("part-metadata", "the part had to end before its provider said what it wants back")
+            self._add_loss("part-metadata", "the part had to end before the data that its provider needs again arrived")
         return []
 
     def end_lane(self, lane: str) -> Chunks:

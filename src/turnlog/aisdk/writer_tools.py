@@ -356,9 +356,7 @@ class ToolCallChunks(ToolInputChunks):
             return []
         if self._has_live_approvals:
             return [self._send_response(call, True, None)]
-        raise RefusedEvent(
-            "the client was asked whether the call may run, and this release hears the answer only there"
-        )
+        raise RefusedEvent("the client was asked whether the call may run, and this release gets the answer only there")
 
     # The end
 

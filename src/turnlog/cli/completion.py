@@ -18,7 +18,7 @@ from turnlog.cli.options import examples
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets a shell complete commands, options and session ids."""
+    """Print the script with which a shell completes commands, options and session ids."""
     kind = get_completion_class(shell)
     assert kind is not None, shell
     click.echo(kind(ctx.find_root().command, {}, "turnlog", "_TURNLOG_COMPLETE").source())

@@ -70,7 +70,7 @@ def insights(
 ) -> None:
     """Show when you work, what it costs, and what fails.
 
-    Projects, tools, commands, files, models, subagents, compactions, limits and errors, each in a table of its own.
+    Projects, tools, commands, files, models, subagents, compactions, limits and errors, each in its own table.
     Hours and days are those of your time zone. A dash is an unknown value.
     """
     if section and as_json:

@@ -85,7 +85,7 @@ def split(folder: str, as_json: bool, store_path: Path) -> None:
     """Undo the merge of the project in FOLDER."""
     with open_existing(store_path) as store:
         parted = store.split_project(_merged_folder(store, folder) or folder)
-    _say(parted, f"{parted.name} is a project of its own again.", as_json)
+    _say(parted, f"{parted.name} is a separate project again.", as_json)
 
 
 def _find(store: Store, text: str) -> str:

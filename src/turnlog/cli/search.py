@@ -96,7 +96,7 @@ def search(
     store_path: Path,
     **filters: Any,
 ) -> None:
-    """Find sessions by their titles, projects, tags and files, and by all that was said and done in them.
+    """Find sessions by their titles, projects, tags and files, and by everything in their messages.
 
     Sessions come with the best match first. Each shows its best hit, and how many more there are.
 

@@ -51,13 +51,13 @@ def serve(
 ) -> None:
     """Open turnlog in the browser, and keep it up to date until Ctrl-C.
 
-    Only your user on this machine gets an answer: the browser by the link that is opened, which works once; your
+    Only your user on this machine has access: the browser by the link that is opened, which works once; your
     programs by the access token next to the store. With --host, other machines can connect too.
 
     With --prompts you can continue a session in the page: its agent is started in its folder, without a terminal, and
     may do what its own settings allow. Claude Code and Codex ask for other permissions in the page.
 
-    If no agent has run yet, a small sample is shown, in a store of its own, until one has.
+    If no agent has run yet, a small sample is shown, from a separate store, until one has.
     """
     from turnlog.runs.abandoned import close_abandoned_runs
     from turnlog.server import serve as run

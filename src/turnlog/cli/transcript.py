@@ -239,9 +239,9 @@ def _cost(session: Session) -> str:
         return formatting.cost_of(session)
     if not session.usage.calls and not session.totals:
         shared = next((link.parent_session_id for link in session.relationships), None)
-        return f"no cost of its own: what it shares counts in {shared}" if shared else "no cost: it has no model calls"
+        return f"no cost: the messages that it shares count in {shared}" if shared else "no cost: it has no model calls"
     if session.reported_cost is not None:
-        return f"{formatting.money(session.reported_cost.amount)} as the agent says"
+        return f"{formatting.money(session.reported_cost.amount)} according to the agent"
     if session.usage.usage.total is None:
         return "cost unknown: no call has a count of tokens"
     return f"cost unknown: there is no price for {', '.join(session.models) or 'its model'}"

@@ -173,9 +173,9 @@ def _notes(store: Store, session: Session) -> list[str]:
     notes: list[str] = []
     state = session_state(store.turn_facts([session.id])[session.id], None, datetime.now(UTC))
     if state.state in ("running", "waiting"):
-        notes.append("the session is still running: what it says from now on is not carried")
+        notes.append("the session is still running: later messages are not carried")
     damaged = store.diagnostics(DiagnosticFilter(session=session.id, severity="error"), limit=1).total
     if damaged:
         records = "1 record" if damaged == 1 else f"{damaged:,} records"
-        notes.append(f"{records} of its log could not be read whole: what they said may be missing")
+        notes.append(f"{records} of its log could not be read completely: their content may be missing")
     return notes

@@ -114,7 +114,7 @@ def _with_proper_calls(messages: list[Message], rules: RequestRules, report: Rep
             if not isinstance(part, ToolCallPart):
                 parts.append(part)
             elif part.tool_call_id in seen and _is_same_call(seen[part.tool_call_id], part):
-                report.mend("duplicate-call", message.id, "left out: it stands before", call=part.tool_call_id)
+                report.mend("duplicate-call", message.id, "left out: it occurs before", call=part.tool_call_id)
             # The result of the code contains what its call returned.
             elif part.parent_tool_call_id is not None:
                 report.mend("nested-call", message.id, "left out: code made it, not the model", call=part.tool_call_id)
@@ -284,7 +284,7 @@ def attach_developer_messages(messages: Iterable[Message], report: Report) -> tu
         elif message.origin in _ANSWERED or _is_prompt(history, index):
             attached.append(as_user(message))
         elif not placed.add(message):
-            report.mend("leading-developer", message.id, "sent as system text: nothing stands before it")
+            report.mend("leading-developer", message.id, "sent as system text: nothing comes before it")
             leading.append(message)
     texts = ["\n".join(_texts(message)) for message in leading]
     files = [part for message in leading for part in message.parts if not isinstance(part, TextPart)]

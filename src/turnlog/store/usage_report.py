@@ -66,7 +66,7 @@ class UsageTotals:
     unknown_calls: int = 0
     """Calls without any token count; no sum contains them."""
     covered_calls: int = 0
-    """Calls without a token count of their own: the totals of their sessions contain them."""
+    """Calls without their own token count: the totals of their sessions contain them."""
     session_totals: int = 0
     """Totals of whole sessions, in place of their calls. Each counts at the last time of its session."""
     unpriced_calls: int = 0
@@ -240,7 +240,7 @@ def _contents(by: UsageBy, then_by: UsageBy | None) -> tuple[str, ...]:
 
 
 _COVERED: Final = (
-    "without a token count of their own: their agent counts whole sessions, and each total is in the sums as if all of"
+    "without their own token count: their agent counts whole sessions, and each total is in the sums as if all of"
     " it had been used at the end of the session"
 )
 

@@ -57,7 +57,7 @@ def test_a_total_stands_for_the_calls_without_tokens(tmp_path: Path) -> None:
     assert (sums.calls, sums.unknown_calls, sums.covered_calls, sums.session_totals) == (2, 0, 2, 1)
     assert (sums.tokens, sums.cost) == (1000, Decimal(1))
     [note] = report.missing
-    assert note.startswith("2 calls without a token count of their own")
+    assert note.startswith("2 calls without their own token count")
 
 
 def test_a_call_with_tokens_counts_beside_the_total(tmp_path: Path) -> None:

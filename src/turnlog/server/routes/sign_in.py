@@ -79,7 +79,9 @@ async def sign_in(request: Request, context: ContextOf) -> Response:
 class LinkQuery(QueryParameters):
     """What becomes of a link."""
 
-    opened: bool = Field(False, description="A program is told to open it, so others may see it in a list.")
+    opened: bool = Field(
+        False, description="The server starts a program to open it, so other users may see it in the list of processes."
+    )
     session: str | None = Field(None, description="Open the page of this session.")
 
 

@@ -484,7 +484,7 @@ def _size_of(body: bytes, message_id: str) -> int:
             return size
     except zstd.ZstdError as error:
         raise ValueError(f"the body of message {message_id} is no zstd frame: {error}") from error
-    raise ValueError(f"the body of message {message_id} says that it has {size} bytes")
+    raise ValueError(f"the body of message {message_id} does not have {size} bytes, as it claims")
 
 
 def encode(batch: FeedBatch) -> bytes:
