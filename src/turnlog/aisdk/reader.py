@@ -252,6 +252,7 @@ async def aiter_ui_messages(
             yield reader.message
 
 
+# `mergeObjects` of the AI SDK leaves these keys out, because they reach JavaScript's prototypes.
 _SKIPPED = frozenset({"__proto__", "constructor", "prototype"})
 
 
@@ -272,6 +273,8 @@ def _merge(base: Any, update: Any) -> dict[str, Any]:
     merged = _as_object(base)
     changes = {key: item for key, item in _as_object(update).items() if key not in _SKIPPED}
     if changes and not isinstance(base, dict | list):
+        # JavaScript throws at the first key of the update that it looks up in a value that is no object. The error
+        # names that key.
         key = min(changes, key=_javascript_order)
         raise StreamStateError(
             f"Cannot use 'in' operator to search for '{key}' in {_javascript_text(base)}", chunk_type="message-metadata"
@@ -312,8 +315,10 @@ def _javascript_text(value: Any) -> str:
 
 
 def _javascript_number(value: float) -> str:
+    # ECMAScript writes an exponent only outside of these bounds.
     if value == 0 or 1e-6 <= abs(value) < 1e21:
         return f"{Decimal(repr(value + 0.0)).normalize():f}"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
+    # Python pads an exponent to two digits, ECMAScript does not.
     return repr(value).replace("e-0", "e-")

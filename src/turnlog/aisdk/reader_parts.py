@@ -161,6 +161,7 @@ class ContentReader:
         if opened is None:
             raise self._missing_start(chunk)
         changes: dict[str, Any] = {"state": "done"}
+        # Citations came with 7.0.138; 5 and 6 have no field for them.
         if self._major >= 7 and chunk.citations is not UNSET:
             changes["citations"] = tuple(_without_unknown_keys(citation) for citation in chunk.citations)
         if chunk.provider_metadata is not UNSET:

@@ -318,6 +318,7 @@ class MessageWriter:
         """The run was stopped."""
         self._settle(waits=False)
         self._steps.abort()
+        # An `abort` chunk has no metadata, so they go before it.
         metadata = self._steps.metadata()
         if metadata:
             self._send(MessageMetadataChunk(message_metadata=metadata))
@@ -500,5 +501,6 @@ class _Unfinished:
         for call, dynamic in self._calls.items():
             if call in self._refused:
                 yield ToolOutputDeniedChunk(tool_call_id=call)
+            # AI SDK 6 and 7 call a message invalid in which a call failed while nobody has answered its request.
             elif call not in open_:
                 yield ToolOutputErrorChunk(tool_call_id=call, error_text=ABORTED, dynamic=dynamic)

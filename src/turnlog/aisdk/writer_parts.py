@@ -267,6 +267,7 @@ class OpenParts:
         part = self._by_lane.get(lane)
         if part is None:
             return []
+        # The source does not know that its part had to end: a later delta opens another part, and its end is no error.
         self._cut_short.add(part.key)
         return self._end(part)
 

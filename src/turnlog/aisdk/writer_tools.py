@@ -194,6 +194,8 @@ class ToolInputChunks:
         self._by_approval[event.approval_id] = event.tool_call_id
         if event.reason is not None and not self._has_reasons:
             self._add_loss("approval-request-reason", "this release has no field for why the agent asks")
+        # A client of 6 cannot receive the answer within the stream: there, the request is sent when the run pauses
+        # (`leave_open_calls`).
         if self._has_live_approvals:
             chunks.append(self._send_request(event.tool_call_id, call, event.reason))
         return chunks
@@ -311,6 +313,7 @@ class ToolCallChunks(ToolInputChunks):
 
     def _denial(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         """A denial; in a release that cannot show one, an error with its text."""
+        # Below it would become an error, which AI SDK 7 calls invalid on a denied call.
         if call.state is ToolState.OUTPUT_DENIED:
             raise RefusedEvent(f"call {tool_call_id!r} was denied already")
         is_shown = call.request_sent and call.approved is False

@@ -82,6 +82,7 @@ class History:
             hint = f" Did you mean {clean(page.suggestion, redacted=True)!r}?" if page.suggestion else ""
             return f"Nothing was found{self._place}.{hint}"
         entries = ["\n".join(_hit_lines(found)) for found in page.sessions]
+        # A cursor is the end of a whole page, so a shorter page is asked for again.
         fitting = self._fitting(entries, max_tokens)
         if fitting < len(entries):
             page = self._searcher.sessions(query, wanted, limit=fitting, cursor=cursor)

@@ -36,6 +36,7 @@ SERVER = "turnlog"
 
 def server_command(store: Path | None = None) -> list[str]:
     """The program that an agent starts, and its arguments; `store` if it is not the user's own."""
+    # `-I`: the agent starts it in the folder of a project, whose modules must not be imported.
     command = [sys.executable, "-I", "-m", "turnlog", "mcp"]
     return command if store is None else [*command, "--store", os.fspath(store)]
 
@@ -61,6 +62,7 @@ def plan_install(agent: Agent, command: Sequence[str], folder: Path, project: Pa
         edits, made = form.added(text, _entry(settings, command))
         after = apply(text, edits)
         _check(form, text, after, _entry(settings, command))
+    # Removing the server deletes a file that only turnlog has written.
     is_new = before is None or (known is not None and known.is_new)
     entry = JournalEntry.of(after.encode(), edits, made, is_new=is_new)
     return SettingsPlan(path, before, after.encode(), entry, _state(form, before, after))

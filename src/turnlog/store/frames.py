@@ -165,6 +165,7 @@ def load_frames(connection: sqlite3.Connection, places: Sequence[_Place]) -> lis
 
     A frame of which all bodies are wanted in order is used as it is stored. Raises StoreError if one does not exist.
     """
+    # Read together: neighbours of a window are nearly always in one or two rows.
     keys = {place[0] for place in places}
     stored: dict[int, bytes] = dict(
         connection.execute(f"SELECT key, data FROM frames WHERE key IN ({','.join(map(str, keys))})").fetchall()
@@ -185,6 +186,7 @@ def _stretches(places: Sequence[_Place]) -> list[tuple[int, int, int, int, int]]
     found: list[tuple[int, int, int, int, int]] = []
     key = start = size = first = end = -1
     for body in places:
+        # One byte lies between two bodies of a frame: the comma.
         if body[0] == key and body[1] == start and body[3] == end + 1:
             end += 1 + body[4]
             continue
@@ -205,6 +207,7 @@ def save_alone(connection: sqlite3.Connection, message_key: int, body: bytes, kn
     The old row is deleted if it contains no body of another message.
     """
     frame = zstd.compress(body)
+    # Rows of several bodies have positive keys, so a negative one is free for this message alone.
     connection.execute("INSERT OR REPLACE INTO frames (key, data) VALUES (?, ?)", (-message_key, frame))
     if known_in > 0 and not _others_in(connection, known_in, (message_key,)):
         connection.execute("DELETE FROM frames WHERE key = ?", (known_in,))
@@ -228,6 +231,8 @@ def drop_bodies(connection: sqlite3.Connection, message_keys: Collection[int]) -
 
 def _row_around(connection: sqlite3.Connection, message_key: int) -> int | None:
     """The one row with several bodies that may contain a body of this message."""
+    # A row has the key of its first message and at most `MOST_TOGETHER` consecutive ones. So no column of `messages`
+    # needs an index for it.
     row = connection.execute(
         "SELECT key FROM frames WHERE key > max(0, ?1 - ?2) AND key <= ?1 ORDER BY key DESC LIMIT 1",
         (message_key, MOST_TOGETHER),

@@ -246,4 +246,5 @@ def _cell(value: Any) -> Any:
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, Dollars):
         return f"{value:f}"
+    # A text that begins like a formula would be executed by a spreadsheet.
     return csv_cell(value) if isinstance(value, str) else value

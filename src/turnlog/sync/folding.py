@@ -225,6 +225,7 @@ def pack_changes(changes: Changes) -> bytes:
 
 
 def _unpack_changes(packed: bytes) -> Changes:
+    # JSON of a struct begins with a brace, a pickle of this protocol with 0x80.
     return _decode(packed) if packed.startswith(b"{") else pickle.loads(packed)
 
 

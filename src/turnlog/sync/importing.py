@@ -100,6 +100,7 @@ def import_stream(
     path, was_there = _keep(stream, name, folder)
     detection = detect(path)
     if not _sources_of(detection):
+        # The same bytes may have been imported when an agent for them was installed: those are kept.
         if not was_there:
             path.unlink()
         whose = "of no agent that is read here" if detection.agent is None else f"of {detection.agent}, but no session"
@@ -107,6 +108,7 @@ def import_stream(
     try:
         summary = _read(store_path, path, detection, on_progress)
     finally:
+        # The rows are stored, and the rest of the database may hold secrets.
         if _rows_of(detection):
             path.unlink()
     summary.seconds = time.monotonic() - started

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 AVAILABLE = sys.platform == "linux"
 
+# `struct inotify_event`: watch, mask, cookie, and the length of the name, which is padded with NUL.
 _HEADER = struct.Struct("iIII")
 _READ_SIZE = 1 << 16
 

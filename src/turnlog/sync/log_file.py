@@ -22,6 +22,7 @@ from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_
 LOOK_AHEAD = 4096
 """Bytes after the last line that are examined to see whether another line begins there."""
 
+# NUL: a crash of the system can leave zeros where an appended line should be.
 _EDGES = b" \t\r\n\0"
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"[ \t\r\0]*\n")

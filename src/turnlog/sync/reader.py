@@ -281,6 +281,7 @@ def _add(total: GroupResult, result: GroupResult) -> None:
 _FEED_SIZE = 4 << 20
 """Bytes folded at a time."""
 
+# Rows have no mode of a file: what is restored from them is for the user alone.
 _MODE = 0o600
 
 

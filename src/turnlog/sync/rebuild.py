@@ -88,6 +88,7 @@ def _fold_again(connection: Connection, agent: Agent, archived: ArchivedSource, 
         fold = agent.fold(source)
         row = SourceRow(archived.key, agent.name, source.path, generation.number, source.session_id, source.kind)
         batch.start_over(row, is_log=source.appendable)
+        # Only the newest generation can still have a line that is being written.
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)
         lines = 0

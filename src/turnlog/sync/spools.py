@@ -54,6 +54,7 @@ def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:
     oldest = (time.time() - KEPT_SECONDS) * 1e9
     at_rest = {path: found for path, found in _spools(store_path) if found.mtime_ns < oldest}
     known = known_fingerprints(connection) if at_rest else {}
+    # The fingerprint of the last pass: then the archive has every byte of it.
     dropped = [path for path, found in at_rest.items() if known.get(path) == found]
     for path in dropped:
         Path(path).unlink()

@@ -59,6 +59,7 @@ def folding_processes(total: int) -> int:
     """How many processes should fold so many bytes: one fewer than there are cores; none for a small import."""
     if total < LARGE_IMPORT:
         return 0
+    # One core is left for the process that writes.
     return max(0, min(_cores() - 1, _MOST_PROCESSES, _memory() // _MEMORY_SHARE // _PROCESS_MEMORY))
 
 

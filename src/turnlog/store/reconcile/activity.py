@@ -19,6 +19,7 @@ LONGEST_GAP = timedelta(minutes=10)
 
 _LIMIT = LONGEST_GAP // timedelta(milliseconds=1)
 
+# CROSS JOIN: SQLite must go from the session's places to the messages, and not through all messages by time.
 _TIMES = (
     "SELECT m.created_at AS at FROM memberships p CROSS JOIN messages m ON m.key = p.message_key"
     " WHERE p.session_key = ?1 AND p.copied = 0 AND m.created_at IS NOT NULL"

@@ -122,6 +122,7 @@ def match_spawn_calls(calls: Iterable[SpawnCall], children: Iterable[SpawnedSess
                 found[child.session_id] = _newest_before(began, child)
             continue
         running = [call for call in free if not _is_before(call.completed_at, child.started_at)]
+        # Whole lines only: a prompt of one word is a piece of many others.
         fits = [call for call in running if child.prompt in call.prompts] or [
             call for call in running if any(f"\n{text}\n" in f"\n{child.prompt}\n" for text in call.prompts)
         ]
@@ -138,6 +139,7 @@ def with_call(link: Link, call: SpawnCall) -> Link:
 
 
 def _newest_before(calls: list[SpawnCall], child: SpawnedSession) -> SpawnCall:
+    # Gemini CLI 0.30 logs a call once it has its result: then every call may be later than its child.
     before = [call for call in calls if not _is_before(child.started_at, call.started_at)]
     return before[-1] if before else calls[0]
 
@@ -148,6 +150,7 @@ def _is_before(one: int | None, other: int | None) -> bool:
 
 
 def _completed_at(part: ToolCallPart) -> int | None:
+    # A preliminary result comes while the call runs, so it is not the end of the call.
     times = [milliseconds(result.completed_at) for result in part.results if not result.preliminary]
     return max((time for time in times if time is not None), default=None)
 
@@ -259,8 +262,10 @@ ABANDONED = CallEnd(None)
 def end_of_subagent(call: CallEnd | None, metadata: Mapping[str, Any]) -> CallEnd | None:
     """The end of a subagent: that of the call that started it, or of its process if the link has it (`ENDED_AT`)."""
     process_end: int | None = metadata.get(ENDED_AT)
+    # An abandoned call ends everything below it, whenever that began: the end of the process adds nothing.
     if process_end is None or call == ABANDONED:
         return call
+    # The later one: a background subagent continues after the result that reports its start.
     return CallEnd(process_end if call is None or call.at is None else max(call.at, process_end))
 
 
@@ -326,6 +331,7 @@ def abort_in_subagents(
             (session_id,),
         ).fetchall()
         for child_id, parent_id, call_id, metadata in links:
+            # Only a child in which something changed is looked below, so a circle of links ends.
             if _abort_in(connection, child_id, parent_id, call_id, metadata, abort) and child_id != session_id:
                 # An aborted call may itself have started a subagent, which ended with it.
                 waiting.append(child_id)
@@ -340,6 +346,7 @@ def _abort_in(
     abort: Callable[[str, int, CallEnd], None],
 ) -> bool:
     """Abort the open calls of a subagent that has ended; return whether there were any."""
+    # Nearly every subagent has ended properly: the end of its call need not be looked up.
     open_calls = _open_calls(connection, child_id)
     if not open_calls:
         return False

@@ -139,6 +139,7 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
     active_leaf, has_branches = connection.execute(
         "SELECT active_leaf, has_branches FROM sessions WHERE key = ?", (session_key,)
     ).fetchone()
+    # A fold forgets records after a while and then names a parent by its record only, which may be that of an event.
     message_of = messages_of_records(placements, events)
     # Only forks without copies have negative positions. Messages that the parent compacted before the fork are
     # compacted in the fork too.
@@ -155,8 +156,10 @@ def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int
             # A window shows fates but no parents, so a new parent alone is no change for its viewers.
             has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
             changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
+            # The counts of a session depend on fates alone, not on their causes.
             if at.fate != member.fate:
                 fated.append((member.message_key, Fate(member.fate), at.fate))
+    # A parent that is the message before is stored as an empty text (`packed_columns`) and stays so.
     connection.executemany(
         f"UPDATE memberships AS s SET parent_id = iif({PARENT_ID} IS ?1, parent_id, ?1), fate = ?2, fate_cause = ?3,"
         " changed_seq = max(changed_seq, ?4) WHERE session_key = ?5 AND message_key = ?6",
@@ -217,9 +220,11 @@ def _place_replaced(
         if is_edited or member.fate in (Fate.RETRACTED, Fate.SIDECAR):
             continue
         left, seen = member.parent_id, set[str | None]()
+        # Parents of replaced messages come from several generations, and nothing keeps them from forming a circle.
         while left in parent_of and left not in seen:
             seen.add(left)
             left = parent_of[left]
+        # The branch did not leave a message that is still there, so no rewind explains its end.
         if left is None or left not in placed:
             found[member.external_id] = Placed(fate=Fate.SUPERSEDED)
         else:

@@ -56,6 +56,7 @@ def place_shared_messages(transaction: Transaction) -> set[int]:
     """Update the shared places of forks that were touched or whose parent was; return the keys of changed forks."""
     touched = transaction.sessions.ids
     changed: set[int] = set()
+    # A compaction of the parent changes fates in the fork, although no shared place changes.
     compacted = transaction.sessions.without_fates
     for fork in _parents_first(_forks(transaction.connection)):
         if fork.child_id in touched or fork.parent_id in touched:
@@ -115,10 +116,12 @@ def _place_shared(transaction: Transaction, fork: _Fork, parents_with_new_fates:
     )
     draft = sessions.draft(child)
     for key, fate in left:
+        # Superseded messages are not in the counts of their session.
         if fate != Fate.SUPERSEDED:
             draft.remove_message(message_counts(connection, key))
     for place in new:
         draft.add_message(message_counts(connection, place.message_key))
+    # `gone` too: the parent that the first own message has may just have left the shared ones.
     is_attached = _attach(connection, child, wanted, {*wanted, *gone})
     if not gone and not new and not is_attached and parent not in parents_with_new_fates:
         return None
@@ -188,6 +191,7 @@ def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterato
 
 def _record_number(record_ids: bytes | None) -> int | None:
     """The number of a message's first record."""
+    # The fold of Codex keeps the ordinal of a record as `#<ordinal>` among the record ids.
     numbers = [int(word[1:]) for word in unpack_ids(record_ids, "") if word.startswith("#") and word[1:].isdecimal()]
     return min(numbers, default=None)
 
@@ -207,6 +211,8 @@ def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place
     if not wanted:
         return False
     last = max(wanted.values(), key=lambda place: place.position).message_key
+    # A first message that names its parent's record keeps it. Any other parent is replaced only if an earlier run of
+    # this pass has set it, which shows in that it is one of the shared messages.
     found = connection.execute(
         "UPDATE memberships AS s SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
         " WHERE session_key = ?2 AND parent_record IS NULL AND position ="

@@ -56,6 +56,7 @@ def supersede_streams(transaction: Transaction) -> set[int]:
     connection, sessions = transaction.connection, transaction.sessions
     streamed = {row[0] for row in connection.execute("SELECT DISTINCT session_key FROM streams")}
     logs = {key: log for key in streamed & sessions.keys if (log := log_path(connection, key)) is not None}
+    # The join over all links is needed only if a stream is left without a log.
     for key, session_id, log in _named_after_calls(connection, sessions) if streamed - set(logs) else ():
         sessions.key(session_id)
         logs[key] = log
@@ -291,6 +292,8 @@ def _has_text(logged: _LogMessage, hooked: _HookMessage) -> bool:
     text = hooked.text.strip()
     if not text:
         return False
+    # A preview that was cut can be compared from its beginning only. One that was not may be a piece of the log's
+    # message, because agents put text around a prompt.
     return logged.text.strip().startswith(text) or (len(text) < PREVIEW_LENGTH and text in logged.text)
 
 
@@ -340,6 +343,7 @@ def supersede_chat_answers(transaction: Transaction) -> None:
 
 def _chats(connection: sqlite3.Connection, touched: Iterable[str]) -> list[str]:
     """Chats touched by this transaction, directly or through their logs."""
+    # Most stores have no chat that an agent answered: this runs in every transaction.
     if connection.execute("SELECT 1 FROM answers LIMIT 1").fetchone() is None:
         return []
     query = (
@@ -413,6 +417,7 @@ def _is_same(message: Message, logged: Message, later: int) -> bool:
     calls = _calls(message)
     if _text(message) not in _text(logged) or not calls <= _calls(logged):
         return False
+    # Text alone is no proof: a short answer ("Done.") of an earlier turn would match.
     is_response = message.response_id is not None and message.response_id == logged.response_id
     return bool(calls) or is_response or later >= -_WINDOW
 

@@ -130,12 +130,14 @@ def _infer_links(
     no cycles.
     """
     ids = {key: session_id_of(connection, key) for key in group}
+    # What was inferred before may not hold any more, since another session of the group has been read.
     for child in group:
         drop_inferred(connection, ids[child])
     # Origins first, so that the check for cycles does not depend on the order of keys.
     for child in sorted(group, key=rank.__getitem__):
         parent = parents.get(child)
         stated = connection.execute("SELECT 1 FROM links WHERE child_id = ?", (ids[child],)).fetchone()
+        # A relationship that an agent records wins over what shared messages suggest.
         if parent is None or stated or _comes_out_of(connection, ids[parent], ids[child]):
             continue
         agent = ids[child].partition(":")[0]

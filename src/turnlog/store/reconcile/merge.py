@@ -62,6 +62,7 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
 
 def merge_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple[RecordRef, ...]:
     """The distinct records of both, in file order."""
+    # The same record may be read twice, and in any order.
     return tuple(sorted({*one, *other}, key=_record_order))
 
 
@@ -274,6 +275,7 @@ def _strength(fate: Fate) -> int:
 
 
 def _smaller(one: str | None, other: str | None) -> str | None:
+    # Neither of two values is newer, so any choice will do that does not depend on the order of reading.
     return min((value for value in (one, other) if value is not None), default=None)
 
 

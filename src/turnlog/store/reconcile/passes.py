@@ -137,6 +137,7 @@ def _place_shared_messages(work: Reconciliation) -> None:
 
 def _update_fates(work: Reconciliation) -> None:
     sessions = work.transaction.sessions
+    # A new line nearly always continues its branch, so most transactions compute no fates at all.
     changed = sessions.without_fates | work.branches.changed() | work.streamed | work.forked
     if work.rewritten:
         # A session whose messages are all there again has none that is replaced, and needs its fates all the same.
@@ -148,11 +149,13 @@ def _update_fates(work: Reconciliation) -> None:
         for message_key, before, now in update_fates(connection, key, sessions.sequence(key)):
             sessions.count_by_fate(key, message_key, before, now)
         if work.rewritten:
+            # A replaced message may have begun a turn, and the session has the turns of the file as it is now.
             sessions.count_turns(key)
 
 
 def _bill_shared_messages(work: Reconciliation) -> None:
     connection, sessions = work.transaction.connection, work.transaction.sessions
+    # A link that a record states replaces an inferred one, although no message of the session has changed.
     shared = sessions.shared | sharing(connection, work.linked)
     if not shared:
         return
@@ -182,6 +185,8 @@ def _attach_parents(work: Reconciliation) -> None:
 
 def _settle_projects(work: Reconciliation) -> None:
     sessions, connection = work.transaction.sessions, work.transaction.connection
+    # Folders of a store that an older version wrote have no repository yet: `place_folders` finds them with the next
+    # transaction, whatever it is about.
     for key in settle_projects(connection, sessions.keys | work.attached | place_folders(connection)):
         sessions.sequence(key)
 

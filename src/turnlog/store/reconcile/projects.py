@@ -34,6 +34,7 @@ def place_folders(connection: sqlite3.Connection) -> set[int]:
     # A repository may be a new folder itself: it is looked at in the next round.
     while folders := connection.execute("SELECT key, path FROM projects WHERE repository_key IS NULL").fetchall():
         for key, path in folders:
+            # Looked up once and stored: a worktree that is deleted later keeps its repository.
             found = find_worktree(path)
             repository_key = key if found is None or found.repository == path else names.project(found.repository)
             connection.execute(

@@ -52,6 +52,8 @@ def as_it_is_now(stored: Message, reading: Message, replaced: Container[object])
         else part
         for part in reading.parts
     ]
+    # Gemini CLI drops tokens and thoughts when it resumes a session. So a field that the file no longer has keeps its
+    # stored value.
     said: dict[str, Any] = {
         field.name: value
         for field in msgspec.structs.fields(Message)
@@ -90,6 +92,7 @@ def _keeps(part: Part, other: Part) -> bool:
         return isinstance(other, ToolCallPart) and _keeps_call(part, other)
     if isinstance(part, TextPart | ReasoningPart):
         is_text = isinstance(other, TextPart | ReasoningPart)
+        # A text that was still streaming when it was first read is the beginning of what it becomes.
         return is_text and part.type == other.type and other.text.startswith(part.text)
     return msgspec.structs.replace(part, id=None) == msgspec.structs.replace(other, id=None)
 
@@ -101,6 +104,7 @@ def _keeps_call(call: ToolCallPart, other: ToolCallPart) -> bool:
     if call.state is not ToolState.INPUT_STREAMING and call.input_value() != other.input_value():
         return False
     before, now = _final(call), _final(other)
+    # A call without any result in the new file does not contradict the stored one: it leaves the result out.
     return not now or all(any(_keeps_result(result, later) for later in now) for result in before)
 
 
@@ -117,6 +121,7 @@ def _keeps_result(result: ToolResult, other: ToolResult) -> bool:
 def _with_results(call: ToolCallPart, stored: Iterable[ToolResult], replaced: Container[object]) -> ToolCallPart:
     known = {result.id for result in call.results}
     for result in stored:
+        # A result that this file had before is replaced by the one that it has now. One from another file stays.
         if result.id not in known and not (known and result.id in replaced):
             call = add_result(call, result)
     return call

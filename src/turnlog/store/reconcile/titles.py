@@ -82,6 +82,7 @@ def title_of(
         leaf: Its newest record.
         named_after: The id of the session that it is named after.
     """
+    # `max`: several files may name one session, and the order in which they were read must not matter.
     found = dict(
         connection.execute(
             "SELECT record_id, max(title) FROM leaf_titles"
@@ -89,6 +90,7 @@ def title_of(
             (session_id.partition(":")[0], session_id, named_after, leaf),
         ).fetchall()
     )
+    # A summary in the session's own log wins over one in another file.
     if leaf in found and "summary" not in titles:
         titles = {**titles, "summary": found[leaf]}
     named = found.get(session_id, found.get(named_after))

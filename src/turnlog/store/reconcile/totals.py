@@ -37,6 +37,7 @@ def count_totals(transaction: Transaction) -> None:
     connection = transaction.connection
     changed = json.dumps(list(transaction.sessions.drafts))
     for key, totals, updated_at in connection.execute(_COUNTED, (changed,)).fetchall():
+        # A total is at the last time of its session. It moves as the session grows, so it is written anew.
         connection.execute("DELETE FROM usage WHERE session_key = ? AND is_total", (key,))
         found = decode_totals(totals)
         connection.executemany(_ADD, [_row(transaction, key, total, updated_at) for total in found.values()])

@@ -264,6 +264,7 @@ class IndexBatch:
         stayed, gone = (set[int](), slots_of(known)) if moves else self._compare(row, known)
         deleted = {slot.id for slot in self._delete_documents(marked, gone)}
         for slot in gone:
+            # Words whose text is unknown cannot be deleted from FTS5: the entry remembers that they are outdated.
             if slot.id in deleted:
                 slot.block.entries[slot.slot] = None
             else:
@@ -354,6 +355,8 @@ class IndexBatch:
     def _move_to_words(self, row: MessageToIndex, blocks: list[DocumentBlock]) -> None:
         row = self._as_marked(row, shown_block(blocks))
         slots = slots_of(blocks)
+        # Contentless tables return no words, so the words are made again from the store. An entry whose text is gone
+        # stays empty: its words go with the table.
         for slot in slots:
             slot.block.entries[slot.slot] = None
         for slot, document, data in self._recover_texts(row, slots):

@@ -231,6 +231,7 @@ def project_marker(key: int) -> str:
 
 def tool_marker(name: str) -> str:
     """The marker of a tool, in lower case; characters that are neither letters nor digits become a filler."""
+    # FTS5's tokenizer would end the marker at any other character, as in `mcp__files__read`.
     return _TOOL + "".join([character if character.isalnum() else _FILLER for character in name])
 
 
@@ -277,6 +278,8 @@ class HomeSessions:
         """Load the project of a home. The first one is kept until `set_project`."""
         if home in self._projects:
             return
+        # FTS5 deletes a document by exactly the words that it was given. So its markers name the project of that time,
+        # whatever the session's project is now.
         known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
         if known is None:
             self._search.execute("INSERT INTO homes (session_key, project_key) VALUES (?, ?)", (home, project))

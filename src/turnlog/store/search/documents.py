@@ -39,6 +39,8 @@ one."""
 _FAILED_STATE = "output-error"
 _SEARCHABLE_TYPES = ("text/", "application/json", "application/xml")
 
+# A message that was handed over is billed to no session, and a superseded one is in none (home 0). Both stay in the
+# index.
 _MESSAGE = (
     "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.billed_key,"
     " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0),"
@@ -258,6 +260,7 @@ def documents_of(body: bytes, only: Container[int] | None = None) -> list[Docume
 def texts_of(document: Document, load: Callable[[ExternalText], Iterable[bytes]]) -> Iterable[bytes]:
     """The document's text as UTF-8, in pieces of at most `MAX_DOCUMENT_SIZE` bytes; nearly always one."""
     content = document.content
+    # A character has at most four bytes of UTF-8. "replace": a log may contain half a character, which has none.
     if len(content) == 1 and isinstance(content[0], str) and len(content[0]) < MAX_DOCUMENT_SIZE // 4:
         return (content[0].encode("utf-8", "replace"),)
     return _cut(_joined(content, load))

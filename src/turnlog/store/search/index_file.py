@@ -47,6 +47,7 @@ _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
+    # Samples only tell how many documents have a word: `detail = none` leaves out the positions.
     f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE sparse_sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
     "CREATE TABLE documents (block INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, home INTEGER NOT NULL,"
@@ -74,6 +75,7 @@ TABLES = (
 
 def version_of(tables: Sequence[str]) -> int:
     """A number that identifies the schema of these tables."""
+    # `user_version` is a signed number of 32 bits.
     return crc32(repr((_CONTENT_VERSION, tables)).encode()) >> 1
 
 
@@ -179,6 +181,7 @@ def merge(connection: sqlite3.Connection, pages: int) -> bool:
     while pages > 0:
         before = connection.total_changes
         connection.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (min(pages, _MERGE_STEP),))
+        # FTS5 changes fewer than two rows if there was nothing to merge; it has no other sign of that.
         if connection.total_changes - before < 2:
             return False
         pages -= _MERGE_STEP

@@ -38,6 +38,7 @@ _ROLE_NAMES: Final = {
     **dict.fromkeys(("model", "ai", "answer", "answers"), "assistant"),
 }
 
+# No field comes before `//` or a second colon: `https://…` is an address and `std::vector` a name.
 _ITEM = re.compile(
     r"(?P<minus>-(?=[^\s-]))?(?:(?P<field>[A-Za-z]+):(?!//|:)(?=[^\s:]))?"
     r'(?:"(?P<quoted>[^"]*)(?:"(?P<star>\*)?|$)|(?P<plain>[^\s"]+))'

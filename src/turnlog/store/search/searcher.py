@@ -153,6 +153,7 @@ class Searcher:
             connection.execute("BEGIN")
             yield connection
             connection.execute("COMMIT")
+        # A transaction is open in it, so no other search may get it.
         except BaseException:
             connection.close()
             raise

@@ -79,6 +79,7 @@ class SessionSearch:
         if at is None and not ranked:
             return self._nothing(text)
         found: list[SessionHits] = []
+        # The best hits order whole blocks, so a page in the middle of one needs the block from its beginning.
         first = offset - offset % _BLOCK
         while first < min(len(ranked), offset + limit):
             block = self._block(ranking, scope, ranked[first : first + _BLOCK], last_id)
@@ -86,6 +87,7 @@ class SessionSearch:
             first += _BLOCK
         following = offset + limit
         if at is None:
+            # Later pages rank what the first one ranked. What is indexed meanwhile would move sessions between pages.
             last_id = self._newest_id()
         return SessionSearchPage(
             tuple(found),

@@ -126,6 +126,8 @@ class SessionWords:
         changed: list[tuple[int, int]] = self._store.execute(_CHANGED, (sequence,)).fetchall()
         reached = newest
         if len(changed) > _MOST_SESSIONS:
+            # Up to a number of the change sequence, because progress is one number: the sessions of that number belong
+            # to one transaction of the store and stay together.
             reached = changed[_MOST_SESSIONS - 1][1]
             changed = [(key, last) for key, last in changed if last <= reached]
         self._write([key for key, _ in changed], forgotten, (sequence, reached))
@@ -140,6 +142,8 @@ class SessionWords:
         asked = (json.dumps(keys),)
         facts = {key: row for key, *row in self._store.execute(_FACTS, asked) if key not in forgotten}
         before = {key: tuple(row) for key, *row in self._search.execute(_KNOWN, asked)}
+        # A session that grows gets only the files of its changed messages; reading all its files at each line would
+        # cost more the longer it is.
         files = self._files([key for key in facts if key not in before], period if before else None)
         models = _by_session(self._store.execute(_MODELS, asked))
         after = {

@@ -23,6 +23,7 @@ from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY, ChangeEntry, SessionChanges
 from turnlog.store.window import MessageRow, Window
 
+# A copy costs nothing in a session that is not billed for it, and an unknown cost stays unknown everywhere.
 _PLACE_COLUMNS = (
     "s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
     f" CASE WHEN m.billed_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"

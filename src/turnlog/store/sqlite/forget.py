@@ -61,6 +61,7 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
     """
     connection = connect(store_path)
     try:
+        # Deleted rows would otherwise stay readable in free pages of the file.
         connection.execute("PRAGMA secure_delete = ON")
         with Indexer(store_path, search_path(store_path)) as indexer:
             keys = _concerned(connection, session_id)
@@ -95,7 +96,9 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         )
     ]
     messages, sources = _own_messages(connection, keys), _own_sources(connection, keys)
+    # Read before their file is deleted: sessions that it named get another title below.
     titled = leaves_of(connection, sources)
+    # Bodies that stay in other sessions may contain places in the archive of these files instead of the texts.
     make_whole(connection, sources, messages)
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
     _name_parents(connection, messages)
@@ -118,6 +121,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         " WHERE f.repository_key IS NOT NULL)"
     )
     now = int(time.time() * 1000)
+    # Codex's `history.jsonl` and Gemini CLI's `logs.json` contain what was typed in every session.
     for key in _lists_with(connection, plan.session_ids):
         _empty(connection, key, now)
     for forgotten in plan.session_ids:
@@ -126,6 +130,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
+        # The agent's log is usually still there: the tombstone keeps the next sync from archiving it again.
         connection.execute(
             "INSERT OR REPLACE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)", (forgotten, now)
         )

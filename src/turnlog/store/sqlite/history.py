@@ -314,6 +314,8 @@ def _load_arrivals(connection: sqlite3.Connection, key: int) -> Arrivals:
     )
 
 
+# Gemini CLI writes a message before its calls as it writes its last one. So an answer is a message with content, or
+# with a reason why the model stopped.
 _NEWEST_MESSAGES: Final = (
     "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key,"
     " m.stop_reason IS NOT NULL OR m.has_tool_calls OR EXISTS"

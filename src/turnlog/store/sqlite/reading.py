@@ -71,6 +71,7 @@ class Connections:
         with self._lock:
             if self._closed:
                 raise StoreError(f"the store {self.path} is closed")
+            # A thread does not say when it ends, so the next one that opens a connection closes those that are left.
             for ended in [known for known in self._connections if not known.is_alive()]:
                 self._connections.pop(ended).close()
             connection = connect(self.path, read_only=True)
@@ -122,6 +123,7 @@ def _casefold(text: str | None) -> str | None:
 _LARGEST = 1 << 63
 """One more than the largest integer in SQLite."""
 
+# Only superseded places of a chat have a fate (`reconcile.lesser_sources`): its page gets the messages that it knows.
 _HELD = (
     "(SELECT session_key, position, message_key, source_key, generation, parent_id, parent_record, turn, step, fate,"
     " fate_cause, records FROM memberships UNION ALL SELECT session_key, position, message_key, source_key, generation,"
@@ -160,6 +162,7 @@ def _fits(value: Any, kind: type | UnionType) -> bool:
     """Whether a value has its type and fits into SQLite."""
     if isinstance(value, int):
         return isinstance(value, kind) and -_LARGEST <= value < _LARGEST
+    # Half a character has no UTF-8, so SQLite could not take it as a parameter.
     return isinstance(value, kind) and not (
         isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value)
     )

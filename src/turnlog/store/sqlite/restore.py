@@ -88,6 +88,8 @@ def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path
     make_folders(target.parent, to)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
+        # O_EXCL follows no link, and nobody else can read the file from its first byte on. The rename then shows the
+        # whole file or none.
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for piece in archive.iter_bytes(key, last.number):
                 file.write(piece)

@@ -164,6 +164,7 @@ def _to_column(name: str, value: Any) -> Any:
         return None if value is None else msgspec.json.encode(value).decode()
     if name in ("command", "metadata"):
         return json.dumps(value) if value else None
+    # Arguments of a command may be no UTF-8. Python has such bytes as lone surrogates, which SQLite refuses.
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 

@@ -118,6 +118,7 @@ class UsageQueries(Connections):
             raise ValueError(f"usage cannot be divided by {by} twice")
         with self._snapshot() as connection:
             if "block" in (by, then_by) and filter.agent is None:
+                # Blocks are the windows of one agent's limit: calls of other agents belong to none.
                 filter = filter._replace(agent=limited_agent(connection))
             calendar = _Calendar(
                 zone, _used_quarter_hours(connection, filter.agent) if "block" in (by, then_by) else []
@@ -178,6 +179,7 @@ def _where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
             conditions.append(f"u.quarter_hour {comparison} ?")
             parameters.append(_quarter_hour(moment, up=comparison == "<"))
     if wanted.until is not None and wanted.since is None:
+        # 0 stands for an unknown time, which is not before any date.
         conditions.append("u.quarter_hour > 0")
     return conditions, parameters, joins
 
@@ -307,6 +309,7 @@ def _totals(sums: _Sums) -> UsageTotals:
         return UsageTotals(cost=Dollars(0))
     counts = dict(zip(_COLUMNS, sums, strict=True))
     cost, reported = counts.pop("cost"), counts.pop("reported_cost")
+    # No calls cost nothing. Calls of which none has a known price have an unknown cost, not 0.
     is_priced = counted(counts) > counts["unpriced_calls"] or not (counts["calls"] or counts["session_totals"])
     return UsageTotals(
         **counts,
