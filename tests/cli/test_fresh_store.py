@@ -171,7 +171,7 @@ def test_logs_that_cannot_be_read_are_one_line(run: Command, log: Path) -> None:
     Path(os.fsdecode(os.fsencode(log.parent) + b"/\xff.jsonl")).touch()
     result = run("sessions", "--json")
     assert json.loads(result.stdout)["total"] == 1
-    assert result.stderr == "turnlog: 1 log could not be read: `turnlog doctor` says why\n"
+    assert result.stderr == "turnlog: 1 log could not be read: `turnlog doctor` shows why\n"
 
 
 @contextmanager

@@ -155,7 +155,7 @@ def _split_at_steering(message: UIMessage, losses: _Losses) -> tuple[UIMessage, 
         if not isinstance(part, SteeringMessageUIPart):
             segment.append(part)
             continue
-        losses.add("steering-messages", f"$.parts[{index}]", "became a message of its own")
+        losses.add("steering-messages", f"$.parts[{index}]", "became a separate message")
         messages.extend(_segment(message, segment, len(messages)))
         # Keys that are unknown here might have a meaning in a separate message.
         known = [replace(steered, extra={}) for steered in part.parts]

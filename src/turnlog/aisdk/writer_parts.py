@@ -100,6 +100,7 @@ class Steps:
 
     def __init__(self, continued: UIMessage | None = None) -> None:
         """Continue after the steps of a message that is continued."""
+        # The message comes from a page, so its metadata may be any JSON.
         metadata: Any = None if continued is None else to_plain(continued.metadata)
         before = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
         steps = before.get("steps")

@@ -262,7 +262,7 @@ def failure(error: Exception) -> HttpResponse:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
         logger.error("a chat's request failed", exc_info=error)
-    sentence = "the server failed to answer; its log says why" if status == 500 else str(error)
+    sentence = "the server failed to answer; its log has the reason" if status == 500 else str(error)
     return HttpResponse(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())
 
 

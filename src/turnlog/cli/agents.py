@@ -57,7 +57,7 @@ def agents(as_json: bool, store_path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """What the store says about agents."""
+    """The agents in the store."""
 
     summaries: dict[str, AgentSummary]
     versions: Mapping[str, list[AgentVersion]]

@@ -174,7 +174,7 @@ def _note_unread(summary: SyncSummary) -> None:
     if summary.problems:
         from turnlog.cli.formatting import plural
 
-        _note(f"{plural(len(summary.problems), 'log')} could not be read: `turnlog doctor` says why")
+        _note(f"{plural(len(summary.problems), 'log')} could not be read: `turnlog doctor` shows why")
 
 
 def _note(text: str) -> None:

@@ -42,7 +42,7 @@ def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, a
     """Show a session as a transcript.
 
     SESSION is an id or the beginning of one, with or without the agent's name. Reasoning and tool calls take one line
-    each. Subagents are sessions of their own; their calls name them.
+    each. Subagents are separate sessions; their calls name them.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")

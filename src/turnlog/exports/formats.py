@@ -113,7 +113,7 @@ def _base64(value: Any) -> Any:
 def _last_model(messages: Sequence[Message]) -> str:
     found = next((message.model for message in reversed(messages) if message.model), None)
     if found is None:
-        raise ConversionError("no message names a model: say which one the request is for")
+        raise ConversionError("no message names a model: give the one that the request is for")
     return found
 
 

@@ -90,6 +90,7 @@ def _touches(store: Store, project: str, path: str) -> Iterator[str]:
     for touch in history.touches.items:
         call = touch.call
         session = store.session(call.session_id)
+        # Sessions of other projects may have touched the file, but an agent sees its own project only.
         if session.project is not None and session.project.path != project:
             continue
         what = f"{one_line(call.tool_name)} ({call.kind}, {call.state})"

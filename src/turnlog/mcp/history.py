@@ -250,6 +250,7 @@ def _more(cursor: str | None) -> str:
 
 def _beginning(text: str, budget: Budget) -> str:
     """As much of the text as fits."""
+    # `characters` are those of ASCII; others take more bytes, so the piece may still be too long.
     piece = text[: budget.characters]
     while piece and not budget.take(piece):
         piece = piece[: len(piece) * 3 // 4]

@@ -145,6 +145,7 @@ class HistoryTools:
             raise ToolError(str(error)) from error
 
     def _bring_up_to_date(self) -> None:
+        # Several calls may come at once: one of them reads the logs, and the others wait for what it finds.
         with self._lock:
             if time.monotonic() - self._refreshed_at >= _REFRESH_SECONDS:
                 self._refresh()

@@ -210,6 +210,7 @@ class _TomlSettings:
     def added(self, text: str, entry: Mapping[str, Any]) -> Addition:
         if SERVER in self.servers(text):
             raise FormatError(f"another server is called {SERVER!r}")
+        # The table ends its lines as the file does.
         newline = "\r\n" if "\r\n" in text else "\n"
         gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
         lines = [f"[{self._field}.{SERVER}]", *(f"{name} = {_toml(value)}" for name, value in entry.items()), ""]
@@ -222,6 +223,7 @@ class _TomlSettings:
         kept: list[str] = []
         is_inside = False
         for line in text.splitlines(keepends=True):
+            # A line of a multi-line text may look like the head of a table, too: then `_check` refuses the change.
             if line.startswith("["):
                 is_inside = line.startswith((f"{self._table}]", f"{self._table}."))
             if not is_inside:

@@ -148,7 +148,7 @@ async def _disconnected(request: Request, error: Exception) -> Response:
 
 async def _internal_error(request: Request, error: Exception) -> Response:
     """What nobody foresaw: the server's log has it, the client learns nothing of its inside."""
-    return error_response(500, "internal", "the server failed to answer; its log says why")
+    return error_response(500, "internal", "the server failed to answer; its log has the reason")
 
 
 def _field_name(location: tuple[int | str, ...]) -> str:

@@ -25,7 +25,7 @@ ADDRESS: Final = "/api/mcp"
 
 _FLAGS: Final = {"true": True, "false": False}
 
-_NO_PROJECT: Final = "say which sessions may be seen: project=PATH, or all_projects=true"
+_NO_PROJECT: Final = "name the sessions that may be seen: project=PATH, or all_projects=true"
 
 
 class McpEndpoint:

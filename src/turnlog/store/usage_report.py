@@ -21,7 +21,7 @@ _CALLS: Final = (
     "A model call counts once, for the session that made it; copies in forks and resumes do not count again."
 )
 _SUBAGENTS: Final[dict[UsageBy, str]] = {
-    "session": "A session's row does not contain its subagents: each has a row of its own.",
+    "session": "A session's row does not contain its subagents: each has its own row.",
     "subagent": "The row without a name is all that no subagent did.",
 }
 _SUBAGENTS_INCLUDED: Final = "What subagents did is in it."

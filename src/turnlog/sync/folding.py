@@ -197,6 +197,7 @@ class FoldingProcesses:
 
     def _give_more(self) -> None:
         while self._waiting:
+            # The writer takes sources in order, so the process with the least to do gets the next one.
             process = min(self._processes, key=lambda each: each.outstanding)
             if process.outstanding >= _MOST_AHEAD:
                 return

@@ -130,6 +130,7 @@ def _keep(stream: BinaryIO, name: str, folder: Path) -> tuple[Path, bool]:
     ending = "".join(Path(name).suffixes[-_MOST_ENDINGS:])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = hashlib.sha256()
+    # In the same folder: a rename within a file system is atomic, and the hash is known only at the end.
     descriptor, incoming = tempfile.mkstemp(dir=folder, prefix="incoming-")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -33,6 +33,7 @@ class Mask(IntFlag):
     IS_FOLDER = 0x40000000
 
 
+# MODIFY, because agents keep their logs open while they write. Files that are deleted are found by the next pass.
 _WATCHED = Mask.MODIFY | Mask.MOVED_FROM | Mask.MOVED_TO | Mask.CREATE | Mask.ONLY_FOLDERS
 
 

@@ -145,6 +145,7 @@ class Syncer:
                     garbage_collection_paused(),
                 ):
                     self._read_all(changed, total, workers, ahead, summary, on_progress)
+            # A pass over other homes leaves the spools alone: it did not look at them.
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             summary.vanished = mark_missing(self._connection, found, roots, summary.problems)

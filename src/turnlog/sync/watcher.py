@@ -264,6 +264,7 @@ class Watcher:
         """Sleep until files have changed, a home has appeared, `wake` was called or the time is over."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
+            # A home that does not exist yet cannot be watched: it is looked for every few seconds.
             ready = self._selector.select(min(left, HOMES_SECONDS, self._until_discovery()))
             if any(key.fileobj is self._wake_reader for key, _ in ready):
                 self._wake_reader.recv(4096)

@@ -123,6 +123,7 @@ def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int],
 def _wait(store_path: Path, follower: Follower, on_progress: Callable[[int], None]) -> None:
     with Indexer(store_path, search_path(store_path)) as indexer:
         pause = _POLL_SECONDS
+        # Counting is for the display only, and beside a million messages it takes time from the indexer.
         while not follower.finish(pause):
             started = time.monotonic()
             on_progress(indexer.unindexed())

@@ -269,7 +269,7 @@ class TextTranscriptFold:
         text = data.decode(errors="surrogateescape")
         marks = list(_ROLE.finditer(text))
         if not marks:
-            context.report("no line that says who speaks")
+            context.report("no line that names a role")
             context.changes.counts.unreadable += 1
             return context.changes
         _describe(context, place_of(Path(self._source.path)))

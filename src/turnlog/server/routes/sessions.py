@@ -102,7 +102,7 @@ class PromptAnswerBody(BaseModel):
 
     id: str = Field(description="Of the question.")
     allow: bool
-    reason: str | None = Field(None, max_length=10_000, description="What the agent is told where it may not.")
+    reason: str | None = Field(None, max_length=10_000, description="The message to the agent where it may not.")
 
 
 class AnnotationsBody(BaseModel):

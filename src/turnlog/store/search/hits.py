@@ -60,6 +60,7 @@ class HitReader:
         bodies = self._compared or self._bodies(matches)
         places = self._places({match.message_key for match in matches})
         for match in matches:
+            # The index lags behind the store: a document may be of a text that is no longer there.
             agent, role, documents = bodies.get(match.message_key, _GONE)
             document = _find(documents, match)
             text = None if document is None else self._text(match, document)

@@ -220,9 +220,11 @@ class SessionRanking:
         for number, home, _ in rows:
             ids.setdefault(home, []).append(number)
         prompts = [home for _, home, role in rows if role == _USER]
+        # A prompt counts most, and an old one would be missed among the newest matches of a common word.
         if not is_complete and most != _MOST_APART and self._planner.prompts():
             older, _ = self._matches(self.expression(groups, self._planner.prompts()), last_id, most // 2)
             for number, home, _ in older:
+                # Newer prompts are among the matches already.
                 if number < rows[-1][0]:
                     home = home if self._only is None else self._only
                     ids.setdefault(home, []).append(number)

@@ -70,6 +70,8 @@ class SessionSearch:
     def page(self, limit: int, cursor: str | None, text: str) -> SessionSearchPage:
         """The sessions of one page; `text` is the query as it was typed."""
         at = decode_cursor("sessions", (int, int, int), cursor)
+        # The cursor has the time of the first page: the age of sessions counts, and must not change their order
+        # meanwhile.
         last_id, now, offset = (LAST_ID, int(time.time() * 1000), 0) if at is None else at
         scope = self._planner.scope(self._query)
         if scope is None:
@@ -113,6 +115,8 @@ class SessionSearch:
         for session in ranked:
             matches = self._matches(ranking, scope, session.key, last_id)
             counted = matches[:COUNTED]
+            # Of very common words only the newest matches were counted, so it is not known whether this session has
+            # them.
             if not matches and ranking.unsure(session.key) and not self._has_all(ranking, scope, session.key):
                 continue
             if not matches:

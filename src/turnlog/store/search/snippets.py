@@ -48,6 +48,7 @@ class TermFinder:
 
     def snippet(self, text: str) -> Snippet:
         """The first place where most terms are close together; the beginning of the text if no term is found."""
+        # The index leaves these sequences out: a word goes on across one (`grep --color` colours a part of it).
         text = without_terminal_sequences(text)
         return self._cut(text, self._best_start(text))
 
@@ -74,6 +75,7 @@ class TermFinder:
 
     def _cut(self, text: str, start: int) -> Snippet:
         begin = _word_start(text, max(0, start - _LEAD), start)
+        # More than is shown, because runs of blanks and line numbers go before it is cut.
         raw = text[begin : begin + _RAW_LENGTH]
         line, lead, rest = _one_line(raw), "…" if begin else "", ""
         if len(line) > LENGTH:
@@ -136,6 +138,7 @@ class _Search:
         self, text: str, spelling: str, most: int = _MAX_OCCURRENCES, before: int | None = None
     ) -> Iterator[tuple[int, int]]:
         position = text.find(spelling, 0, before)
+        # A short word may occur in thousands of longer ones; then the pattern looks for it.
         for _ in range(_MAX_ATTEMPTS):
             if position < 0 or not most:
                 return
@@ -155,6 +158,7 @@ class _Search:
 
     def _whole(self, text: str, start: int, end: int) -> tuple[int, int] | None:
         """The place if it consists of whole words (a prefix is extended to its word), otherwise None."""
+        # Chinese and Japanese have no borders between words, so a part of a run is whole.
         if start and not self._begins_in_cjk and _is_letter(text[start - 1]):
             return None
         if self._ends_in_cjk or end == len(text) or not _is_letter(text[end]):

@@ -50,6 +50,7 @@ def _nearest(connection: sqlite3.Connection, vocabulary: Vocabulary, piece: str)
     word = index_form(piece)
     if len(word) < _SHORTEST or is_cjk(word) or word.isdigit() or _is_known(connection, word):
         return None
+    # Processor time of this thread: other work on the machine takes nothing away from it.
     deadline = time.thread_time() + _SECONDS
     near: list[str] = []
     for other in dict.fromkeys(_one_slip(word)):

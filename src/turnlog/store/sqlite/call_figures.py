@@ -171,6 +171,7 @@ def _median(connection: sqlite3.Connection, head: str, chosen: Chosen, known: in
     if known == 0:
         return None
     calls, values = _calls_of(head, chosen)
+    # `parts_by_command` has the calls of a command in the order of their durations: nothing is sorted.
     middle = connection.execute(
         f"SELECT p.duration_ms{calls} AND p.duration_ms IS NOT NULL ORDER BY p.duration_ms"
         f" LIMIT {2 - known % 2} OFFSET {(known - 1) // 2}",

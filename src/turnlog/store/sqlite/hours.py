@@ -30,6 +30,7 @@ class Clock:
 
     def shown(self, quarter_hour: str) -> str:
         """The quarter hour that clocks show."""
+        # A zone changes its clocks a few times a year, so one CASE is enough for all rows.
         *others, (_, last) = self._shifts or [(0, 0)]
         starts = [start for start, _ in self._shifts[1:]]
         cases = " ".join(
@@ -59,6 +60,7 @@ def in_quarter_hours(since: datetime | None, until: datetime | None) -> Chosen:
     return Chosen(
         sessions=None,
         since=None if since is None else aware_milliseconds(since) // QUARTER_HOUR,
+        # Rounded up: totals have no finer times, so a quarter hour that has begun counts whole.
         until=None if until is None else -(-aware_milliseconds(until) // QUARTER_HOUR),
         values={},
     )

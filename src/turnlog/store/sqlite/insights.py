@@ -165,6 +165,7 @@ _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 def _day(day: int) -> str:
+    # A damaged log may have a time after the last day that a calendar has.
     return date.fromordinal(min(_FIRST_DAY + day, date.max.toordinal())).isoformat()
 
 
@@ -381,6 +382,7 @@ def _failed_calls(connection: sqlite3.Connection, chosen: Chosen) -> Iterator[_F
         chosen.values,
     ).fetchall()
     for agent, session_id, message_id, created_at, *place in rows:
+        # The decoder skips everything else in the body, which may be large.
         error = msgspec.json.decode(read(*place), type=_FailedCall).error or MessageError(text="")
         is_limit = _is_limit(error.kind, error.status, error.text)
         yield _Failure(agent, error.kind, error.status, is_limit, session_id, message_id, created_at)

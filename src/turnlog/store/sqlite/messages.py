@@ -230,11 +230,13 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
         " ORDER BY l.child_id DESC",
         (session_id,),
     )
+    # Of several children of one call, the last row counts: the one with the smallest id, whatever was read first.
     return dict(rows.fetchall())
 
 
 def _messages_of_part(connection: sqlite3.Connection, part_id: str) -> list[str]:
     """The messages that may have a part of this id, those with the longest ids first: both ids may have dots."""
+    # The unique index of messages begins with the agent, which a part's id does not name: all agents are tried.
     dots = [index for index, letter in enumerate(part_id) if letter == "."]
     rows = connection.execute(
         "SELECT external_id FROM messages WHERE agent IN (SELECT DISTINCT agent FROM sessions)"

@@ -214,6 +214,7 @@ def _rows(connection: sqlite3.Connection, keys: list[int], messages: _RunMessage
     from turnlog.store.frames import BODY_COLUMNS, BodyReader
 
     marks = ",".join("?" * len(keys))
+    # Copies in a fork were made by an earlier run. A message that a session shares with its subagent counts once.
     found = connection.execute(
         f"SELECT m.cost, {BODY_COLUMNS} FROM memberships c JOIN messages m ON m.key = c.message_key"
         f" WHERE c.session_key IN ({marks}) AND c.copied = 0 AND {messages.condition}"

@@ -166,6 +166,7 @@ WANTED_SESSIONS = (
 
 def wanted_sessions(session_ids: Iterable[str]) -> str:
     """The parameter of `WANTED_SESSIONS`."""
+    # One parameter for any number of sessions: SQLite bounds how many a statement has.
     return json.dumps([session_id.partition(":")[::2] for session_id in session_ids])
 
 

@@ -220,6 +220,7 @@ def _source_rows(connection: sqlite3.Connection, session_id: str) -> list[tuple[
     """Sources of the session; for a session within another one's log, the files with its messages."""
     key = session_key(connection, session_id)
     rows = connection.execute(f"{_SELECT} WHERE f.session_id = ? ORDER BY {_KIND_ORDER}", (session_id,)).fetchall()
+    # Some agents write subagents into the log of their session: such a session has no file with its id.
     if any(row[2] in ("session", "subagent") for row in rows):
         return rows
     within = connection.execute(

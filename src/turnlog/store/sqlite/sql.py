@@ -61,6 +61,7 @@ def connect_for_sql(path: Path) -> sqlite3.Connection:
     connection.create_function("message_content", 1, reader.content)
     connection.create_function("part_id", 2, reader.part_id)
     connection.create_function("part_content", 2, reader.part_content)
+    # Temporary views, because the store is opened for reading only.
     for name, select in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {select}")
     return connection
