@@ -255,6 +255,7 @@ class _Converter:
         if self._view.generate_id is not None:
             return self._view.generate_id(index, decode_message(draft.body))
         assert draft.id is not None
+        # A page's message is stored as one message for each model call, `<id>~<number>`: the page gets its id back.
         return draft.id if draft.role != "assistant" else ui_message_id(draft.id) or draft.id
 
     def _metadata(self, draft: _UIMessageDraft) -> Any:

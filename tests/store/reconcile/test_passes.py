@@ -10,6 +10,7 @@ from random import Random
 import msgspec
 import pytest
 
+from support.codex_files import THREAD, meta, prompt
 from support.hook_recordings import NAMES, recording
 from support.pass_recorder import Touched, faults, recorded_passes
 from support.plain_store import PRICE_VERSION, price
@@ -98,6 +99,15 @@ def rewrite_log(folder: Path) -> None:
         store.read("s.log")
 
 
+def rename_session(folder: Path) -> None:
+    """A session that another file names after its log was read: that transaction speaks of it only by its name."""
+    log, index = folder / "sessions" / "2026" / "11" / "21" / f"rollout-{THREAD}.jsonl", folder / "session_index.jsonl"
+    log.parent.mkdir(parents=True)
+    for path, data in ((log, meta() + prompt("First")), (index, f'{{"id":"{THREAD}","thread_name":"one"}}\n'.encode())):
+        path.write_bytes(data)
+        read_recorded(folder.with_suffix(".db"), [folder])
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
     """What each pass touched while all that was ever recorded of agents was read."""
@@ -111,6 +121,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
         read_stream_and_chat(folder / "chat")
         read_subagent_of_stream(folder / "named")
         rewrite_log(folder / "rewritten")
+        rename_session(folder / "renamed")
     return found
 
 
