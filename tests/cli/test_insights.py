@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from support.cli_runner import Command
@@ -14,7 +15,7 @@ from support.plain_agent import Log
 from support.plain_history import SESSION
 from support.plain_store import at, read_home
 from turnlog.cli.insights import insights
-from turnlog.model import Message, Usage
+from turnlog.model import Message, ToolCallPart, ToolKind, ToolState, Usage
 from turnlog.store.insights import SECTIONS
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -47,6 +48,29 @@ def test_json_and_csv_have_the_same_rows(run: Command) -> None:
         rows = list(csv.DictReader(io.StringIO(run("insights", "--csv", section).stdout)))
         found = document[section]
         assert len(rows) == (1 if isinstance(found, dict) else len(found))
+
+
+def test_csv_and_json_have_every_file_and_a_table_says_how_many_more(run: Command, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log = Log(logs, "s")
+    edits = tuple(
+        ToolCallPart(
+            tool_call_id=f"e{number}",
+            tool_name="Edit",
+            kind=ToolKind.EDIT,
+            state=ToolState.OUTPUT_AVAILABLE,
+            input=msgspec.Raw(b'{"file_path": "/w/f%d.py"}' % number),
+        )
+        for number in range(120)
+    )
+    log.message(Message(id="m", role="assistant", model="large", created_at=at(1), usage=Usage(input=1), parts=edits))
+    read_home(tmp_path / "many.db", logs)
+    many = ("insights", "--store", str(tmp_path / "many.db"))
+    assert len(run(*many, "--csv", "files").stdout.splitlines()) == 121
+    document = json.loads(run(*many, "--json").stdout)
+    assert (len(document["files"]), document["files_found"]) == (120, 120)
+    assert "… 110 more" in run(*many).stdout.splitlines()
 
 
 def test_csv_can_be_asked_for_of_every_section() -> None:

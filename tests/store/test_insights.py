@@ -188,6 +188,31 @@ def test_a_file_is_one_however_it_is_written_and_failed_edits_do_not_count(store
     assert [(each.path, each.edits, each.sessions) for each in found] == [("/w/shop/till.py", 2, 1)]
 
 
+def test_lists_have_all_rows_or_say_how_many_there_are(tmp_path: Path) -> None:
+    home = tmp_path / "long"
+    home.mkdir()
+    log = Log(home, "long")
+    log.session(project_path="/w/shop", cwd="/w/shop")
+    calls: list[ToolCallPart] = []
+    for number in range(300):
+        path = {"file_path": f"{'/w/shop/' * (number % 2)}f{number}.py"}
+        calls += [
+            call(f"e{number}", "Edit", 4, OK, path, ToolKind.EDIT),
+            call(f"r{number}", "Bash", 4, OK, {"command": f"tool{number}"}, ToolKind.EXECUTE),
+        ]
+        log.event(ErrorEvent(id=f"x{number}", created_at=at(7), error_text="failed", kind=f"kind{number}"))
+    both = call("again", "Edit", 5, OK, {"file_path": "/w/shop/f0.py"}, ToolKind.EDIT)
+    log.message(answer("a1", 1, Usage(input=1), *calls, both), turn=1, step=1)
+    read_home(tmp_path / "long.db", home)
+    with open_store(tmp_path / "long.db") as opened:
+        for limit, listed in ((None, 300), (50, 50)):
+            found = opened.insights(limit=limit)
+            assert (len(found.files), len(found.errors)) == (listed, listed)
+            assert len(found.commands) == (300 if limit is None else 25)
+            assert (found.files_found, found.commands_found, found.errors_found) == (300, 300, 300)
+            assert (found.files[0].path, found.files[0].edits) == ("/w/shop/f0.py", 2)
+
+
 def test_models_are_compared(report: Insights) -> None:
     large = next(each for each in report.models if each.model == "large")
     assert (large.calls, large.failed_tool_calls, large.compared_sessions) == (2, 2, 1)

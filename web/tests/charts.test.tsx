@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { ProjectPeriod, UsageReport, UsageTotals } from "@/api/types";
 import { shownLabels } from "@/charts/bar-chart";
 import { daysOf, everyPeriod, periodLabel } from "@/charts/calendar";
+import { FiguresTable } from "@/charts/figures-table";
 import { COST as PROJECT_COST, chartOf as projectChart } from "@/insights/projects-over-time";
 import { Budgets } from "@/usage/budgets";
 import { COST } from "@/usage/measures";
@@ -124,4 +125,18 @@ it("warns of a budget that is nearly spent, in words", () => {
     " Budget of the week: nearly spent$8.00 of $10.00 (80 %)",
     " Budget of the month: exceeded$12.00 of $10.00 (120 %)",
   ]);
+});
+
+describe("a table of figures", () => {
+  const rows = Array.from({ length: 50 }, (_, index) => ({ key: `${index}`, cells: [`file ${index}`, "1"] }));
+
+  it("says how many rows there are, also those that it does not have", () => {
+    renderAt("/insights", <FiguresTable columns={["File", "Edits"]} rows={rows} found={1909} />);
+    expect(screen.getByRole("button").textContent).toBe("Show 50 of 1,909");
+  });
+
+  it("shows all of them if it has them", () => {
+    renderAt("/insights", <FiguresTable columns={["File", "Edits"]} rows={rows} />);
+    expect(screen.getByRole("button").textContent).toBe("Show all 50");
+  });
 });

@@ -86,7 +86,8 @@ def insights(
         wanted = InsightFilter(
             since=since, until=until, agent=find_agent(store, agent), project=find_project(store, project)
         )
-        report = store.insights(wanted, zone=UTC if utc else None)
+        is_whole = section is not None or as_json
+        report = store.insights(wanted, zone=UTC if utc else None, limit=None if is_whole else 2 * _SHOWN)
     if section:
         from turnlog.store.insights import to_csv
 
@@ -126,6 +127,8 @@ class _Table(NamedTuple):
     columns: tuple[str, ...]
     """The first one is a name, all others are numbers."""
     rows: Callable[[Insights], Sequence[Sequence[str]]]
+    found: Callable[[Insights], int] | None = None
+    """How many rows there are, if the report need not list all of them."""
 
 
 def _write_report(report: Insights) -> None:
@@ -134,8 +137,9 @@ def _write_report(report: Insights) -> None:
         click.echo(f"{chr(10) if index else ''}{table.title}")
         first, *others = table.columns
         write_table((Column(first, can_shrink=True), *(Column(name, right=True) for name in others)), rows[:_SHOWN])
-        if len(rows) > _SHOWN:
-            click.echo(f"… {len(rows) - _SHOWN} more")
+        count = len(rows) if table.found is None else table.found(report)
+        if count > _SHOWN:
+            click.echo(f"… {formatting.count(count - _SHOWN)} more")
     if not found:
         click.echo("Nothing found.", err=True)
         return
@@ -275,8 +279,13 @@ _TABLES = (
     _Table("Activity", ("Day", "Prompts", "Calls", "Busiest hour"), _activity),
     _Table("Projects", ("Project", "Calls", "Cost"), _projects),
     _Table("Tools", ("Tool", "Calls", "Failed", "Share", "Denied", "Time"), _tools),
-    _Table("Commands", ("Command", "Calls", "Failed", "Median", "Longest", "Time"), _commands),
-    _Table("Most edited files", ("File", "Edits", "Sessions"), _files),
+    _Table(
+        "Commands",
+        ("Command", "Calls", "Failed", "Median", "Longest", "Time"),
+        _commands,
+        lambda report: report.commands_found,
+    ),
+    _Table("Most edited files", ("File", "Edits", "Sessions"), _files, lambda report: report.files_found),
     _Table(
         "Models",
         ("Model", "Calls", "Cost", "Per prompt", "Steps/prompt", "Cached", "Output/call", "Failed tools"),
@@ -284,5 +293,5 @@ _TABLES = (
     ),
     _Table("Subagents", ("", "Sessions", "Cost", "Share"), _subagents),
     _Table("Compactions", ("Agent", "Compactions", "Sessions", "Tokens before"), _compactions),
-    _Table("Limits and errors", ("Error", "Errors", "Sessions"), _errors),
+    _Table("Limits and errors", ("Error", "Errors", "Sessions"), _errors, lambda report: report.errors_found),
 )

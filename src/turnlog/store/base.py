@@ -513,10 +513,13 @@ class Store(Protocol):
         """
         ...
 
-    def insights(self, filter: InsightFilter = ALL_INSIGHTS, *, zone: tzinfo | None = UTC) -> Insights:
+    def insights(
+        self, filter: InsightFilter = ALL_INSIGHTS, *, zone: tzinfo | None = UTC, limit: int | None = None
+    ) -> Insights:
         """When the user works, what it costs where, how tools and models behave, and what went wrong.
 
-        Hours, days and weeks are those of `zone` (None: of this machine).
+        Hours, days and weeks are those of `zone` (None: of this machine). `limit` bounds the lists of commands, files
+        and errors (None: all rows).
         """
         ...
 

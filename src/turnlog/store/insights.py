@@ -17,7 +17,7 @@ from turnlog.store.usage_report import Dollars
 from turnlog.store.values import StoreValue, ToolUsage
 
 LONGEST_LIST: Final = 50
-"""Commands, files and kinds of errors that a report lists at most."""
+"""Commands, files and kinds of errors that a page lists at most."""
 
 Granularity: TypeAlias = Literal["day", "week"]
 
@@ -177,13 +177,18 @@ class Insights(StoreValue, frozen=True, kw_only=True):
     projects: list[ProjectPeriod]
     tools: list[ToolUsage]
     commands: list[CommandFigures]
-    """Those with the most failures or the most time, by time."""
+    """By time. If not all are listed: those with the most failures and those with the most time."""
+    commands_found: int
+    """How many there are, listed or not."""
     files: list[EditedFile]
-    """The most edited ones."""
+    """The most edited ones first."""
+    files_found: int
     models: list[ModelFigures]
     subagents: SubagentShare
     compactions: list[CompactionFigures]
     errors: list[ErrorFigures]
+    """The most frequent ones first."""
+    errors_found: int
     notes: list[str]
     """Sentences about what is approximate or left out."""
 

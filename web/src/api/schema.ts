@@ -442,11 +442,14 @@ export interface Insights {
   projects: ProjectPeriod[];
   tools: ToolUsage[];
   commands: CommandFigures[];
+  commands_found: number;
   files: EditedFile[];
+  files_found: number;
   models: ModelFigures[];
   subagents: SubagentShare;
   compactions: CompactionFigures[];
   errors: ErrorFigures[];
+  errors_found: number;
   notes: string[];
 }
 

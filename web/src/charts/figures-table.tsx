@@ -1,7 +1,7 @@
 /** A table of figures: the first column names a row, all others are numbers. Long ones show their beginning first. */
 
 import { type ReactNode, useState } from "react";
-import { UNKNOWN } from "@/format/numbers";
+import { formatCount, UNKNOWN } from "@/format/numbers";
 
 /** Rows that are shown before all are asked for. */
 const FIRST = 12;
@@ -11,7 +11,14 @@ export interface FiguresRow {
   cells: ReactNode[];
 }
 
-export function FiguresTable({ columns, rows }: { columns: string[]; rows: FiguresRow[] }) {
+interface FiguresTableProps {
+  columns: string[];
+  rows: FiguresRow[];
+  /** How many rows there are, if these are only the first. */
+  found?: number;
+}
+
+export function FiguresTable({ columns, rows, found = rows.length }: FiguresTableProps) {
   const [isWhole, setIsWhole] = useState(false);
   const shown = isWhole ? rows : rows.slice(0, FIRST);
   return (
@@ -43,7 +50,9 @@ export function FiguresTable({ columns, rows }: { columns: string[]; rows: Figur
       </div>
       {rows.length > shown.length && (
         <button type="button" className="button figures-more" onClick={() => setIsWhole(true)}>
-          Show all {rows.length}
+          {found > rows.length
+            ? `Show ${rows.length} of ${formatCount(found)}`
+            : `Show all ${formatCount(rows.length)}`}
         </button>
       )}
     </>

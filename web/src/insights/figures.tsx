@@ -51,9 +51,10 @@ export function ToolTable({ tools }: { tools: ToolUsage[] }) {
   );
 }
 
-export function CommandTable({ commands }: { commands: CommandFigures[] }) {
+export function CommandTable({ commands, found }: { commands: CommandFigures[]; found: number }) {
   return (
     <FiguresTable
+      found={found}
       columns={["Command", "Calls", "Failed", "Median", "Longest", "Time"]}
       rows={commands.map((each) => ({
         key: each.command ?? "",
@@ -97,9 +98,10 @@ function LongestCall({ each }: { each: CommandFigures }) {
   );
 }
 
-export function FileTable({ files }: { files: EditedFile[] }) {
+export function FileTable({ files, found }: { files: EditedFile[]; found: number }) {
   return (
     <FiguresTable
+      found={found}
       columns={["File", "Edits", "Sessions"]}
       rows={files.map((each) => ({
         key: each.path,
@@ -197,10 +199,11 @@ export function CompactionTable({ compactions }: { compactions: CompactionFigure
   );
 }
 
-export function ErrorTable({ errors }: { errors: ErrorFigures[] }) {
+export function ErrorTable({ errors, found }: { errors: ErrorFigures[]; found: number }) {
   const look = useAgents();
   return (
     <FiguresTable
+      found={found}
       columns={["Error", "Times", "Sessions", "Last"]}
       rows={errors.map((each) => ({
         key: `${each.agent} ${each.kind} ${each.status} ${each.is_limit}`,

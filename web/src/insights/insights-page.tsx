@@ -108,11 +108,16 @@ function Sections({ report, csv }: SectionsProps) {
           name="commands"
           csv={csv}
           note="By program and subcommand; the median and the longest time of a call."
-          table={<CommandTable commands={commands} />}
+          table={<CommandTable commands={commands} found={report.commands_found} />}
         />
       )}
       {files.length > 0 && (
-        <Section title="Most edited files" name="files" csv={csv} table={<FileTable files={files} />} />
+        <Section
+          title="Most edited files"
+          name="files"
+          csv={csv}
+          table={<FileTable files={files} found={report.files_found} />}
+        />
       )}
       {models.length > 0 && (
         <Section
@@ -140,7 +145,12 @@ function Sections({ report, csv }: SectionsProps) {
         />
       )}
       {errors.length > 0 && (
-        <Section title="Limits and errors" name="errors" csv={csv} table={<ErrorTable errors={errors} />} />
+        <Section
+          title="Limits and errors"
+          name="errors"
+          csv={csv}
+          table={<ErrorTable errors={errors} found={report.errors_found} />}
+        />
       )}
       <ul className="insights-notes">
         {report.notes.map((note) => (

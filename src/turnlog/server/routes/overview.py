@@ -28,7 +28,7 @@ from turnlog.settings import load_settings
 from turnlog.store.base import DiagnosticFilter, InsightFilter, UsageFilter
 from turnlog.store.budgets import spent_budgets
 from turnlog.store.choices import UsageBy
-from turnlog.store.insights import Insights, Section
+from turnlog.store.insights import LONGEST_LIST, Insights, Section
 from turnlog.store.insights import to_csv as section_to_csv
 from turnlog.store.usage_comparison import UsageComparison, compare_usage
 from turnlog.store.usage_report import AgentSummary, UsageReport, to_csv
@@ -134,7 +134,8 @@ def get_insights(request: Request, context: ContextOf, query: Annotated[InsightQ
     """When the user works, what it costs where, and how tools and models behave; with `section`, that one as CSV."""
     with judging("zone"):
         zone = to_zone(query.zone)
-    report = context.store.insights(query.to_filter(), zone=zone)
+    limit = LONGEST_LIST if query.section is None else None
+    report = context.store.insights(query.to_filter(), zone=zone, limit=limit)
     if query.section is None:
         return write(request, report)
     headers = {"Content-Disposition": f'attachment; filename="{query.section}.csv"'}

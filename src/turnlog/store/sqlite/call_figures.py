@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from turnlog.store.insights import LONGEST_LIST, CommandFigures, EditedFile
+from turnlog.store.insights import CommandFigures, EditedFile
 from turnlog.store.rows import CHANGING_KINDS, UNDONE, moment, resolve_path
 from turnlog.store.values import ToolUsage
 
@@ -113,8 +113,15 @@ class _Command(NamedTuple):
     unknown: int
 
 
-def commands(connection: sqlite3.Connection, sums: Iterable[CallSums], chosen: Chosen) -> list[CommandFigures]:
-    """The commands with the most time and those with the most failures, by time."""
+def count_commands(sums: Iterable[CallSums]) -> int:
+    """How many different commands were run."""
+    return len({each.command for each in sums if each.kind == _COMMANDS})
+
+
+def commands(
+    connection: sqlite3.Connection, sums: Iterable[CallSums], chosen: Chosen, limit: int | None
+) -> list[CommandFigures]:
+    """All commands by time, or half of `limit` those with the most time, half those with the most failures."""
     found: defaultdict[str, list[CallSums]] = defaultdict(list)
     for each in sums:
         if each.kind == _COMMANDS:
@@ -124,7 +131,7 @@ def commands(connection: sqlite3.Connection, sums: Iterable[CallSums], chosen: C
         for head, each in found.items()
         for calls, failed, _, _, _, duration_ms, unknown in [_added(each)]
     }
-    half = LONGEST_LIST // 2
+    half = None if limit is None else limit // 2
     by_time = sorted(added, key=lambda head: (-added[head].duration_ms, -added[head].calls, head))
     by_failures = sorted(added, key=lambda head: (-added[head].failed, by_time.index(head)))
     listed = {*by_time[:half], *by_failures[:half]}
@@ -207,12 +214,22 @@ class _File:
         self.spellings: set[str] = set()
 
 
-def most_edited(connection: sqlite3.Connection, chosen: Chosen) -> list[EditedFile]:
+def count_edited(connection: sqlite3.Connection, chosen: Chosen) -> int:
+    """How many files calls changed. Paths are resolved with the folder of the session."""
+    spelt = connection.execute(
+        "SELECT DISTINCT e.path, s.cwd FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
+        f" WHERE {chosen.of_totals('e.')}",
+        chosen.values,
+    )
+    return len({resolve_path(path, folder) for path, folder in spelt})
+
+
+def most_edited(connection: sqlite3.Connection, chosen: Chosen, limit: int | None) -> list[EditedFile]:
     """The files that calls changed most often. Paths are resolved with the folder of the session."""
     # Only the spellings with the most edits can be among the first: for these alone the sessions are read.
     spelt = connection.execute(
         f"SELECT path FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path ORDER BY sum(edits) DESC, path"
-        f" LIMIT {_SPELLINGS * LONGEST_LIST}",
+        f"{'' if limit is None else f' LIMIT {_SPELLINGS * limit}'}",
         chosen.values,
     ).fetchall()
     rows = connection.execute(
@@ -227,7 +244,7 @@ def most_edited(connection: sqlite3.Connection, chosen: Chosen) -> list[EditedFi
         each.edits += edits
         each.sessions.add(session)
         each.spellings.add(path)
-    most = sorted(found.items(), key=lambda item: (-item[1].edits, item[0]))[:LONGEST_LIST]
+    most = sorted(found.items(), key=lambda item: (-item[1].edits, item[0]))[:limit]
     return [
         EditedFile(path, each.edits, len(each.sessions), moment(_last_edit(connection, each, chosen)))
         for path, each in most

@@ -21,7 +21,6 @@ from turnlog.store import zstd
 from turnlog.store.base import ALL_INSIGHTS, InsightFilter
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.insights import (
-    LONGEST_LIST,
     ActivityHour,
     CompactionFigures,
     ErrorFigures,
@@ -36,6 +35,8 @@ from turnlog.store.sqlite.call_figures import (
     QUARTER_HOUR,
     Chosen,
     commands,
+    count_commands,
+    count_edited,
     failed_by_model,
     most_edited,
     read_call_sums,
@@ -69,7 +70,9 @@ _USED = "(u.calls > 0 OR u.is_total)"
 class InsightQueries(Connections):
     """The query of `Store` for insights."""
 
-    def insights(self, filter: InsightFilter = ALL_INSIGHTS, *, zone: tzinfo | None = UTC) -> Insights:
+    def insights(
+        self, filter: InsightFilter = ALL_INSIGHTS, *, zone: tzinfo | None = UTC, limit: int | None = None
+    ) -> Insights:
         with self._snapshot() as connection:
             chosen = _chosen(filter)
             calls = read_call_sums(connection, chosen)
@@ -77,6 +80,7 @@ class InsightQueries(Connections):
             granularity: Granularity = "week" if last - first > _DAYS else "day"
             clock = Clock(connection, chosen, zone)
             models = _models(connection, chosen, failed_by_model(calls))
+            errors = _errors(connection, chosen)
             return Insights(
                 zone="local" if zone is None else str(zone),
                 granularity=granularity,
@@ -84,12 +88,15 @@ class InsightQueries(Connections):
                 undated_calls=undated,
                 projects=_projects(connection, chosen, clock, granularity),
                 tools=tools(calls),
-                commands=commands(connection, calls, chosen),
-                files=most_edited(connection, chosen),
+                commands=commands(connection, calls, chosen, limit),
+                commands_found=count_commands(calls),
+                files=most_edited(connection, chosen, limit),
+                files_found=count_edited(connection, chosen),
                 models=models,
                 subagents=_subagents(connection, chosen),
                 compactions=_compactions(connection, chosen),
-                errors=_errors(connection, chosen),
+                errors=errors[:limit],
+                errors_found=len(errors),
                 notes=_notes(sum(model.unpriced_calls for model in models)),
             )
 
@@ -342,7 +349,7 @@ def _errors(connection: sqlite3.Connection, chosen: Chosen) -> list[ErrorFigures
     found: defaultdict[tuple[str, str | None, int | None, bool], list[_Failure]] = defaultdict(list)
     for each in (*_failures(connection, chosen), *_failed_calls(connection, chosen)):
         found[each[:4]].append(each)
-    most = sorted(found.items(), key=lambda item: (-len(item[1]), str(item[0])))[:LONGEST_LIST]
+    most = sorted(found.items(), key=lambda item: (-len(item[1]), str(item[0])))
     return [
         ErrorFigures(
             *key,
