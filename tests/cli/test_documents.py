@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
@@ -12,7 +14,7 @@ from support.cli_runner import Command
 from support.plain_agent import PlainAgent
 from support.plain_history import OTHER
 from turnlog.cli import documents
-from turnlog.cli.main import COMMANDS, EXIT_CODES
+from turnlog.cli.main import COMMANDS, EXIT_CODES, cli
 from turnlog.store.usage_report import to_json_number
 from turnlog.sync import rebuild, syncer
 
@@ -28,6 +30,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "search hits": (["post OR webshop", "--flat"], documents.SearchDocument),
     "files": (["--changed"], documents.FilesDocument),
     "usage": ([], documents.UsageDocument),
+    "context": ([], documents.ContextDocument),
     "restore": ([OTHER, "--to", "restored"], documents.RestoreDocument),
     "forget": ([OTHER], documents.ForgetDocument),
     "rebuild": ([], documents.RebuildDocument),
@@ -58,6 +61,28 @@ def test_documents_have_their_shape(
 
 def test_every_command_is_documented() -> None:
     assert {name for name in COMMANDS if f"turnlog {name}" not in DOCS} == set()
+
+
+def commands_without_json(command: click.Command, context: click.Context) -> Iterator[str]:
+    """`runs`, `runs show`: commands and those below them; a group that only holds others is none."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from commands_without_json(inner, click.Context(inner, context, name))
+        if not command.invoke_without_command:
+            return
+    if not any("--json" in each.opts for each in command.params):
+        yield context.command_path
+
+
+def test_the_commands_without_json_are_documented() -> None:
+    sentence = re.search(r"All commands have `--json`, but (.*?);", DOCS)
+    assert sentence is not None
+    named = set(re.findall(r"`(\w+)`", sentence[1]))
+    # Alone it is the server, whose output is a protocol; `project` alone is `project list`.
+    found = {path.strip() for path in commands_without_json(cli, click.Context(cli, info_name=""))}
+    assert found - {"project"} == {*named, "mcp"}
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -8,7 +8,8 @@ import click
 
 from turnlog.cli.filters import find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import examples
+from turnlog.cli.options import examples, json_option
+from turnlog.cli.terminal import write_json
 
 
 @click.command(
@@ -28,8 +29,11 @@ from turnlog.cli.options import examples
     help="Write at most so many tokens. A token is counted as four bytes.",
 )
 @click.option("--no-redact", is_flag=True, help="Keep secrets in what is written.")
+@json_option
 @fresh_store_option
-def context(files: tuple[str, ...], project: str | None, max_tokens: int, no_redact: bool, store_path: Path) -> None:
+def context(
+    files: tuple[str, ...], project: str | None, max_tokens: int, no_redact: bool, as_json: bool, store_path: Path
+) -> None:
     """Write what earlier sessions did in a project, as Markdown for a new session.
 
     The page has the newest sessions with their last prompt, last answer and edited files, and the files that were
@@ -48,4 +52,7 @@ def context(files: tuple[str, ...], project: str | None, max_tokens: int, no_red
             path = project_of(projects, Path.cwd())
         subject = Subject(path, tuple(str(Path(file).absolute()) if Path(file).exists() else file for file in files))
         page = project_context(store, subject, max_tokens=max_tokens, is_redacted=not no_redact)
-    click.echo(page)
+    if as_json:
+        write_json({"project": path, "page": page})
+    else:
+        click.echo(page)

@@ -378,6 +378,13 @@ class RootDocument(TypedDict):
     retention_days: int | None
 
 
+class ContextDocument(TypedDict):
+    """`turnlog context`: the page is Markdown."""
+
+    project: str
+    page: str
+
+
 class FoundAgentDocument(TypedDict):
     """An agent and its homes on this machine."""
 
