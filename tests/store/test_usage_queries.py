@@ -204,10 +204,16 @@ def test_the_running_block_has_a_rate_and_a_projection(tmp_path: Path) -> None:
         projected_tokens=15000,
         projected_cost=Dollars("7.5"),
     )
-    with open_store(write_calls(tmp_path, [datetime.now(UTC)])) as opened:
+
+
+def test_the_rate_of_the_running_block_is_over_the_time_since_its_first_call(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    calls = [now - timedelta(minutes=minutes) for minutes in (130, 90, 50)]
+    with open_store(write_calls(tmp_path, calls)) as opened:
         (row,) = opened.usage("block", UsageFilter(agent="plain")).rows
         assert row.block is not None
         assert row.block.is_running
+        assert row.block.tokens_per_minute == pytest.approx(300 / 130, abs=0.02)
 
 
 def test_a_report_that_is_divided_again_has_the_same_totals(store: Store) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import click
 
@@ -127,8 +127,8 @@ class _Table(NamedTuple):
     columns: tuple[str, ...]
     """The first one is a name, all others are numbers."""
     rows: Callable[[Insights], Sequence[Sequence[str]]]
-    found: Callable[[Insights], int] | None = None
-    """How many rows there are, if the report need not list all of them."""
+    found: Literal["commands_found", "files_found", "errors_found"] | None = None
+    """The field that has how many rows there are, if the report need not list all of them."""
 
 
 def _write_report(report: Insights) -> None:
@@ -137,7 +137,7 @@ def _write_report(report: Insights) -> None:
         click.echo(f"{chr(10) if index else ''}{table.title}")
         first, *others = table.columns
         write_table((Column(first, can_shrink=True), *(Column(name, right=True) for name in others)), rows[:_SHOWN])
-        count = len(rows) if table.found is None else table.found(report)
+        count = len(rows) if table.found is None else getattr(report, table.found)
         if count > _SHOWN:
             click.echo(f"… {formatting.count(count - _SHOWN)} more")
     if not found:
@@ -283,9 +283,9 @@ _TABLES = (
         "Commands",
         ("Command", "Calls", "Failed", "Median", "Longest", "Time"),
         _commands,
-        lambda report: report.commands_found,
+        "commands_found",
     ),
-    _Table("Most edited files", ("File", "Edits", "Sessions"), _files, lambda report: report.files_found),
+    _Table("Most edited files", ("File", "Edits", "Sessions"), _files, "files_found"),
     _Table(
         "Models",
         ("Model", "Calls", "Cost", "Per prompt", "Steps/prompt", "Cached", "Output/call", "Failed tools"),
@@ -293,5 +293,5 @@ _TABLES = (
     ),
     _Table("Subagents", ("", "Sessions", "Cost", "Share"), _subagents),
     _Table("Compactions", ("Agent", "Compactions", "Sessions", "Tokens before"), _compactions),
-    _Table("Limits and errors", ("Error", "Errors", "Sessions"), _errors, lambda report: report.errors_found),
+    _Table("Limits and errors", ("Error", "Errors", "Sessions"), _errors, "errors_found"),
 )

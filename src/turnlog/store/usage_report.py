@@ -28,6 +28,7 @@ _SUBAGENTS_INCLUDED: Final = "What subagents did is in it."
 
 _BLOCKS: Final = (
     "A block is five hours from the full hour (UTC) of its first call."
+    " The rate of the running block is over the time since its first call."
     " Without an agent, it contains only calls of the agent whose usage is limited by blocks."
 )
 
@@ -106,7 +107,7 @@ class UsageBlock:
     end: datetime
     is_running: bool = False
     tokens_per_minute: float | None = None
-    """All tokens, over the time since the quarter hour of the first call."""
+    """All tokens, over the minutes since the first call of the block, also those without calls."""
     cost_per_hour: Dollars | None = None
     projected_tokens: int | None = None
     """At the end of the block, if it goes on like this."""

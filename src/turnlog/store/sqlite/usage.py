@@ -127,6 +127,8 @@ class UsageQueries(Connections):
             if {by, then_by} & {"session", "subagent"}:
                 found = _with_titles(connection, found)
             rows = [_row(key, parts, calendar, by, then_by) for key, parts in found.items()]
+            if by == "block":
+                rows = [_with_rate(connection, row, calendar, filter.agent) for row in rows]
             # The cost that an agent reports covers the whole session.
             if by in ("session", "subagent") and not (filter.since or filter.until or filter.model):
                 rows = _with_reported_costs(connection, rows)
@@ -219,16 +221,9 @@ class _Calendar:
             return PERIODS["hour"](start_of(self._starts[bisect_right(self._starts, value) - 1], self._zone))
         return PERIODS[by](start_of(value, self._zone))
 
-    def block(self, totals: UsageTotals, name: str | None) -> UsageBlock | None:
-        """The block of a row of these totals."""
-        start = None if name is None else datetime.fromisoformat(name).astimezone(UTC)
-        if start is None:
-            return None
-        end, now = start + BLOCK, datetime.now(UTC)
-        if not start <= now < end:
-            return UsageBlock(start, end)
-        first = next(at for each in self._used if (at := start_of(each, UTC)) >= start)
-        return running_block(start, first, end, now, totals)
+    def first_used(self, start: datetime) -> int:
+        """The first quarter hour with a call from a time on, at which a block begins."""
+        return next(each for each in self._used if start_of(each, UTC) >= start)
 
 
 _TIMES = frozenset((*PERIODS, "block"))
@@ -295,8 +290,35 @@ def _row(
 ) -> UsageRow:
     totals = _totals(_sum(list(divided.values())))
     parts = [] if then_by is None else [UsagePart(*part, _totals(sums)) for part, sums in divided.items()]
-    block = calendar.block(totals, key.name) if by == "block" else None
-    return UsageRow(*key, totals, tuple(_sorted(parts, then_by)), block)
+    return UsageRow(*key, totals, tuple(_sorted(parts, then_by)))
+
+
+def _with_rate(connection: sqlite3.Connection, row: UsageRow, calendar: _Calendar, agent: str | None) -> UsageRow:
+    """The row of a block, with its times, and of the running one the rate."""
+    if row.name is None:
+        return row
+    start = datetime.fromisoformat(row.name).astimezone(UTC)
+    end, now = start + BLOCK, datetime.now(UTC)
+    block = UsageBlock(start, end)
+    if start <= now < end:
+        first = _first_call(connection, calendar.first_used(start), agent)
+        block = running_block(start, first, end, now, row.totals)
+    return replace(row, block=block)
+
+
+def _first_call(connection: sqlite3.Connection, quarter_hour: int, agent: str | None) -> datetime:
+    """When an agent made the first call of a quarter hour in which it made one."""
+    begin = quarter_hour * _QUARTER_HOUR_MILLISECONDS
+    # Of the sessions that were used then, which are few, all messages are read: none is found by its time.
+    (at,) = connection.execute(
+        "SELECT min(m.created_at) FROM memberships h JOIN messages m ON m.key = h.message_key"
+        " WHERE h.session_key IN (SELECT u.session_key FROM usage u JOIN sessions s ON s.key = u.session_key"
+        " WHERE u.quarter_hour = ? AND s.agent = ?) AND m.billed_key = h.session_key AND m.role = 'assistant'"
+        " AND m.stop_reason IS NOT 'error' AND m.created_at >= ? AND m.created_at < ?",
+        (quarter_hour, agent, begin, begin + _QUARTER_HOUR_MILLISECONDS),
+    ).fetchone()
+    # The total of a session that has no calls is no message.
+    return datetime.fromtimestamp((begin if at is None else at) / 1000, UTC)
 
 
 def _sum(rows: list[_Sums]) -> _Sums:
