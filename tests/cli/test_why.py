@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ def test_a_commit_and_a_pull_request_lead_to_the_session(run: Command, made: Mad
 def test_silence_says_what_it_is(run: Command, made: MadeRepository) -> None:
     silent = run("why", "HEAD~1")
     assert (silent.exit_code, "No session that was read" in silent.stderr) == (0, True)
+    for folder, year in (("-later", 2027), ("-earlier", 2025)):
+        shutil.copytree(next((made.home / "projects").iterdir()), made.home / "projects" / folder)
+        [log] = (made.home / "projects" / folder).iterdir()
+        other = "a" * 8 + log.stem[8:-4] + str(year)
+        log.with_stem(other).write_text(log.read_text().replace(log.stem, other).replace('"2026-11-', f'"{year}-11-'))
+        log.unlink()
+    assert "The oldest session is of 2025-11-" in run("why", "HEAD~1").stderr
     made.write("till.py", ["total = 1"])
     made.commit_by_hand("Bump", author="renovate[bot]", email="renovate@example.org")
     assert "calls itself a bot" in run("why", "HEAD").stderr
@@ -75,7 +83,7 @@ def test_silence_says_what_it_is(run: Command, made: MadeRepository) -> None:
 
 def test_what_is_not_there_is_an_error(run: Command, made: MadeRepository, tmp_path: Path) -> None:
     for subject, reason in (
-        ("nothing-of-this-name", "there is no commit"),
+        ("README.md", "there is no file or commit README.md in "),
         ("--output=/tmp/x", "No such option"),
         ("till.py:99", "git blame"),
     ):

@@ -11,7 +11,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
-from turnlog.cli.options import examples, json_option
+from turnlog.cli.options import examples, iter_sessions, json_option
 from turnlog.cli.terminal import Column, dim, write_json, write_table
 from turnlog.errors import NotFoundError
 from turnlog.plain_text import one_line, plain
@@ -67,7 +67,7 @@ def why(subject: str, folder: Path | None, as_json: bool, store_path: Path) -> N
             elif (wanted := _pull_request(subject, repository)) is not None:
                 answer = _Answer(subject, links=finder.of_pull_request(wanted))
             else:
-                commit = repository.commit(subject)
+                commit = _commit(repository, subject)
                 answer = _Answer(commit.hash, commit, links=finder.of_commit(commit))
         oldest = _oldest(store) if answer.is_empty else None
     if as_json:
@@ -98,6 +98,13 @@ def _pull_request(subject: str, repository: Repository) -> PullRequest | None:
     return PullRequest(next(iter(repository.remotes)), int(number["number"]))
 
 
+def _commit(repository: Repository, subject: str) -> Commit:
+    """The commit that was named. Raises NotFoundError for what could be a file too, and is neither."""
+    if repository.has(subject) is None and not subject.startswith("-"):
+        raise NotFoundError(f"there is no file or commit {subject} in {repository.root}")
+    return repository.commit(subject)
+
+
 def _why_file(finder: LinkFinder, repository: Repository, file: Path, line: int | None) -> _Answer:
     path = repository.relative(file)
     ranges = finder.of_file(path, line)
@@ -111,11 +118,9 @@ def _why_file(finder: LinkFinder, repository: Repository, file: Path, line: int 
 
 
 def _oldest(store: Store) -> str | None:
-    """The day on which the store's history begins."""
-    from turnlog.store.base import SessionFilter
-
-    first = store.sessions(SessionFilter(subagents=True), sort="created", limit=1)
-    return None if not first.items else formatting.moment(first.items[0].created_at)
+    """When the store's history begins."""
+    begun = [session.created_at for session in iter_sessions(store, subagents=False) if session.created_at is not None]
+    return formatting.moment(min(begun)) if begun else None
 
 
 class _Answer:
