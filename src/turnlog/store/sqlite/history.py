@@ -319,7 +319,7 @@ def _load_arrivals(connection: sqlite3.Connection, key: int) -> Arrivals:
 _NEWEST_MESSAGES: Final = (
     "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key,"
     " m.stop_reason IS NOT NULL OR m.has_tool_calls OR EXISTS"
-    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning')"
+    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning'), m.billed_key IS NULL"
     " FROM memberships s JOIN messages m ON m.key = s.message_key"
     " WHERE s.session_key = ? AND s.fate IN ('active', 'compacted') ORDER BY s.position DESC LIMIT 60"
 )
@@ -336,6 +336,9 @@ _OPEN_CALLS: Final = (
 _BEGINNINGS: Final = TURN_ORIGINS | {Origin.NOTIFICATION}
 _ENDINGS: Final = frozenset({Origin.COMMAND_OUTPUT, Origin.SHELL_OUTPUT})
 """Origins after which no turn is expected: the printed output is the result, unless a model continues."""
+
+HANDED_OVER_END: Final = "handed-over"
+"""The detail of the end of a turn that turnlog wrote from another session."""
 
 SUMMARY_LENGTH: Final = 200
 """Characters in the summary of an unfinished call."""
@@ -388,7 +391,13 @@ def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at
     markers = _event_markers(connection, key, turn_markers(agent))
     calls: list[PlacedCall] = []
     for row in connection.execute(_NEWEST_MESSAGES, (key,)).fetchall():
-        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, has_content = row
+        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, has_content, carried = (
+            row
+        )
+        if carried:
+            # Only what was handed over is billed to no session. Its turn runs in no agent until somebody goes on.
+            markers.append(PlacedMarker("end", position, moment(updated_at), HANDED_OVER_END))
+            break
         begins = role != "assistant" and origin in _BEGINNINGS
         if begins:
             markers.append(PlacedMarker("prompt", position, moment(created_at), origin))
