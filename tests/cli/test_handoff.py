@@ -34,7 +34,10 @@ def test_it_is_shown_first_then_written_then_taken_back(home: Path, work: Path) 
     shown = call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--dry-run")
     assert "Carried: 2 turns, 11 messages, 9 tool calls" in shown.stdout
     assert "3 pieces of reasoning are left out" in shown.stdout
-    assert "Would be written: codex:" in shown.stdout
+    assert "Would be written: a session of Codex (" in shown.stdout
+    assert f"Would go on: cd {work} && codex resume NEW-SESSION\n" in shown.stdout
+    planned = json.loads(call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--dry-run", "--json").stdout)
+    assert (planned["session_id"], planned["command"]) == (None, ["codex", "resume", "NEW-SESSION"])
     assert not (home / ".codex").exists()
 
     written = json.loads(call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--json").stdout)
@@ -72,15 +75,30 @@ def test_the_same_agent_goes_on_from_an_earlier_message_in_a_new_session(work: P
     events = [json.loads(line) for line in exported]
     prompts = [each["message"]["id"] for each in events if each.get("message", {}).get("role") == "user"]
     printed = call("resume", SESSION, "--at", prompts[0], "--folder", str(work), "--print")
-    assert "Would be written: claude-code:" in printed.stdout
+    assert "Would be written: a session of Claude Code (" in printed.stdout
+    assert f"Would go on: cd {work} && claude --resume NEW-SESSION\n" in printed.stdout
     assert "Carried: 1 turn, 1 message" in printed.stdout
     assert "after it are left out" in printed.stdout
+
+
+@pytest.mark.parametrize("target", ["claude", "codex", "gemini", "pi", "qwen"])
+def test_what_is_only_shown_names_no_id_and_needs_no_program(
+    target: str, home: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(home / "nowhere"))
+    ask = (SESSION, "--folder", str(work), "--json")
+    one, other = (json.loads(call("handoff", "--to", target, "--dry-run", *ask).stdout) for _ in range(2))
+    assert one == other
+    assert "is not installed here: there is no program" in one["notes"][0]
+    assert one == json.loads(call("resume", "--in", target, *ask).stdout)
+    refused = call("handoff", "--to", target, *ask)
+    assert (refused.exit_code, "is not installed here" in refused.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((SESSION, "--to", "codex"), "the folder of the session is gone: /home/dev/sample"),
+        ((SESSION, "--to", "codex"), "/home/dev/sample; name another one with --folder"),
         ((SESSION, "--to", "pi-of-nobody"), "no agent is named 'pi-of-nobody'"),
         ((SESSION, "--to", "droid"), "no session can be handed to Droid"),
         ((SESSION, "--to", "kilo", "--folder", "."), "Kilo CLI is not installed here: there is no program 'kilo'"),
@@ -89,6 +107,7 @@ def test_the_same_agent_goes_on_from_an_earlier_message_in_a_new_session(work: P
         ((SESSION, "--to", "codex", "--folder", ".", "--max-tokens", "1"), "does not fit into 1 tokens"),
         (("undo", SESSION), "was not written by turnlog"),
         ((SESSION,), "Missing option '--to'"),
+        (("undo",), "Name the session to undo: turnlog handoff undo SESSION."),
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(

@@ -104,12 +104,16 @@ def test_what_cannot_be_resumed_is_said(
     home: Path, session: str, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "work").rmdir()
-    assert "the folder of the session is gone" in run("resume", session).stderr
+    gone = run("resume", session, "--print").stderr
+    assert f"the folder of the session is gone: {home / 'work'}; `turnlog resume SESSION --folder DIR`" in gone
     (home / "work").mkdir()
     monkeypatch.setenv("PATH", str(home / "nowhere"))
     refused = run("resume", session)
     assert refused.exit_code == 3
     assert "Claude Code is not installed here" in refused.stderr
+    printed = run("resume", session, "--print")
+    assert (printed.exit_code, printed.stdout) == (0, f"cd {home / 'work'} && claude --resume {session}\n")
+    assert printed.stderr == "Claude Code is not installed here: there is no program 'claude'\n"
 
 
 def test_a_session_that_a_database_has_lost_is_not_restored_into_it(

@@ -20,6 +20,7 @@ from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPa
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import to_json
 from turnlog.model.parts import STATE_OF_STATUS, ResultStatus
+from turnlog.runs.states import session_states
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import Store
@@ -181,6 +182,7 @@ def test_a_running_session_and_damaged_records_are_said(tmp_path: Path) -> None:
     with open_store(tmp_path / "store.db") as store:
         plan = planned(store, tmp_path, session_id=f"claude-code:{name}")
     assert plan.notes == (
+        "Left out: 2 rewound turns; --whole carries them",
         "the session is still running: later messages are not carried",
         "1 record of its log could not be read completely: their content may be missing",
     )
@@ -213,6 +215,27 @@ def test_a_folder_with_a_long_name_has_the_folder_of_logs_that_claude_code_makes
     folder = Path("/tmp/cl/home", "long-folder-name_" * 7, "another.folder " * 7 + "another.folder")
     assert project_folder(folder).endswith("-another-folder-another-jomy7u")
     assert project_folder(Path("/home/dev/old0.2.126/proj")) == "-home-dev-old0-2-126-proj"
+
+
+@pytest.mark.parametrize("target", ["claude-code", "codex", "gemini-cli", "opencode", "pi", "qwen-code"])
+def test_an_unfinished_turn_that_was_handed_over_runs_in_no_agent_until_somebody_goes_on(
+    target: str, store: Store, tmp_path: Path
+) -> None:
+    talk(store, prompt(1), answer("a", call("c", status=None)))
+    home = tmp_path / "home"
+    make_databases(home)
+    plan = planned(store, tmp_path, target)
+    plan.write()
+    sync(tmp_path / "store.db", roots=[home])
+    state = session_states(store, [plan.session_id], datetime.now(UTC))[plan.session_id]
+    assert (state.state, state.evidence, state.detail) == ("done", "turn-ended", "handed-over")
+    if target == "codex":
+        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And now?"}]}
+        line = {"timestamp": datetime.now(UTC).isoformat(), "type": "response_item", "payload": item}
+        with plan.paths[-1].open("a") as log:
+            log.write(json.dumps(line) + "\n")
+        sync(tmp_path / "store.db", roots=[home])
+        assert session_states(store, [plan.session_id], datetime.now(UTC))[plan.session_id].state == "running"
 
 
 # -- windows
@@ -261,6 +284,12 @@ def test_the_whole_session_has_what_was_compacted(tmp_path: Path) -> None:
         [session] = [each for each in store.sessions(limit=50).items if each.counts.messages > 8][:1]
         active = planned(store, tmp_path, session_id=session.id)
         whole = planned(store, tmp_path, session_id=session.id, window=Window(whole=True))
+        cut = planned(store, tmp_path, session_id=session.id, window=Window(tokens=active.tokens - 1))
+    assert whole.notes == ()
+    assert active.notes == ("Left out: 1 turn before the compaction; --whole carries it",)
+    assert whole.turns == active.turns + 1
+    assert cut.notes[0] == active.notes[0]
+    assert "to fit into" in cut.notes[1]
     origins = [message.origin for message in active.conversation.messages]
     assert Origin.COMPACTION in origins
     assert whole.messages > active.messages

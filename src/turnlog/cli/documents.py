@@ -271,7 +271,7 @@ HandoffDocument = TypedDict(
     {
         "from": str,
         "to": str,
-        "session_id": str,
+        "session_id": str | None,
         "paths": list[str],
         "size": int,
         "folder": str,
@@ -284,7 +284,11 @@ HandoffDocument = TypedDict(
         "losses": list[HandoffLossDocument],
     },
 )
-"""`turnlog handoff`. `size` is in bytes, `tokens` an estimate."""
+"""`turnlog handoff`. `size` is in bytes, `tokens` an estimate.
+
+Only a session that was written has an id. Without one, `paths` are the folders of its files, and `command` has
+`NEW-SESSION` in the place of the id.
+"""
 
 
 class HandoffUndoDocument(TypedDict):

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 import click
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from turnlog.cli.documents import HandoffDocument, HandoffUndoDocument
     from turnlog.handoff import HandoffPlan, Window
     from turnlog.store.base import Store
+
+
+NEW_SESSION: Final = "NEW-SESSION"
+"""Stands in a command for the id of a session that is not written."""
 
 
 class WindowOptions(TypedDict):
@@ -101,12 +105,14 @@ def handoff(
         match list(words):
             case ["undo", session_id]:
                 _undo(store, find_session(store, session_id).id, dry_run=dry_run, as_json=as_json)
+            case ["undo"]:
+                raise click.UsageError("Name the session to undo: turnlog handoff undo SESSION.")
             case [session_id] if target is not None:
                 planned = plan_handoff(store, find_session(store, session_id).id, target, options)
                 if not dry_run:
                     planned.write()
                 if as_json:
-                    write_json(document_of(planned))
+                    write_json(document_of(planned, is_written=not dry_run))
                 else:
                     write_plan(planned, is_written=not dry_run)
             case [_]:
@@ -159,7 +165,7 @@ def _program(name: str) -> str:
 
 
 def write_plan(planned: HandoffPlan, *, is_written: bool, err: bool = False) -> None:
-    """Say what is carried and what is not, where it is written, and how to go on."""
+    """Say what is carried and what is not, where it is written, and how to go on. Only what is written has an id."""
 
     def say(text: str) -> None:
         click.echo(plain(text), err=err)
@@ -177,25 +183,35 @@ def write_plan(planned: HandoffPlan, *, is_written: bool, err: bool = False) -> 
     say(f"Carried: {carried}")
     for sentence in (*(each.sentence for each in planned.summary), *planned.notes):
         say(f"  {sentence}")
-    verb = "Written" if is_written else "Would be written"
-    say(f"{verb}: {planned.session_id} ({formatting.size(planned.new.size)})")
-    for path in planned.paths:
-        say(f"  {path}")
+    size = formatting.size(planned.new.size)
     if is_written:
-        say(f"Go on: cd {shlex.quote(str(planned.folder))} && {shlex.join(planned.command)}")
+        say(f"Written: {planned.session_id} ({size})")
+    else:
+        say(f"Would be written: a session of {planned.target.display_name} ({size})")
+    for path in planned.paths if is_written else planned.places:
+        say(f"  {path}")
+    verb = "Go on" if is_written else "Would go on"
+    say(f"{verb}: cd {shlex.quote(str(planned.folder))} && {shlex.join(_command(planned, is_written=is_written))}")
+    if is_written:
         say(f"Undo: turnlog handoff undo {planned.session_id}")
 
 
-def document_of(planned: HandoffPlan) -> HandoffDocument:
+def _command(planned: HandoffPlan, *, is_written: bool) -> list[str]:
+    """What goes on with the session. Each plan has a new id, so the id of one that is not written would mislead."""
+    written, external_id = planned.command, planned.new.external_id
+    return [word if is_written or word != external_id else NEW_SESSION for word in written]
+
+
+def document_of(planned: HandoffPlan, *, is_written: bool) -> HandoffDocument:
     """The plan for programs."""
     return {
         "from": planned.session.id,
         "to": planned.target.name,
-        "session_id": planned.session_id,
-        "paths": [str(path) for path in planned.paths],
+        "session_id": planned.session_id if is_written else None,
+        "paths": [str(path) for path in (planned.paths if is_written else planned.places)],
         "size": planned.new.size,
         "folder": str(planned.folder),
-        "command": list(planned.command),
+        "command": _command(planned, is_written=is_written),
         "turns": planned.turns,
         "messages": planned.messages,
         "tool_calls": planned.tool_calls,

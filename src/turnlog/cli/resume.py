@@ -62,7 +62,9 @@ def resume(
                 os.chdir(folder)
                 os.execvp(command[0], command)
             return
-        planned = plan_resumption(store, session)
+        planned = plan_resumption(store, session, needs_program=not only_print and not as_json)
+        if planned.problem is not None:
+            click.echo(plain(planned.problem), err=True)
         if as_json:
             write_json(_document(session, planned))
             return
@@ -89,7 +91,7 @@ def _hand_over(
     if not only_print:
         planned.write()
     if as_json:
-        write_json(document_of(planned))
+        write_json(document_of(planned, is_written=not only_print))
     else:
         write_plan(planned, is_written=not only_print, err=not only_print)
     return planned.folder, list(planned.command)

@@ -12,17 +12,20 @@ import msgspec
 from turnlog.agents.base import Agent
 from turnlog.agents.commands import resume_command
 from turnlog.agents.handoffs import Conversation, NewSession
-from turnlog.errors import HandoffError
+from turnlog.errors import HandoffError, TurnlogError
 from turnlog.handoff.conversation import Converted, Reasoning, convert
 from turnlog.handoff.report import HandoffLoss, LossSummary, summary_of
 from turnlog.handoff.targets import Target, home_of, target_agent, targets, writer_of
 from turnlog.handoff.transcripts import transcript_of
-from turnlog.handoff.windows import Window, cut_to_tokens, select, tokens_of
+from turnlog.handoff.windows import Window, begins_turn, cut_to_tokens, select, tokens_of
 from turnlog.model import BlobRef, Message, Session, ToolCallPart
 from turnlog.store.base import DiagnosticFilter, Store
 from turnlog.store.session_state import session_state
 
 ACTIVE_BRANCH: Final = Window()
+
+_SHORT_ID: Final = 8
+"""Of an id, Gemini CLI has so many characters in the names of files."""
 
 
 class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +49,8 @@ class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where to start the agent."""
     command: tuple[str, ...]
     """What goes on with the new session in a terminal."""
+    refusal: str | None = None
+    """Why it is not written here: the agent's program is not installed."""
 
     @property
     def session_id(self) -> str:
@@ -58,6 +63,12 @@ class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.new.paths
 
     @property
+    def places(self) -> tuple[Path, ...]:
+        """The same without the new id: the folder of a file whose name has it. Another plan has another id."""
+        beginning = self.new.external_id[:_SHORT_ID]
+        return tuple(path.parent if beginning in path.name else path for path in self.paths)
+
+    @property
     def summary(self) -> list[LossSummary]:
         """The losses by kind."""
         return summary_of(self.losses)
@@ -65,8 +76,10 @@ class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
     def write(self) -> str:
         """Write the new session, all or nothing; return `session_id`.
 
-        Raises HandoffError if it is there already or cannot be written.
+        Raises HandoffError if it is there already or cannot be written, or the agent is not installed.
         """
+        if self.refusal is not None:
+            raise HandoffError(self.refusal)
         try:
             self.new.save()
         except FileExistsError as error:
@@ -104,17 +117,15 @@ def plan(
         now: The time of the hand-over.
 
     Raises NotFoundError for a session that is not stored, HandoffError if it has nothing to hand over, or the agent
-    cannot take it or is not installed.
+    cannot take it. An agent that is not installed is only noted: `HandoffPlan.write` refuses it.
     """
     agent = target_agent(target)
     found = next(each for each in targets() if each.name == agent.name)
-    if not found.is_installed and home is None:
-        program = agent.command.program if agent.command else agent.name
-        raise HandoffError(f"{agent.display_name} is not installed here: there is no program {program!r}")
+    refusal = _not_installed(agent) if not found.is_installed and home is None else None
     session = store.session(session_id)
     work = (folder or Path(session.cwd or Path.cwd())).absolute()
     if not work.is_dir():
-        raise HandoffError(f"the folder of the session is gone: {work}; name another one")
+        raise HandoffError(f"the folder of the session is gone: {work}; name another one with --folder")
     selection = select(store, session.id, window)
     converted = _convert(store, selection.messages, agent, reasoning, subagents=subagents)
     kept = cut_to_tokens(converted.messages, window.tokens)
@@ -129,22 +140,32 @@ def plan(
         git_commit=session.git_commit,
         messages=kept.messages,
     )
-    new = writer_of(agent).write(conversation, home or home_of(agent))
+    try:
+        new = writer_of(agent).write(conversation, home or home_of(agent))
+    except TurnlogError as error:
+        # A home that the agent has never made is the consequence.
+        raise HandoffError(refusal or str(error)) from error
     form = agent.command
     return HandoffPlan(
         session=session,
         target=found,
         losses=_of_messages(converted.losses, selection.messages, kept.messages),
-        notes=(*selection.notes, *kept.notes, *_notes(store, session)),
+        notes=(*([refusal] if refusal else []), *selection.notes, *kept.notes, *_notes(store, session)),
         messages=len(kept.messages),
-        turns=sum(message.role == "user" for message in kept.messages),
+        turns=sum(map(begins_turn, kept.messages)),
         tool_calls=sum(isinstance(part, ToolCallPart) for message in kept.messages for part in message.parts),
         tokens=sum(map(tokens_of, kept.messages)),
         conversation=conversation,
         new=new,
         folder=work,
         command=tuple((resume_command(form, new.external_id) if form else None) or ()),
+        refusal=refusal,
     )
+
+
+def _not_installed(agent: Agent) -> str:
+    program = agent.command.program if agent.command else agent.name
+    return f"{agent.display_name} is not installed here: there is no program {program!r}"
 
 
 def _convert(

@@ -6,7 +6,7 @@ long, it keeps its prompt and its last steps. A token is counted as four bytes, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -54,7 +54,7 @@ def select(store: Store, session_id: str, window: Window) -> Selection:
         raise HandoffError(f"a window cannot have {window.tokens} tokens")
     placed = store.messages(session_id, resolve_blobs=False)
     messages = _whole(placed) if window.whole else _active(store, session_id, placed)
-    notes: list[str] = []
+    notes = [] if window.whole else _not_active(placed, messages, window)
     if window.until is not None:
         at = _index(messages, window.until)
         notes += [_left_out(len(messages) - at - 1, "after it")] if at < len(messages) - 1 else []
@@ -80,6 +80,42 @@ def _active(store: Store, session_id: str, placed: Sequence[PlacedMessage]) -> l
         [each.message for each in placed], [each.membership for each in placed], store.events(session_id)
     )
     return list(select_context(history).messages)
+
+
+def _not_active(placed: Sequence[PlacedMessage], active: Sequence[Message], window: Window) -> list[str]:
+    """What was compacted or rewound within the window, as a sentence."""
+    carried = {message.id for message in active}
+    places = {each.message.id: each.membership.position for each in placed}
+    first, last = (_position(active, wanted, places) for wanted in (window.since, window.until))
+    left = [
+        each
+        for each in placed
+        if each.message.id not in carried
+        and each.membership.fate in _KEPT_FATES
+        and each.message.role in ("user", "assistant")
+        and each.message.origin is not Origin.COMPACTION
+        and (first is None or each.membership.position >= first)
+        and (last is None or each.membership.position <= last)
+    ]
+    rewound = [each.message for each in left if each.membership.fate is Fate.REWOUND]
+    compacted = [each.message for each in left if each.membership.fate is not Fate.REWOUND]
+    said = [
+        *([f"{_turns_or_messages(compacted)} before the compaction"] if compacted else []),
+        *([_turns_or_messages(rewound, "rewound ")] if rewound else []),
+    ]
+    pronoun = "it" if len(said) == 1 and said[0].startswith("1 ") else "them"
+    return [f"Left out: {', '.join(said)}; --whole carries {pronoun}"] if said else []
+
+
+def _position(messages: Sequence[Message], wanted: str | None, places: Mapping[str, int]) -> int | None:
+    return None if wanted is None else places.get(messages[_index(messages, wanted)].id)
+
+
+def _turns_or_messages(messages: Sequence[Message], adjective: str = "") -> str:
+    """How many turns these messages begin, or how many they are if they are only parts of one."""
+    turns = sum(map(begins_turn, messages))
+    count, noun = (turns, "turn") if turns else (len(messages), "message")
+    return f"{count:,} {adjective}{noun}{'' if count == 1 else 's'}"
 
 
 def _index(messages: Sequence[Message], wanted: str) -> int:

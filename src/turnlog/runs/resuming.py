@@ -62,10 +62,12 @@ class Resumption(NamedTuple):
     """The agent's home that the session's log must be restored to; None if the log is there."""
     missing: list[Path]
     """Its files that the agent has deleted."""
+    problem: str | None = None
+    """Why the command cannot be started here, though it is right: its program is not installed."""
 
 
-def plan_resumption(store: Store, session: Session) -> Resumption:
-    """What resumes a session. Nothing is changed.
+def plan_resumption(store: Store, session: Session, *, needs_program: bool = True) -> Resumption:
+    """What resumes a session. Nothing is changed. Without `needs_program`, the agent need not be installed.
 
     Raises NotFoundError if the agent cannot resume it, is not installed, or has lost what the store cannot give back:
     the folder of the session, a session of a database, a home that has moved.
@@ -75,13 +77,17 @@ def plan_resumption(store: Store, session: Session) -> Resumption:
     if command is None:
         reason = "as a subagent, only its parent can be" if is_subagent(session) else "its agent has no command for it"
         raise NotFoundError(f"{session.id} cannot be resumed: {reason}")
+    problem = None
     if shutil.which(command[0]) is None:
-        raise NotFoundError(f"{agent.display_name} is not installed here: there is no program {command[0]!r}")
+        problem = f"{agent.display_name} is not installed here: there is no program {command[0]!r}"
+        if needs_program:
+            raise NotFoundError(problem)
     home, missing = _what_is_missing(store, session, agent)
     folder = Path(session.cwd or Path.cwd())
     if not folder.is_dir():
-        raise NotFoundError(f"the folder of the session is gone: {folder}")
-    return Resumption(command, folder, home, missing)
+        hint = "`turnlog resume SESSION --folder DIR` goes on in another one, as a new session"
+        raise NotFoundError(f"the folder of the session is gone: {folder}; {hint}")
+    return Resumption(command, folder, home, missing, problem)
 
 
 def _what_is_missing(store: Store, session: Session, agent: Agent) -> tuple[Path | None, list[Path]]:
