@@ -3,7 +3,10 @@ import io
 import json
 import re
 import time
+from datetime import datetime, timedelta
+from datetime import time as clock
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import click
 import pytest
@@ -184,6 +187,29 @@ def test_two_periods_are_compared_and_the_causes_add_up(run: Command) -> None:
     text = run(*arguments).stdout
     assert re.search(r"^Calls +3 +1 +-67%$", text, re.MULTILINE)
     assert "Why the cost changed" in text
+
+
+@pytest.mark.parametrize(("zone", "utc"), [("Europe/Berlin", ()), ("America/New_York", ()), ("Asia/Tokyo", ("--utc",))])
+def test_without_dates_seven_whole_days_are_compared_with_the_seven_before(
+    zone: str, utc: tuple[str, ...], run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    clocks = ZoneInfo("UTC" if utc else zone)
+    today = datetime.now(clocks).date()
+    try:
+        document = json.loads(run("usage", "--compare", *utc, "--json").stdout)
+        heading = run("usage", "--compare", *utc).stdout.splitlines()[0]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    first, middle, end = (datetime.combine(today + timedelta(days=days), clock(), clocks) for days in (-13, -6, 1))
+    found = [datetime.fromisoformat(document[period][at]) for period, at in EDGES]
+    assert found == [first, middle, middle, end]
+    assert f"{first.date()} to {today - timedelta(days=7)}  {middle.date()} to {today}" in heading
+
+
+EDGES = (("earlier", "since"), ("earlier", "until"), ("later", "since"), ("later", "until"))
 
 
 def test_what_cannot_be_compared_is_wrong_use(run: Command) -> None:

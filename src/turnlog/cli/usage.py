@@ -63,7 +63,8 @@ NO_SUBAGENT = "no subagent"
     "--compare",
     "is_compared",
     is_flag=True,
-    help="Compare with the time before: what changed, and why it cost more or less. Without --since, the last 7 days.",
+    help="Compare with the time before: what changed, and why it cost more or less."
+    " Without --since, the last 7 days, today included.",
 )
 @period_options()
 @utc_option

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -24,25 +24,42 @@ _ROWS = 10
 
 
 def compare(store: Store, wanted: UsageFilter, zone: tzinfo | None) -> UsageComparison:
-    """The period of a filter beside the one before it; without times, the last seven days.
+    """The period of a filter beside the one before it; without times, the last seven days, today included.
 
+    A period that begins with a day and has no end goes to the end of today, so that both periods are whole days.
     Raises click.UsageError for a period that has only an end, or no length.
     """
     now = datetime.now(zone).astimezone(zone)
     if wanted.since is None and wanted.until is not None:
         raise click.UsageError("--compare with --until needs --since too.")
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    since = wanted.since or midnight - timedelta(days=_DAYS - 1)
+    since = wanted.since or _midnight(now.date() - timedelta(days=_DAYS - 1), zone)
+    end = _midnight(now.date() + timedelta(days=1), zone) if _is_midnight(since.astimezone(zone)) else now
     try:
-        return compare_usage(store, since, wanted.until or now, wanted, zone=zone)
+        return compare_usage(store, since, wanted.until or end, wanted, zone=zone)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
+
+
+def _midnight(day: date, zone: tzinfo | None) -> datetime:
+    """The beginning of a day. The clocks of this machine may have been changed since that day."""
+    start = datetime.combine(day, time(), zone)
+    return start.astimezone() if zone is None else start
+
+
+def _is_midnight(at: datetime) -> bool:
+    return at.time() == time()
 
 
 def write_comparison(comparison: UsageComparison) -> None:
     """Tables of the periods, the causes, the models and the projects."""
     earlier, later = comparison.earlier, comparison.later
-    columns = (Column(""), *(Column(title, right=True) for title in (_span(earlier), _span(later), "Change")))
+    columns = (
+        Column(""),
+        *(
+            Column(title, right=True)
+            for title in (*(_span(period, comparison.zone) for period in (earlier, later)), "Change")
+        ),
+    )
     counts = {"Sessions": (earlier.sessions, later.sessions), "Calls": (earlier.totals.calls, later.totals.calls)}
     rows = [(name, *map(formatting.count, both), _percent(*both)) for name, both in counts.items()]
     write_table(columns, [*rows, *((name, *_compared(value, earlier, later)) for name, value in _FIGURES.items())])
@@ -62,7 +79,11 @@ def _heading(text: str) -> None:
     click.echo(f"\n{text}")
 
 
-def _span(period: ComparedPeriod) -> str:
+def _span(period: ComparedPeriod, zone: str) -> str:
+    """The first and the last day of whole days, else the times."""
+    since, until = (at.astimezone(UTC if zone == "UTC" else None) for at in (period.since, period.until))
+    if _is_midnight(since) and _is_midnight(until):
+        return f"{since.date()} to {until.date() - timedelta(days=1)}"
     return f"{formatting.moment(period.since)} to {formatting.moment(period.until)}"
 
 

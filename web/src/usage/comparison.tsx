@@ -31,9 +31,9 @@ interface ComparisonProps {
 
 export function Comparison({ parameters, filters }: ComparisonProps) {
   const [now] = useState(() => new Date());
-  const firstDay = new Date(now.getFullYear(), now.getMonth(), now.getDate() - DAYS + 1);
-  const since = parameters.since || startOf(dayKey(firstDay));
-  const until = parameters.until || now.toISOString();
+  const lately = lastDays(now, parameters.zone === "UTC");
+  const since = parameters.since || lately.since;
+  const until = parameters.until || lately.until;
   const comparison = useQuery({
     queryKey: ["comparison", parameters, since, until],
     queryFn: ({ signal }) =>
@@ -45,6 +45,11 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
   const { earlier, later, causes, cost_change, models, projects, missing } = comparison.data;
   return (
     <>
+      {!parameters.since && !parameters.until && (
+        <p className="usage-note">
+          The last {DAYS} days, today included, beside the {DAYS} days before them.
+        </p>
+      )}
       <section className="usage-causes" aria-label="Both periods">
         <FiguresTable
           columns={["Figure", span(earlier, now), span(later, now), "Change"]}
@@ -61,6 +66,18 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
       </ul>
     </>
   );
+}
+
+/** The last whole days, today among them: today counts as a whole one, although its rest is still to come. */
+export function lastDays(now: Date, isUtc: boolean): { since: string; until: string } {
+  const today = isUtc ? now.toISOString().slice(0, "2026-11-20".length) : dayKey(now);
+  const [first, next] = [daysFrom(today, 1 - DAYS), daysFrom(today, 1)];
+  return isUtc ? { since: first, until: next } : { since: startOf(first), until: startOf(next) };
+}
+
+function daysFrom(day: string, distance: number): string {
+  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
+  return dayKey(new Date(year, month - 1, date + distance));
 }
 
 /** "14 Nov to 20 Nov": the end is the last day that is in it. */
