@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from turnlog.errors import NotFoundError
 from turnlog.model import (
     Fate,
@@ -18,6 +20,7 @@ from turnlog.model import (
     ToolResult,
     ToolResultEvent,
 )
+from turnlog.model.session import is_cut_title
 from turnlog.store.base import Store
 from turnlog.store.values import PlacedMessage
 
@@ -37,7 +40,7 @@ class ExportSource:
         """Name the session, and who already redacts; NotFoundError where the store has none of this id."""
         self._store = store
         self._redactor = redactor or (_new_redactor() if redact else None)
-        self.session: Session = self._clean(store.session(session_id), "session")
+        self.session: Session = self._titled(store.session(session_id))
         self._id = session_id
 
     @property
@@ -77,7 +80,7 @@ class ExportSource:
     def names(self) -> dict[str, str]:
         """Ids of its subagents' sessions -> their titles."""
         children = self._store.children(self._id)
-        return {child.id: self._clean(child.title, f"session {child.id}") for child in children if child.title}
+        return {child.id: self._title(child.title, f"session {child.id}") for child in children if child.title}
 
     def with_subagents(self) -> list[ExportSource]:
         """This session and those of its subagents, theirs too, each after the one that started it."""
@@ -114,6 +117,17 @@ class ExportSource:
 
     def _place(self, placed: PlacedMessage) -> tuple[Message, Membership]:
         return self._clean(placed.message, f"message {placed.message.id}"), placed.membership
+
+    def _titled(self, session: Session) -> Session:
+        if session.title is not None:
+            session = msgspec.structs.replace(session, title=self._title(session.title, "session.title"))
+        return self._clean(session, "session")
+
+    def _title(self, title: str, place: str) -> str:
+        """A title is itself cut from a prompt, maybe inside a secret."""
+        if self._redactor is None or not is_cut_title(title):
+            return self._clean(title, place)
+        return self._redactor.redact_cut(title, place)
 
     def _clean(self, value: AnyT, place: str) -> AnyT:
         return value if self._redactor is None else self._redactor.redact(value, place)

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from turnlog.mcp.budget import Budget, clean, quote
+from turnlog.mcp.budget import Budget, clean, clean_line, clean_title, quote
 from turnlog.mcp.messages import moment
-from turnlog.model import Fate, Session, TextPart, ToolCallPart, ToolKind, ToolState
+from turnlog.model import Fate, Message, Session, TextPart, ToolCallPart, ToolKind, ToolState
+from turnlog.model.message import UNCALLED_ORIGINS
 from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line
 from turnlog.store.base import FileFilter, SessionFilter, Store, ToolCallFilter
+from turnlog.store.rows import PREVIEW_LENGTH
 
 DEFAULT_TOKENS: Final = 2_000
 
@@ -54,15 +56,16 @@ def project_context(
     Raises ValueError if `max_tokens` is out of bounds.
     """
     budget = Budget(max_tokens)
+    words = _Words(store, is_redacted)
     heading = f"# Earlier work in {one_line(Path(subject.project).name or subject.project)}"
     budget.take(quote(heading))
     sections = [
-        _Section(f"## {_relative(path, subject.project)}", list(_touches(store, subject.project, path)))
+        _Section(f"## {_relative(path, subject.project)}", list(_touches(words, subject.project, path)))
         for path in subject.files
     ]
-    decisions = _Section("## Decisions", list(_decisions(store, subject.project)))
+    decisions = _Section("## Decisions", list(_decisions(words, subject.project)))
     files = _Section("## Files edited most", list(_edited_files(store, subject.project)))
-    sessions = _Section("## Newest sessions", _sessions(store, subject.project))
+    sessions = _Section("## Newest sessions", _sessions(words, subject.project))
     # Decisions and files are few lines: they are counted first, so that long sessions do not take their place.
     written = [section.fitting(budget, is_redacted) for section in (*sections, decisions, files, sessions)]
     ordered = [*written[:-2], written[-1], written[-2]]
@@ -85,7 +88,50 @@ class _Section(NamedTuple):
         return lines
 
 
-def _touches(store: Store, project: str, path: str) -> Iterator[str]:
+class _Words(NamedTuple):
+    """What sessions said, shortened; without secrets, if wanted, before it is."""
+
+    store: Store
+    is_redacted: bool
+
+    def line(self, text: str, limit: int, *, is_cut: bool = False) -> str:
+        return clean_line(text, limit, redacted=self.is_redacted, is_cut=is_cut)
+
+    def preview(self, text: str, limit: int) -> str:
+        """A text of an outline, which has the beginning of a message only."""
+        return self.line(text, limit, is_cut=len(text) >= PREVIEW_LENGTH - 1)
+
+    def title(self, session: Session, limit: int) -> str:
+        return clean_title(session.title, limit, redacted=self.is_redacted)
+
+    def name(self, session: Session) -> str:
+        return f"**{self.title(session, 80)}** (`{session.id}`)"
+
+    def prompt_before(self, session_id: str, position: int) -> str | None:
+        """The prompt that led to a position, in one line; only what is still part of the conversation."""
+        prompts = [
+            entry.text
+            for entry in self.store.outline(session_id)
+            if entry.kind == "prompt" and entry.position <= position and entry.fate in (Fate.ACTIVE, Fate.COMPACTED)
+        ]
+        return self.preview(prompts[-1], _PROMPT_CHARACTERS) if prompts else None
+
+    def last_answer(self, session_id: str) -> str | None:
+        """What the model said last; an agent's notice of a limit or an error stands in the place of an answer."""
+        messages = self.store.messages(
+            session_id, before=_END, limit=_LAST_MESSAGES, fates=(Fate.ACTIVE, Fate.COMPACTED), resolve_blobs=False
+        )
+        for placed in reversed(messages):
+            if not _is_answer(placed.message):
+                continue
+            parts = [part for part in placed.message.parts if isinstance(part, TextPart) and part.text.strip()]
+            if parts:
+                return self.line(parts[-1].text, _ANSWER_CHARACTERS, is_cut=parts[-1].blob is not None)
+        return None
+
+
+def _touches(words: _Words, project: str, path: str) -> Iterator[str]:
+    store = words.store
     history = store.file_history(path, limit=_TOUCHES)
     for touch in history.touches.items:
         call = touch.call
@@ -94,13 +140,14 @@ def _touches(store: Store, project: str, path: str) -> Iterator[str]:
         if session.project is not None and session.project.path != project:
             continue
         what = f"{one_line(call.tool_name)} ({call.kind}, {call.state})"
-        yield f"- {moment(call.started_at) or 'unknown time'} {what} in {_name(session)}"
-        asked = _prompt_before(store, call.session_id, call.position)
+        yield f"- {moment(call.started_at) or 'unknown time'} {what} in {words.name(session)}"
+        asked = words.prompt_before(call.session_id, call.position)
         if asked:
             yield f"  - asked: {asked}"
 
 
-def _sessions(store: Store, project: str) -> Iterator[str]:
+def _sessions(words: _Words, project: str) -> Iterator[str]:
+    store = words.store
     for session in store.sessions(SessionFilter(project=project), limit=_SESSIONS).items:
         facts = [
             moment(session.updated_at),
@@ -109,11 +156,11 @@ def _sessions(store: Store, project: str) -> Iterator[str]:
             _count(session.counts.turns, "turn"),
             f"`{session.id}`",
         ]
-        lines = [f"- **{one_line(session.title or 'untitled', 120)}** ({', '.join(fact for fact in facts if fact)})"]
-        asked = _prompt_before(store, session.id, _END)
-        if asked and asked != session.title:
+        lines = [f"- **{words.title(session, 120)}** ({', '.join(fact for fact in facts if fact)})"]
+        asked = words.prompt_before(session.id, _END)
+        if asked and asked != words.title(session, _PROMPT_CHARACTERS):
             lines.append(f"  - asked last: {asked}")
-        answered = _last_answer(store, session.id)
+        answered = words.last_answer(session.id)
         if answered:
             lines.append(f"  - answered last: {answered}")
         changed = store.touched_files(FileFilter(session=session.id, changed=True), limit=_FILES_OF_A_SESSION + 1)
@@ -124,17 +171,18 @@ def _sessions(store: Store, project: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _decisions(store: Store, project: str) -> Iterator[str]:
+def _decisions(words: _Words, project: str) -> Iterator[str]:
     """What the user has said on record: answers to questions of agents, notes on sessions, pinned messages."""
+    store = words.store
     wanted = ToolCallFilter(kind=ToolKind.ASK, state=ToolState.OUTPUT_AVAILABLE, project=project)
     for call in store.tool_calls(wanted, limit=_ANSWERS).items:
         message = store.message(call.message_id, session_id=call.session_id)
         for part in message.parts:
             if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id and part.output_text.strip():
                 asked = call_summary(part)
-                question = f"{one_line(asked, _PROMPT_CHARACTERS)} → " if asked else ""
-                answer = one_line(part.output_text, _ANSWER_CHARACTERS)
-                name = _name(store.session(call.session_id))
+                question = f"{words.line(asked, _PROMPT_CHARACTERS)} → " if asked else ""
+                answer = words.line(part.output_text, _ANSWER_CHARACTERS)
+                name = words.name(store.session(call.session_id))
                 yield f"- {moment(call.started_at) or 'unknown time'} {question}{answer} in {name}"
     sessions = store.sessions(SessionFilter(project=project), limit=_SESSIONS).items
     annotations = store.annotations([session.id for session in sessions])
@@ -143,11 +191,11 @@ def _decisions(store: Store, project: str) -> Iterator[str]:
         if known is None:
             continue
         if known.note:
-            yield f"- noted: {one_line(known.note, _ANSWER_CHARACTERS)} on {_name(session)}"
+            yield f"- noted: {words.line(known.note, _ANSWER_CHARACTERS)} on {words.name(session)}"
         if known.pins:
             for entry in store.outline(session.id):
                 if entry.kind == "pin":
-                    yield f"- pinned: {one_line(entry.text, _ANSWER_CHARACTERS)} in {_name(session)}"
+                    yield f"- pinned: {words.preview(entry.text, _ANSWER_CHARACTERS)} in {words.name(session)}"
 
 
 def _edited_files(store: Store, project: str) -> Iterator[str]:
@@ -158,29 +206,8 @@ def _edited_files(store: Store, project: str) -> Iterator[str]:
         yield f"- {_relative(file.path, project)}: {edits} in {sessions}, last {moment(file.last_at) or 'unknown'}"
 
 
-def _prompt_before(store: Store, session_id: str, position: int) -> str | None:
-    """The prompt that led to a position, in one line; only what is still part of the conversation."""
-    prompts = [
-        entry.text
-        for entry in store.outline(session_id)
-        if entry.kind == "prompt" and entry.position <= position and entry.fate in (Fate.ACTIVE, Fate.COMPACTED)
-    ]
-    return one_line(prompts[-1], _PROMPT_CHARACTERS) if prompts else None
-
-
-def _last_answer(store: Store, session_id: str) -> str | None:
-    messages = store.messages(
-        session_id, before=_END, limit=_LAST_MESSAGES, fates=(Fate.ACTIVE, Fate.COMPACTED), resolve_blobs=False
-    )
-    for placed in reversed(messages):
-        texts = [part.text for part in placed.message.parts if isinstance(part, TextPart) and part.text.strip()]
-        if placed.message.role == "assistant" and texts:
-            return one_line(texts[-1], _ANSWER_CHARACTERS)
-    return None
-
-
-def _name(session: Session) -> str:
-    return f"**{one_line(session.title or 'untitled', 80)}** (`{session.id}`)"
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant" and message.error is None and message.origin not in UNCALLED_ORIGINS
 
 
 def _count(number: int, noun: str) -> str:

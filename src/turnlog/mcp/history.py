@@ -13,10 +13,9 @@ from typing import NamedTuple, get_args
 
 from turnlog.errors import NotFoundError
 from turnlog.formats.labels import facts, moment
-from turnlog.mcp.budget import DEFAULT_TOKENS, Budget, clean, cut, quote
+from turnlog.mcp.budget import DEFAULT_TOKENS, Budget, clean, clean_title, cut, quote
 from turnlog.mcp.messages import message_text, output_of
 from turnlog.model import Fate, Session, ToolCallPart
-from turnlog.plain_text import one_line
 from turnlog.store.base import SessionFilter, Store, ToolCallFilter, UsageFilter
 from turnlog.store.choices import UsageBy
 from turnlog.store.search.base import SearchFilter, SessionHits, search_path
@@ -77,15 +76,15 @@ class History:
     ) -> str:
         """The sessions that fit a query, the best first, each with its best hit."""
         wanted = SearchFilter(agent=agent, project=self._scope.project, since=since)
-        page = self._searcher.sessions(query, wanted, limit=limit, cursor=cursor)
+        page = self._searcher.sessions(query, wanted, limit=limit, cursor=cursor, masked=self._clean)
         if not page.sessions:
             hint = f" Did you mean {clean(page.suggestion, redacted=True)!r}?" if page.suggestion else ""
             return f"Nothing was found{self._place}.{hint}"
-        entries = ["\n".join(_hit_lines(found)) for found in page.sessions]
+        entries = ["\n".join(self._hit_lines(found)) for found in page.sessions]
         # A cursor is the end of a whole page, so a shorter page is asked for again.
         fitting = self._fitting(entries, max_tokens)
         if fitting < len(entries):
-            page = self._searcher.sessions(query, wanted, limit=fitting, cursor=cursor)
+            page = self._searcher.sessions(query, wanted, limit=fitting, cursor=cursor, masked=self._clean)
         notes = [_more(page.next_cursor)]
         if page.unindexed:
             notes.append(f"{page.unindexed} new messages are not searchable yet.")
@@ -105,7 +104,7 @@ class History:
         page = self._store.sessions(wanted, limit=limit, cursor=cursor)
         if not page.items:
             return f"There are no sessions{self._place}."
-        entries = [_session_line(session) for session in page.items]
+        entries = [self._session_line(session) for session in page.items]
         fitting = self._fitting(entries, max_tokens)
         if fitting < len(entries):
             page = self._store.sessions(wanted, limit=fitting, cursor=cursor)
@@ -150,7 +149,8 @@ class History:
         """
         session = self._find(session_id)
         budget = Budget(max_tokens)
-        text = self._whole_output(session.id, self._call(session.id, call))
+        # Offsets are of the clean text: one of another would show the rest of a token as plain text.
+        text = self._clean(self._whole_output(session.id, self._call(session.id, call)))
         shown = _beginning(text[max(0, offset) :], budget)
         end = max(0, offset) + len(shown)
         rest = f"More: offset={end} of {len(text):,} characters." if end < len(text) else "That is all of the output."
@@ -188,8 +188,11 @@ class History:
     def _place(self) -> str:
         return "" if self._scope.project is None else f" in {self._scope.project}"
 
+    def _clean(self, text: str) -> str:
+        return clean(text, redacted=self._scope.is_redacted)
+
     def _answer(self, lines: Iterable[str], notes: Iterable[str]) -> str:
-        quoted = quote(clean("\n".join(lines), redacted=self._scope.is_redacted))
+        quoted = quote(self._clean("\n".join(lines)))
         return "\n".join([quoted, *notes])
 
     def _fitting(self, entries: Sequence[str], max_tokens: int) -> int:
@@ -197,10 +200,41 @@ class History:
         budget = Budget(max_tokens)
         fitting = 0
         for entry in entries:
-            if not budget.take(clean(entry, redacted=self._scope.is_redacted)):
+            if not budget.take(self._clean(entry)):
                 break
             fitting += 1
         return fitting or min(1, len(entries))
+
+    def _session_line(self, session: Session) -> str:
+        words = [
+            session.id,
+            moment(session.updated_at),
+            self._title(session.title),
+            f"{session.counts.turns} turns",
+            session.project.name if session.project else None,
+        ]
+        return " · ".join(word for word in words if word)
+
+    def _hit_lines(self, found: SessionHits) -> Iterator[str]:
+        yield " · ".join(
+            word for word in (found.session_id, moment(found.updated_at), self._title(found.title)) if word
+        )
+        hit = found.hit
+        if hit is None:
+            named = [f"{name.field} {self._name(name.text)}" for name in found.names]
+            yield f"  named so: {', '.join(named)}"
+            return
+        place = next((place for place in hit.places if place.session_id == found.session_id), None)
+        where = "" if place is None else f" at [{place.position}]"
+        kind = hit.tool_name or hit.role
+        more = f" (+{found.matches - 1})" if found.matches > 1 else ""
+        yield f"  {kind}{where}: {hit.snippet}{more}"
+
+    def _title(self, title: str | None) -> str:
+        return clean_title(title, 120, redacted=self._scope.is_redacted)
+
+    def _name(self, name: str) -> str:
+        return clean_title(name, 80, redacted=self._scope.is_redacted)
 
     def _find(self, session_id: str) -> Session:
         """The session. One of another project is as one that does not exist."""
@@ -215,7 +249,7 @@ class History:
         while True:
             page = self._store.messages(session_id, after=after, limit=_PAGE, fates=_SHOWN_FATES, resolve_blobs=False)
             for placed in page:
-                yield placed.membership.position, message_text(placed)
+                yield placed.membership.position, message_text(placed, redacted=self._scope.is_redacted)
             if len(page) < _PAGE:
                 return
             after = page[-1].membership.position
@@ -255,32 +289,6 @@ def _beginning(text: str, budget: Budget) -> str:
     while piece and not budget.take(piece):
         piece = piece[: len(piece) * 3 // 4]
     return piece
-
-
-def _session_line(session: Session) -> str:
-    words = [
-        session.id,
-        moment(session.updated_at),
-        one_line(session.title or "untitled", 120),
-        f"{session.counts.turns} turns",
-        session.project.name if session.project else None,
-    ]
-    return " · ".join(word for word in words if word)
-
-
-def _hit_lines(found: SessionHits) -> Iterator[str]:
-    yield " · ".join(
-        word for word in (found.session_id, moment(found.updated_at), one_line(found.title or "untitled", 120)) if word
-    )
-    hit = found.hit
-    if hit is None:
-        yield f"  named so: {', '.join(f'{name.field} {one_line(name.text, 80)}' for name in found.names)}"
-        return
-    place = next((place for place in hit.places if place.session_id == found.session_id), None)
-    where = "" if place is None else f" at [{place.position}]"
-    kind = hit.tool_name or hit.role
-    more = f" (+{found.matches - 1})" if found.matches > 1 else ""
-    yield f"  {kind}{where}: {hit.snippet}{more}"
 
 
 def _usage_line(row: UsageRow) -> str:

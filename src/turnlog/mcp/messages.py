@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from turnlog.formats.labels import call_outcome, moment, part_label
-from turnlog.mcp.budget import cut
+from turnlog.mcp.budget import clean, cut
 from turnlog.model import Fate, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.store.values import PlacedMessage
 
@@ -21,8 +21,8 @@ _LONGEST_REASONING = 800
 """Characters of a call's input, of its output, and of reasoning, in the text of a session."""
 
 
-def message_text(placed: PlacedMessage) -> str:
-    """A message with its heading, `[position] role · time · model`."""
+def message_text(placed: PlacedMessage, *, redacted: bool) -> str:
+    """A message with its heading, `[position] role · time · model`; without secrets if wanted, before it is cut."""
     message, place = placed.message, placed.membership
     words = [
         message.role,
@@ -33,37 +33,49 @@ def message_text(placed: PlacedMessage) -> str:
     ]
     lines = [f"[{place.position}] {' · '.join(word for word in words if word)}"]
     for part in message.parts:
-        lines += _part_lines(part)
+        lines += _part_lines(part, redacted)
     if message.error is not None:
         lines.append(f"error: {message.error.text}")
-    return "\n".join(lines)
+    # Once more as a whole: a name and its value may be in two parts.
+    return clean("\n".join(lines), redacted=redacted)
 
 
-def _part_lines(part: Part) -> Iterator[str]:
+def _part_lines(part: Part, redacted: bool) -> Iterator[str]:
     match part:
         case TextPart():
-            yield part.text
+            yield clean(part.text, redacted=redacted, is_cut=part.blob is not None)
         case ReasoningPart():
             if part.text:
-                yield f"(reasoning) {cut(part.text, _LONGEST_REASONING, '')}"
+                text = clean(part.text, redacted=redacted, is_cut=part.blob is not None)
+                yield f"(reasoning) {cut(text, _LONGEST_REASONING, '')}"
         case ToolCallPart():
-            yield from _call_lines(part)
+            yield from _call_lines(part, redacted)
         case _:
             note = part_label(part)
             if note is not None:
                 yield f"({' '.join([note.name, *note.words])})"
 
 
-def _call_lines(call: ToolCallPart) -> Iterator[str]:
+def _call_lines(call: ToolCallPart, redacted: bool) -> Iterator[str]:
     given = bytes(call.input).decode(errors="replace") if call.input is not UNSET else call.input_text or ""
+    given = clean(given, redacted=redacted, is_cut=call.input_blob is not None)
     yield f"call {call.tool_call_id}: {call.tool_name} {cut(given, _LONGEST_INPUT, '')}"
     exits = [f"exit code {result.exit_code}" for result in call.results if result.exit_code is not None]
     yield f"→ {', '.join([call_outcome(call, call.results), *exits])}"
     if call.child_session_id is not None:
         yield f"subagent: {call.child_session_id}"
-    output = output_of(call)
+    output = clean(output_of(call), redacted=redacted, is_cut=_has_preview(call))
     if output:
         yield cut(output, _LONGEST_OUTPUT, f": read_output with call={call.tool_call_id!r}")
+
+
+def _has_preview(call: ToolCallPart) -> bool:
+    """Whether an output of the call is only the beginning of what a blob or a file holds."""
+    return any(
+        result.spilled_to is not None
+        or any(isinstance(part, TextPart) and part.blob is not None for part in result.content)
+        for result in call.results
+    )
 
 
 def output_of(call: ToolCallPart) -> str:

@@ -89,6 +89,12 @@ def title_line(text: str) -> str:
     return one_line(text[:_TITLE_SEARCHED])[:_TITLE_LENGTH].rstrip()
 
 
+def is_cut_title(title: str) -> bool:
+    """Whether more may have followed: the title is as long as one can be, or ends with an ellipsis."""
+    # A blank at the cut is not kept.
+    return len(title) >= _TITLE_LENGTH - 1 or title.endswith(("…", "..."))
+
+
 class Session(Value, frozen=True, kw_only=True):
     """One run's history. `id` is `<agent>:<external id>` and holds no `/`."""
 

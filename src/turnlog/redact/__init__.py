@@ -5,9 +5,10 @@ of commands) or by its name (`names`: `password = …`). Placeholders are no sec
 rules, places and counts, never a secret. A secret without a known shape, context or name stays.
 """
 
+from turnlog.redact.edges import mask_cut_text
 from turnlog.redact.masking import mask_text
 from turnlog.redact.redactor import Masked, Redactor
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
 
-__all__ = ["RULES", "Masked", "Redactor", "Rule", "mask_text"]
+__all__ = ["RULES", "Masked", "Redactor", "Rule", "mask_cut_text", "mask_text"]

@@ -106,9 +106,9 @@ def _secrets_in(text: str) -> list[SecretSpan]:
         found = _find(view.text, tokens_in(view.text))
         spans += [SecretSpan(*view.span(span.start, span.end), span.rule) for span in found]
     if len(text) >= SHORTEST_ENCODED:
-        spans += _find_wrapped(text, begun, _joined(spans))
-        spans += _find_encoded(text, _joined(spans))
-    return _joined(spans)
+        spans += _find_wrapped(text, begun, joined(spans))
+        spans += _find_encoded(text, joined(spans))
+    return joined(spans)
 
 
 def _lowered(text: str) -> str:
@@ -266,18 +266,18 @@ def _overlapping(spans: list[SecretSpan], start: int, end: int) -> SecretSpan | 
     return spans[number] if number < len(spans) and spans[number].start < end else None
 
 
-def _joined(spans: list[SecretSpan]) -> list[SecretSpan]:
+def joined(spans: list[SecretSpan]) -> list[SecretSpan]:
     """The spans in order. Overlapping spans become one, with the rule that was found first."""
     if len(spans) < 2:
         return spans
     order = {span: number for number, span in reversed(list(enumerate(spans)))}
-    joined: list[SecretSpan] = []
+    merged: list[SecretSpan] = []
     for span in sorted(order, key=lambda span: (span.start, -span.end)):
-        if joined and span.start < joined[-1].end:
-            first = min(joined[-1], span, key=lambda each: order.get(each, 0))
-            merged = SecretSpan(joined[-1].start, max(joined[-1].end, span.end), first.rule)
-            order[merged] = min(order[joined[-1]], order[span])
-            joined[-1] = merged
+        if merged and span.start < merged[-1].end:
+            first = min(merged[-1], span, key=lambda each: order.get(each, 0))
+            both = SecretSpan(merged[-1].start, max(merged[-1].end, span.end), first.rule)
+            order[both] = min(order[merged[-1]], order[span])
+            merged[-1] = both
         else:
-            joined.append(span)
-    return joined
+            merged.append(span)
+    return merged

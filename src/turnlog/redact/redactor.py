@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 import msgspec
 
 from turnlog.redact import pictures
+from turnlog.redact.edges import find_cut_secrets
 from turnlog.redact.masking import SecretSpan, find_named, find_secrets, find_web_keys, mask_spans, mask_text
 from turnlog.redact.names import secret_name
 from turnlog.redact.triggers import SHORTEST_TOKEN
@@ -61,6 +62,10 @@ class Redactor:
         Takes values of the model, mappings, lists, texts, bytes, `msgspec.Raw`, and what else JSON holds.
         """
         return cast("AnyT", self._walk(value, place, ""))
+
+    def redact_cut(self, text: str, place: str = "$") -> str:
+        """The text without secrets, and without what could be a piece of one at its end, where it was cut."""
+        return self._masked(text, find_cut_secrets(text), place)
 
     def redact_json(self, data: bytes, place: str = "$") -> bytes:
         """Exact JSON without secrets; valid JSON stays valid."""

@@ -105,6 +105,11 @@ def tokens_in(text: str) -> list[Beginning]:
     return [(match.start(), _OF_BEGINNING[match[0]]) for match in _BEGINNING.finditer(text)]
 
 
+def beginnings_in(text: str, start: int) -> list[tuple[int, int]]:
+    """Where tokens may begin from a place on, in order, and the length of their beginnings, however little follows."""
+    return [(match.start(), len(match[0])) for match in _BEGINNING.finditer(text, start)]
+
+
 def rules_for(text: str, words: Iterable[int]) -> list[Rule]:
     """The other rules that may match, in order. `words` are those for any case, by `words_in`."""
     found = set(words)

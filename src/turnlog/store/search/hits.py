@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 from zlib import crc32
 
@@ -37,8 +37,11 @@ _Body: TypeAlias = tuple[str, str, list[Document]]
 class HitReader:
     """Makes hits for one query on one connection. A document whose text has changed since it was indexed is none."""
 
-    def __init__(self, connection: sqlite3.Connection, terms: Sequence[Term]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, terms: Sequence[Term], masked: Callable[[str], str] | None = None
+    ) -> None:
         self._connection = connection
+        self._masked = masked
         self._store_reader = StoreReader(connection, index_file.STORE)
         self._finder = TermFinder(terms)
         self._compared: dict[int, _Body] = {}
@@ -66,7 +69,8 @@ class HitReader:
             text = None if document is None else self._text(match, document)
             if document is None or text is None:
                 continue
-            snippet = self._finder.snippet(text)
+            # A snippet may begin or end inside a token, which nobody recognises then.
+            snippet = self._finder.snippet(text if self._masked is None else self._masked(text))
             yield Hit(
                 match.message_id,
                 agent,

@@ -9,7 +9,7 @@ shown.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -85,9 +85,17 @@ class Searcher:
         return SearchPage((), unindexed=self._all_messages())
 
     def sessions(
-        self, query: str, filter: SearchFilter = EVERYTHING, *, limit: int = 20, cursor: str | None = None
+        self,
+        query: str,
+        filter: SearchFilter = EVERYTHING,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+        masked: Callable[[str], str] | None = None,
     ) -> SessionSearchPage:
         """Sessions that fit the query, the best match first, each with its best hit; a page at a time.
+
+        `masked` takes secrets out of a hit's whole text, before a snippet is cut from it.
 
         A session fits if every word of the query is in its texts or in what it is called (title, project, tags, branch,
         files), wherever in it. Titles and tags count most, then prompts, then everything else; rare words more than
@@ -102,7 +110,7 @@ class Searcher:
             return SessionSearchPage((), total=0, total_is_exact=True, unindexed=self.unindexed())
         with self._snapshot() as connection:
             if connection is not None:
-                return _Search(connection, asked, asked.narrowed(filter)).sessions(limit, cursor, query)
+                return _Search(connection, asked, asked.narrowed(filter)).sessions(limit, cursor, query, masked)
         return SessionSearchPage((), unindexed=self._all_messages())
 
     def unindexed(self) -> int:
@@ -174,8 +182,10 @@ class _Search:
         self._hits = HitReader(connection, query.terms)
         self._planner = Planner(connection, filter, self._vocabulary.expand, self._progress.displacement)
 
-    def sessions(self, limit: int, cursor: str | None, text: str) -> SessionSearchPage:
-        search = SessionSearch(self._connection, self._query, self._filter, self._planner, self._vocabulary)
+    def sessions(
+        self, limit: int, cursor: str | None, text: str, masked: Callable[[str], str] | None
+    ) -> SessionSearchPage:
+        search = SessionSearch(self._connection, self._query, self._filter, self._planner, self._vocabulary, masked)
         return search.page(limit, cursor, text)._replace(unindexed=self._unindexed())
 
     def _unindexed(self) -> int:

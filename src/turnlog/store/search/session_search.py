@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -57,6 +57,7 @@ class SessionSearch:
         filter: SearchFilter,
         planner: Planner,
         vocabulary: Vocabulary,
+        masked: Callable[[str], str] | None = None,
     ) -> None:
         self._connection = connection
         self._query = query
@@ -64,7 +65,7 @@ class SessionSearch:
         self._planner = planner
         self._vocabulary = vocabulary
         self._finder = TermFinder(query.terms)
-        self._hits = HitReader(connection, query.terms)
+        self._hits = HitReader(connection, query.terms, masked)
         self._text_ranking = Ranking(query.terms, vocabulary)
 
     def page(self, limit: int, cursor: str | None, text: str) -> SessionSearchPage:
