@@ -285,10 +285,15 @@ def test_the_whole_session_has_what_was_compacted(tmp_path: Path) -> None:
         active = planned(store, tmp_path, session_id=session.id)
         whole = planned(store, tmp_path, session_id=session.id, window=Window(whole=True))
         cut = planned(store, tmp_path, session_id=session.id, window=Window(tokens=active.tokens - 1))
+        last = active.conversation.messages[-1].id
+        later = planned(store, tmp_path, session_id=session.id, window=Window(since=last))
+        until = planned(store, tmp_path, session_id=session.id, window=Window(until=last))
     assert whole.notes == ()
     assert active.notes == ("Left out: 1 turn before the compaction; --whole carries it",)
     assert whole.turns == active.turns + 1
     assert cut.notes[0] == active.notes[0]
+    assert until.notes == active.notes
+    assert ["before its turn" in note for note in later.notes] == [True]
     assert "to fit into" in cut.notes[1]
     origins = [message.origin for message in active.conversation.messages]
     assert Origin.COMPACTION in origins
