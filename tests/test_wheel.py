@@ -125,7 +125,7 @@ def test_it_serves_the_page_and_the_sample(address: str) -> None:
         assert body
         assert kind.startswith("text/javascript" if asset.endswith(".js") else "text/css")
     assert json.loads(fetch(f"{address}api/status", token)[1])["sample"] is True
-    sessions = json.loads(fetch(f"{address}api/sessions", token)[1])["items"]
+    sessions = json.loads(fetch(f"{address}api/sessions?agent=claude-code", token)[1])["items"]
     assert "Give me a tour of the tools, please" in [session["title"] for session in sessions]
 
 

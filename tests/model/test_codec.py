@@ -38,10 +38,10 @@ from turnlog.model.codec import (
     decode_stream_event,
     encode,
     encode_known,
-    parse_json,
     repair_text,
     to_json,
 )
+from turnlog.model.lenient_json import parse_json
 
 SURROGATE = "\ud83d"
 

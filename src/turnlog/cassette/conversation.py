@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from turnlog.cassette.tape import AskedFile, AskedResult, AskedText, Entry
 from turnlog.model import Part, TextPart, ToolCallPart
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.providers.request_parts import arguments_text
 
 Side = Literal["user", "assistant"]

@@ -34,7 +34,8 @@ from turnlog.chat.keepers import is_of
 from turnlog.chat.loading import EVERYTHING, UIMessageStore
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model import Ownership
-from turnlog.model.codec import parse_json, to_json
+from turnlog.model.codec import to_json
+from turnlog.model.lenient_json import parse_json
 
 _NAME = "/ui-messages"
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from turnlog.model import HistoryEvent
-from turnlog.model.codec import decode_event, encode, parse_json, to_json
+from turnlog.model.codec import decode_event, encode, to_json
+from turnlog.model.lenient_json import parse_json
 
 _WRAPPED = "$event"
 _WRAPPED_START = b'{"$event":'

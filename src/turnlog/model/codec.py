@@ -9,7 +9,6 @@ keeps the original.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ import msgspec
 
 from turnlog.model.base import Value, field_default
 from turnlog.model.events import HistoryEvent
+from turnlog.model.lenient_json import name_of
 from turnlog.model.message import Membership, Message
 from turnlog.model.parts import Part, UnknownPart
 from turnlog.model.session import Session
@@ -102,31 +102,6 @@ def to_json(text: str | int | float | bool | list[Any] | dict[str, Any] | None) 
 def to_plain_json(value: Any) -> Any:
     """Plain Python values as JSON can hold them, in the representation that the module describes."""
     return _plain(value, sort=False)
-
-
-def parse_json(data: bytes | str) -> Any:
-    """Plain Python values from JSON as agents write it: lone surrogates, NaN and numbers of any size are accepted.
-
-    Raises ValueError (json.JSONDecodeError) if it is not JSON at all, RecursionError when nested too deep.
-    """
-    return json.loads(data, parse_constant=str, parse_float=_parse_float, parse_int=_parse_int)
-
-
-def _parse_float(digits: str) -> float | str:
-    value = float(digits)
-    return value if math.isfinite(value) else _name_of(value)
-
-
-def _parse_int(digits: str) -> int | str:
-    try:
-        return int(digits)
-    except ValueError:
-        return digits
-
-
-def _name_of(value: float) -> str:
-    """The string that replaces NaN or an infinity."""
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def json_schema() -> dict[str, Any]:
@@ -246,7 +221,7 @@ def _plain(value: Any, *, sort: bool) -> Any:
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else _name_of(value)
+        return value if math.isfinite(value) else name_of(value)
     if isinstance(value, tuple | list):
         return [_plain(item, sort=sort) for item in cast("list[Any]", value)]
     if isinstance(value, dict):

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.model.base import BlobRef, ProviderData, RawJson, Value, require_json
+from turnlog.model.lenient_json import parse_json
 
 _SUMMARY_FIELDS = (
     *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
@@ -233,7 +234,7 @@ class ToolCallPart(_Part, frozen=True, kw_only=True, tag="tool-call"):
     def input_value(self) -> Any:
         """The input as Python values, or `input_text` if it is not JSON.
 
-        A number that no float holds is a string, as in `turnlog.model.codec.parse_json`.
+        A number that no float holds is a string, as in `turnlog.model.lenient_json.parse_json`.
         """
         if self.input is UNSET:
             return self.input_text
@@ -241,8 +242,6 @@ class ToolCallPart(_Part, frozen=True, kw_only=True, tag="tool-call"):
             return msgspec.json.decode(self.input)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # The JSON is sound, but msgspec reads no number like 1e400 and no half of a surrogate pair.
-            from turnlog.model.codec import parse_json
-
             return parse_json(bytes(self.input))
 
     @property

@@ -15,7 +15,8 @@ from msgspec import UNSET
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, MessageError, Part, ProviderData
 from turnlog.model.base import RawJson
-from turnlog.model.codec import parse_json, repair_text, to_json
+from turnlog.model.codec import repair_text, to_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.model.message import StopReason
 from turnlog.model.parts import ToolState
 

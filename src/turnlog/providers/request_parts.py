@@ -25,7 +25,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.providers.base import LossKind, Report, same_model
 
 

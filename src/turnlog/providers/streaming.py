@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from turnlog.model import FilePart, Message, MessageError, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.model.parts import SourceDocumentPart, SourceUrlPart
 from turnlog.model.stream import (
     Abort,

@@ -22,7 +22,8 @@ import msgspec
 
 from turnlog.errors import ConflictError, NotFoundError, SourceError, TurnlogError
 from turnlog.model import Message, Origin, TextPart, Usage
-from turnlog.model.codec import parse_json, repair_text
+from turnlog.model.codec import repair_text
+from turnlog.model.lenient_json import parse_json
 from turnlog.model.message import MessageError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.runs.lifecycle import to_milliseconds

@@ -19,7 +19,8 @@ import msgspec
 
 from turnlog.agents.decoding import object_of
 from turnlog.agents.opencode import NAME
-from turnlog.model.codec import parse_json, to_json
+from turnlog.model.codec import to_json
+from turnlog.model.lenient_json import parse_json
 
 Row = dict[str, Any]
 """Columns by name; of a file `file`, `text`, `mode` and `mtime_ns`.

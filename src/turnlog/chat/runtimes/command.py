@@ -15,7 +15,7 @@ from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.message_differ import Events, MessageDiffer
 from turnlog.chat.runtime import RunRequest
 from turnlog.model import ErrorEvent, Message, ReasoningPart, TextPart
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.model.stream import StreamEvent
 
 _ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*")

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.model.parts import ResultStatus
 from turnlog.model.stream import Pause, StreamEvent
 

@@ -27,7 +27,7 @@ from turnlog.chat.runtimes.frameworks import (
     text_result,
 )
 from turnlog.model import FilePart, Message, ProviderData, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.model.parts import ResultStatus
 from turnlog.model.stream import (
     ApprovalRequest,

@@ -23,7 +23,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.codec import parse_json
+from turnlog.model.lenient_json import parse_json
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_of
 from turnlog.providers.files import FileLimits
