@@ -15,7 +15,7 @@ from support.handed_over import make_databases, own_messages, said, stored
 from turnlog import handoff
 from turnlog.agents.claude_code.handoff import project_folder
 from turnlog.errors import HandoffError
-from turnlog.handoff import HandoffPlan, Window
+from turnlog.handoff import HandoffPlan, Window, targets
 from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import to_json
@@ -217,7 +217,7 @@ def test_a_folder_with_a_long_name_has_the_folder_of_logs_that_claude_code_makes
     assert project_folder(Path("/home/dev/old0.2.126/proj")) == "-home-dev-old0-2-126-proj"
 
 
-@pytest.mark.parametrize("target", ["claude-code", "codex", "gemini-cli", "opencode", "pi", "qwen-code"])
+@pytest.mark.parametrize("target", sorted(each.name for each in targets()))
 def test_an_unfinished_turn_that_was_handed_over_runs_in_no_agent_until_somebody_goes_on(
     target: str, store: Store, tmp_path: Path
 ) -> None:

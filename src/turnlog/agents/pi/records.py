@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import Count, Money, fields_of
 from turnlog.agents.jsonl import JsonLines
+from turnlog.model.lenient_json import parse_json
 
 
 class PiRecordOutcome(StrEnum):
@@ -204,4 +205,5 @@ MESSAGE = JsonLines(PiMessage, first_keys=(), plausible=lambda message: True)
 def field_of(json: Raw | UnsetType, name: str) -> Any:
     """The plain value of a field of an object; None when it has none or the JSON is no object."""
     found = fields_of(json).get(name)
-    return None if found is None else msgspec.json.decode(found)
+    # Not msgspec, which reads no number like 1e400.
+    return None if found is None else parse_json(bytes(found))
