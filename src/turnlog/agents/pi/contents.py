@@ -25,6 +25,7 @@ from turnlog.model import (
     UnknownPart,
     Usage,
 )
+from turnlog.model.lenient_json import parse_json
 
 TOOL_KINDS: dict[str, ToolKind] = {
     "ask": ToolKind.ASK,
@@ -142,7 +143,7 @@ def _reasoning(block: PiBlock, part_id: str, answerer: Answerer | None) -> Reaso
 def _item_of(signature: str) -> dict[str, Any]:
     """The fields of a reasoning item of OpenAI's responses that a later request repeats."""
     item = fields_of(signature.encode(errors="replace"))
-    known = {name: msgspec.json.decode(item[name]) for name in ("id", "encrypted_content") if name in item}
+    known = {name: parse_json(bytes(item[name])) for name in ("id", "encrypted_content") if name in item}
     return known or {"signature": signature}
 
 

@@ -26,6 +26,7 @@ from turnlog.model import (
     ToolResult,
     UnknownPart,
 )
+from turnlog.model.lenient_json import parse_json
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -114,7 +115,8 @@ def _names(tools: Any) -> list[str] | None:
         items = [] if tools is UNSET else msgspec.json.decode(tools, type=list[dict[str, Raw]])
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return [msgspec.json.decode(item["name"], type=str) for item in items if "name" in item] or None
+    names = [parse_json(bytes(item["name"])) for item in items if "name" in item]
+    return [name for name in names if isinstance(name, str)] or None
 
 
 def _read_user(context: PiContext, message: PiMessage) -> None:
