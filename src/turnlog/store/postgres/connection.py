@@ -252,7 +252,7 @@ class StoredBytes:
 
 
 def _values(statement: Statement, given: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
-    return [given[name] for name in statement.names]  # type: ignore[index]
+    return [given[name] for name in statement.names]  # type: ignore[index]  # parameters with names come in a mapping
 
 
 def _said(error: psycopg.Error) -> str:
