@@ -77,7 +77,7 @@ def row_of(part: Any) -> dict[str, Any]:
 
 
 # Bounds are naive: Hypothesis adds the zone.
-@given(st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.just(UTC)))  # noqa: DTZ001
+@given(st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.just(UTC)))  # noqa: DTZ001  # `timezones` adds the zone
 def test_a_time_is_kept_to_the_millisecond(time: datetime) -> None:
     value = milliseconds(time)
     assert value is not None

@@ -59,7 +59,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 # The default is frozen, so it may be shared.
-def costs(store: Store, by: UsageBy, wanted: UsageFilter = UsageFilter()) -> dict[str | None, str | None]:  # noqa: B008
+def costs(store: Store, by: UsageBy, wanted: UsageFilter = UsageFilter()) -> dict[str | None, str | None]:  # noqa: B008  # a frozen value
     rows = store.usage(by, wanted).rows
     return {row.name: None if row.totals.cost is None else str(row.totals.cost) for row in rows}
 

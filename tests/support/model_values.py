@@ -41,7 +41,7 @@ JSON: Strategy = st.recursive(
 RAW: Strategy = JSON.map(lambda value: msgspec.Raw(msgspec.json.encode(value)))
 
 # Bounds are naive: Hypothesis adds the zone.
-TIMES = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+TIMES = st.datetimes(datetime(2001, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  # `timezones` adds the zone
 
 UNKNOWN_FIELDS = st.dictionaries(st.sampled_from(["extra", "x-new", "ü\0", ""]), RAW, max_size=2)
 
