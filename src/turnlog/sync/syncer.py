@@ -158,7 +158,7 @@ class Syncer:
         changed: list[FoundSource],
         total: int,
         workers: ImportWorkers,
-        ahead: ReadAhead,
+        ahead: ReadAhead | None,
         summary: SyncSummary,
         on_progress: Progress,
     ) -> None:
@@ -182,8 +182,12 @@ class Syncer:
         summary.new_sessions, summary.new_subagents = count_sessions(self._connection, created)
 
     @contextmanager
-    def _read_ahead(self, changed: list[FoundSource]) -> Generator[ReadAhead]:
+    def _read_ahead(self, changed: list[FoundSource]) -> Generator[ReadAhead | None]:
         """The processes that fold new sources, if there is much to fold."""
+        # Nearly every pass is small: it imports and asks nothing for this.
+        if not folding_processes(sum(item.fingerprint.size for item in changed)):
+            yield None
+            return
         from turnlog.sync.folding import FoldingProcesses, FoldingTask, Task, is_foldable
         from turnlog.sync.reader import ReadAhead
 
@@ -202,7 +206,7 @@ class Syncer:
         count = folding_processes(sum(task.size for task in tasks))
         # A forgotten session must be recognised before anything of it is read.
         if not count or is_any_forgotten(self._connection):
-            yield ReadAhead()
+            yield None
             return
         with FoldingProcesses(count, tasks) as folding:
             yield ReadAhead(keys, folding)
