@@ -47,7 +47,7 @@ def test_a_line_leads_to_its_session_and_prompt(run: Command, made: MadeReposito
     assert "claude-code:" in lines[3]
     assert "turn 1" in lines[3]
     assert lines[4].strip() == "exact: its git commit printed the hash"
-    assert lines[5].strip() == "asked: Say what the tax is"
+    assert lines[5].strip() == "prompt: Say what the tax is"
 
 
 def test_a_file_says_where_each_line_came_from(run: Command, made: MadeRepository) -> None:

@@ -18,7 +18,7 @@ from turnlog.store.search.indexer import Indexer
 
 DATA = Path(__file__).parents[1] / "data" / "mcp"
 
-TOOLS = ["search_history", "list_sessions", "read_session", "read_output", "file_history", "usage"]
+TOOLS = ["search_history", "list_sessions", "read_session", "read_output", "file_history", "why", "usage"]
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_an_agent_searches_and_reads(home: Path, tmp_path: Path) -> None:
         return tools, listed, read
 
     tools, listed, read = ask_command(home, tmp_path, question, "--all-projects")
-    assert tools == ["search_history", "list_sessions", "read_session", "read_output", "file_history", "usage"]
+    assert tools == ["search_history", "list_sessions", "read_session", "read_output", "file_history", "why", "usage"]
     assert "That is all." in listed
     assert read.startswith("Quoted from earlier sessions.")
     assert "The agent counted 2 files." in read

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,20 +12,16 @@ from turnlog.cli import formatting
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
 from turnlog.cli.options import examples, iter_sessions, json_option
 from turnlog.cli.terminal import Column, dim, write_json, write_table
-from turnlog.errors import NotFoundError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import WhyDocument
-    from turnlog.commits.links import LineRange, Link, LinkFinder
-    from turnlog.commits.printed import PullRequest
-    from turnlog.commits.repository import Commit, Repository
+    from turnlog.commits.links import LineRange, Link
+    from turnlog.commits.origin import Origin
+    from turnlog.commits.repository import Commit
     from turnlog.store.base import Store
 
 _SHORT_HASH = 10
-
-_NUMBER = re.compile(r"[#!](?P<number>\d+)")
-_LINE = re.compile(r"(?P<path>.+):(?P<line>\d+)")
 
 
 @click.command(
@@ -54,67 +49,16 @@ def why(subject: str, folder: Path | None, as_json: bool, store_path: Path) -> N
     request), by content (the commit added lines that the session wrote), or only possible. The clone is read and never
     changed.
     """
-    from turnlog.commits.links import LinkFinder
-    from turnlog.commits.repository import Repository
+    from turnlog.commits.origin import find_origin
 
-    file = _file_and_line(subject)
-    repository = Repository(folder or (file[0].parent if file is not None else Path.cwd()))
     with open_fresh(store_path) as store:
         with open_searcher(store_path) as searcher:
-            finder = LinkFinder(store, searcher, repository)
-            if file is not None:
-                answer = _why_file(finder, repository, *file)
-            elif (wanted := _pull_request(subject, repository)) is not None:
-                answer = _Answer(subject, links=finder.of_pull_request(wanted))
-            else:
-                commit = _commit(repository, subject)
-                answer = _Answer(commit.hash, commit, links=finder.of_commit(commit))
-        oldest = _oldest(store) if answer.is_empty else None
+            origin = find_origin(subject, store, searcher, base=Path.cwd(), clone=folder)
+        oldest = _oldest(store) if origin.is_empty else None
     if as_json:
-        write_json(answer.document())
+        write_json(_document(origin))
     else:
-        answer.write(oldest)
-
-
-def _file_and_line(subject: str) -> tuple[Path, int | None] | None:
-    """The file that is there, and the line after it."""
-    if Path(subject).is_file():
-        return Path(subject).absolute(), None
-    found = _LINE.fullmatch(subject)
-    if found is None or not Path(found["path"]).is_file():
-        return None
-    return Path(found["path"]).absolute(), int(found["line"])
-
-
-def _pull_request(subject: str, repository: Repository) -> PullRequest | None:
-    """The pull request of an address, or of `#12` at the clone's only forge."""
-    from turnlog.commits.printed import PullRequest, pull_request
-
-    number = _NUMBER.fullmatch(subject)
-    if number is None:
-        return pull_request(subject)
-    if len(repository.remotes) != 1:
-        raise NotFoundError(f"which repository has {subject}? The clone has {len(repository.remotes)} remotes: name it")
-    return PullRequest(next(iter(repository.remotes)), int(number["number"]))
-
-
-def _commit(repository: Repository, subject: str) -> Commit:
-    """The commit that was named. Raises NotFoundError for what could be a file too, and is neither."""
-    if repository.has(subject) is None and not subject.startswith("-"):
-        raise NotFoundError(f"there is no file or commit {subject} in {repository.root}")
-    return repository.commit(subject)
-
-
-def _why_file(finder: LinkFinder, repository: Repository, file: Path, line: int | None) -> _Answer:
-    path = repository.relative(file)
-    ranges = finder.of_file(path, line)
-    if line is None or not ranges:
-        return _Answer(path, ranges=ranges)
-    [only] = ranges
-    commit = None if only.commit is None else repository.commit(only.commit)
-    links = [] if commit is None else finder.of_commit(commit)
-    others = [link for link in links if only.link is None or link.session_id != only.link.session_id]
-    return _Answer(f"{path}:{line}", commit, [*([only.link] if only.link else []), *others], ranges, is_line=True)
+        _write(origin, oldest)
 
 
 def _oldest(store: Store) -> str | None:
@@ -123,66 +67,47 @@ def _oldest(store: Store) -> str | None:
     return formatting.moment(min(begun)) if begun else None
 
 
-class _Answer:
-    """What was found."""
+def _document(origin: Origin) -> WhyDocument:
+    """As JSON."""
+    commit = origin.commit
+    return {
+        "subject": origin.subject,
+        "commit": None
+        if commit is None
+        else {
+            "hash": commit.hash,
+            "subject": commit.subject,
+            "author": commit.author,
+            "email": commit.email,
+            "authored_at": formatting.iso(commit.authored_at),
+            "committed_at": formatting.iso(commit.committed_at),
+            "is_by_bot": commit.is_by_bot,
+        },
+        "links": list(origin.links),
+        "lines": list(origin.ranges),
+    }
 
-    def __init__(
-        self,
-        subject: str,
-        commit: Commit | None = None,
-        links: Sequence[Link] = (),
-        ranges: Sequence[LineRange] = (),
-        *,
-        is_line: bool = False,
-    ) -> None:
-        self._subject, self._commit, self._links, self._ranges = subject, commit, links, ranges
-        self._is_line = is_line
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no session is named."""
-        return not self._links and all(each.link is None for each in self._ranges)
+def _write(origin: Origin, oldest: str | None) -> None:
+    """For people."""
+    if origin.commit is not None:
+        _write_commit(origin.commit)
+    elif origin.is_line:
+        click.echo(dim("not committed yet"))
+    if origin.ranges and not origin.is_line:
+        _write_ranges(origin.ranges)
+    for link in origin.links:
+        _write_link(link)
+    if origin.is_empty:
+        click.echo(_no_session(origin.commit, oldest), err=True)
 
-    def document(self) -> WhyDocument:
-        """As JSON."""
-        commit = self._commit
-        return {
-            "subject": self._subject,
-            "commit": None
-            if commit is None
-            else {
-                "hash": commit.hash,
-                "subject": commit.subject,
-                "author": commit.author,
-                "email": commit.email,
-                "authored_at": formatting.iso(commit.authored_at),
-                "committed_at": formatting.iso(commit.committed_at),
-                "is_by_bot": commit.is_by_bot,
-            },
-            "links": list(self._links),
-            "lines": list(self._ranges),
-        }
 
-    def write(self, oldest: str | None) -> None:
-        """For people."""
-        if self._commit is not None:
-            _write_commit(self._commit)
-        elif self._is_line:
-            click.echo(dim("not committed yet"))
-        if self._ranges and not self._is_line:
-            _write_ranges(self._ranges)
-        for link in self._links:
-            _write_link(link)
-        if self.is_empty:
-            click.echo(self._silence(oldest), err=True)
-
-    def _silence(self, oldest: str | None) -> str:
-        """Why no session is named."""
-        commit = self._commit
-        if commit is not None and commit.is_by_bot:
-            return f"No session made it: {one_line(commit.author)} calls itself a bot."
-        since = "" if oldest is None else f" The oldest session is of {oldest}."
-        return f"No session that was read made or wrote it.{since}"
+def _no_session(commit: Commit | None, oldest: str | None) -> str:
+    """Why no session is named."""
+    if commit is not None and commit.is_by_bot:
+        return f"No session made it: {one_line(commit.author)} calls itself a bot."
+    since = "" if oldest is None else f" The oldest session is of {oldest}."
+    return f"No session that was read made or wrote it.{since}"
 
 
 def _write_commit(commit: Commit) -> None:
@@ -203,7 +128,7 @@ def _link_lines(link: Link) -> Iterator[str]:
     yield f"{click.style(plain(link.session_id), fg='cyan')}{turn}{moment}  {one_line(link.title or '', 80)}".rstrip()
     yield f"  {_how(link)}"
     if link.prompt:
-        yield f"  {dim('asked:')} {one_line(link.prompt)}"
+        yield f"  {dim('prompt:')} {one_line(link.prompt)}"
 
 
 def _how(link: Link) -> str:
@@ -221,7 +146,7 @@ def _write_ranges(ranges: Iterable[LineRange]) -> None:
         Column("Session", style="cyan"),
         Column("Turn", right=True),
         Column("How"),
-        Column("Asked", can_shrink=True),
+        Column("Prompt", can_shrink=True),
     )
     rows: list[tuple[str, ...]] = []
     for each in ranges:

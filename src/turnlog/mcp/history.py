@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from os.path import realpath
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from turnlog.commits.links import REASONS, LineRange, Link
 from turnlog.errors import NotFoundError
 from turnlog.formats.labels import facts, moment
 from turnlog.mcp.budget import DEFAULT_TOKENS, Budget, clean, clean_title, cut, quote
@@ -182,6 +184,34 @@ class History:
         rest = [f"{len(lines) - fitting} more rows are left out."] if fitting < len(lines) else []
         return self._answer(lines[:fitting] or ["no usage"], [*rest, *report.contains, *report.missing])
 
+    def why(self, subject: str, *, max_tokens: int = DEFAULT_TOKENS) -> str:
+        """The sessions that a line, file, commit or pull request of the project's clone came from.
+
+        Raises NotFoundError for what is not there, and for a file outside of the project.
+        """
+        from turnlog.commits.origin import find_origin
+
+        folder = self._scope.project
+        if folder is None:
+            # A commit's name says nothing about the clone that it is in.
+            base = Path(subject).parent if Path(subject).is_absolute() else None
+        else:
+            base = Path(folder)
+            if not Path(realpath(base / subject)).is_relative_to(realpath(base)):
+                raise NotFoundError(f"{subject} is not in {folder}")
+        if base is None:
+            raise NotFoundError("all projects are shown: name a file by its absolute path")
+        origin = find_origin(subject, self._store, self._searcher, base=base)
+        entries = [
+            *self._link_entries(origin.links),
+            *(self._range_line(each) for each in origin.ranges if not origin.is_line),
+        ]
+        if not any(entries):
+            return f"No session{self._place} is known to have made or written {subject}."
+        fitting = self._fitting(entries, max_tokens)
+        rest = [f"{len(entries) - fitting} more entries are left out."] if fitting < len(entries) else []
+        return self._answer(entries[:fitting], rest)
+
     # -- inside
 
     @property
@@ -229,6 +259,30 @@ class History:
         kind = hit.tool_name or hit.role
         more = f" (+{found.matches - 1})" if found.matches > 1 else ""
         yield f"  {kind}{where}: {hit.snippet}{more}"
+
+    def _link_entries(self, links: Iterable[Link]) -> Iterator[str]:
+        for link in links:
+            if self._may_see(link.session_id):
+                count = f", {link.lines} of {link.of_lines} lines" if link.of_lines is not None else ""
+                yield (
+                    f"{link.session_id} at [{link.position}] · {moment(link.at) or 'unknown time'}"
+                    f" · {self._title(link.title)}\n  {link.confidence}: {REASONS[link.reason]}{count}"
+                    + (f"\n  prompt: {link.prompt}" if link.prompt else "")
+                )
+
+    def _range_line(self, lines: LineRange) -> str:
+        place = f"lines {lines.first}-{lines.last}: commit {lines.commit or 'none yet'}"
+        link = lines.link
+        if link is None or not self._may_see(link.session_id):
+            return f"{place}, no session"
+        return f"{place}, {link.session_id} at [{link.position}], {link.confidence}"
+
+    def _may_see(self, session_id: str) -> bool:
+        try:
+            self._find(session_id)
+        except NotFoundError:
+            return False
+        return True
 
     def _title(self, title: str | None) -> str:
         return clean_title(title, 120, redacted=self._scope.is_redacted)

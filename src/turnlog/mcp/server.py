@@ -124,6 +124,20 @@ class HistoryTools:
         """List who read or changed a file: time, tool, session and position, the newest first."""
         return self._ask(lambda: self._history.file(path, limit=limit, cursor=cursor, max_tokens=max_tokens))
 
+    def why(
+        self,
+        subject: Annotated[
+            str,
+            Field(description="A path, path:line, a commit, '#12', or the address of a pull request."),
+        ],
+        max_tokens: Tokens = DEFAULT_TOKENS,
+    ) -> str:
+        """Say which session and prompt a line, file, commit or pull request of this project's git clone came from.
+
+        Each link says how it is known: exact, by content, or only possible.
+        """
+        return self._ask(lambda: self._history.why(subject, max_tokens=max_tokens))
+
     def usage(
         self,
         by: Annotated[UsageBy, Field(description="What to add up by.")] = "day",
@@ -164,6 +178,7 @@ def make_server(history: History, refresh: Callable[[], None] = lambda: None) ->
         tools.read_session,
         tools.read_output,
         tools.file_history,
+        tools.why,
         tools.usage,
     ):
         server.add_tool(

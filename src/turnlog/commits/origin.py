@@ -1,0 +1,94 @@
+"""The origin of what somebody names: a file, a line of it, a commit or a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from turnlog.commits.links import LineRange, Link, LinkFinder
+from turnlog.commits.printed import PullRequest, pull_request
+from turnlog.commits.repository import Commit, Repository
+from turnlog.errors import NotFoundError
+from turnlog.store.base import Store
+from turnlog.store.search.searcher import Searcher
+
+_NUMBER = re.compile(r"[#!](?P<number>\d+)")
+_LINE = re.compile(r"(?P<path>.+):(?P<line>\d+)")
+
+
+class Origin(NamedTuple):
+    """The sessions that something came from."""
+
+    subject: str
+    """What was named: a path below the clone, with its line if there is one, a full hash, or a pull request."""
+    commit: Commit | None = None
+    """The commit, or that of the line; None for a whole file, a pull request, and a line that is not committed."""
+    links: Sequence[Link] = ()
+    """The best first."""
+    ranges: Sequence[LineRange] = ()
+    """For a file: where each line came from."""
+    is_line: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no session is named."""
+        return not self.links and all(each.link is None for each in self.ranges)
+
+
+def find_origin(subject: str, store: Store, searcher: Searcher, *, base: Path, clone: Path | None = None) -> Origin:
+    """The origin of `PATH`, `PATH:LINE`, a commit, `#12` or the address of a pull request.
+
+    `base` is the folder that a path begins in; `clone` is a folder of the clone, by default the file's, or `base`.
+    Raises NotFoundError for what the clone does not have, and where there is no clone.
+    """
+    file = _file_and_line(subject, base)
+    repository = Repository(clone or (file[0].parent if file is not None else base))
+    finder = LinkFinder(store, searcher, repository)
+    if file is not None:
+        return _of_file(finder, repository, *file)
+    wanted = _pull_request(subject, repository)
+    if wanted is not None:
+        return Origin(subject, links=finder.of_pull_request(wanted))
+    commit = _commit(repository, subject)
+    return Origin(commit.hash, commit, links=finder.of_commit(commit))
+
+
+def _file_and_line(subject: str, base: Path) -> tuple[Path, int | None] | None:
+    """The file that is there, and the line after it."""
+    if (base / subject).is_file():
+        return base / subject, None
+    found = _LINE.fullmatch(subject)
+    if found is None or not (base / found["path"]).is_file():
+        return None
+    return base / found["path"], int(found["line"])
+
+
+def _pull_request(subject: str, repository: Repository) -> PullRequest | None:
+    """The pull request of an address, or of `#12` at the clone's only forge."""
+    number = _NUMBER.fullmatch(subject)
+    if number is None:
+        return pull_request(subject)
+    if len(repository.remotes) != 1:
+        raise NotFoundError(f"which repository has {subject}? The clone has {len(repository.remotes)} remotes: name it")
+    return PullRequest(next(iter(repository.remotes)), int(number["number"]))
+
+
+def _commit(repository: Repository, subject: str) -> Commit:
+    """The commit that was named. Raises NotFoundError for what could be a file too, and is neither."""
+    if repository.has(subject) is None and not subject.startswith("-"):
+        raise NotFoundError(f"there is no file or commit {subject} in {repository.root}")
+    return repository.commit(subject)
+
+
+def _of_file(finder: LinkFinder, repository: Repository, file: Path, line: int | None) -> Origin:
+    path = repository.relative(file)
+    ranges = finder.of_file(path, line)
+    if line is None or not ranges:
+        return Origin(path, ranges=ranges)
+    [only] = ranges
+    commit = None if only.commit is None else repository.commit(only.commit)
+    links = [] if commit is None else finder.of_commit(commit)
+    others = [link for link in links if only.link is None or link.session_id != only.link.session_id]
+    return Origin(f"{path}:{line}", commit, [*([only.link] if only.link else []), *others], ranges, is_line=True)
