@@ -20,6 +20,7 @@ ENGINE = (
     "store/search",  # the index, a file of its own that follows the change sequence
     "store/feed",  # finished rows of one store for another
     "store/postgres",  # the other engine
+    "hub/people",  # people of a hub and who may read what, in tables of PostgreSQL alone
     "store/archive.py",
     "store/connection.py",
     "store/external_content.py",
