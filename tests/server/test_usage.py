@@ -68,7 +68,9 @@ def test_a_period_is_compared_with_the_one_before(client: TestClient) -> None:
     assert (answer["earlier"]["until"], answer["later"]["since"]) == (period["since"], period["since"])
     assert (answer["earlier"]["totals"]["calls"], answer["later"]["totals"]["calls"]) == (0, 4)
     assert {row["name"] for row in answer["models"]} == {"large", "small", "secret"}
-    assert answer["causes"] == []
+    assert {each["cause"]: each["cost_change"] for each in answer["causes"] if each["cost_change"]} == {
+        "sessions": answer["cost_change"]
+    }
     backwards = client.get("/api/usage/comparison", params={"since": period["until"], "until": period["since"]})
     assert (backwards.status_code, "since" in backwards.text) == (422, True)
 

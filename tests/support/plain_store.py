@@ -9,6 +9,7 @@ from support.plain_agent import PlainAgent
 from turnlog.agents.base import Agent
 from turnlog.model import Usage
 from turnlog.store.connection import connect
+from turnlog.store.writing.prepared import Pricer
 from turnlog.sync.reader import SourceReader
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
@@ -28,11 +29,11 @@ def price(usage: Usage | None, model: str | None, provider: str | None, created_
     return usage.total * 1_000_000
 
 
-def read_home(store: Path, home: Path, agent: Agent | None = None) -> None:
+def read_home(store: Path, home: Path, agent: Agent | None = None, pricer: Pricer = price) -> None:
     """Bring the store up to date with every log of a home."""
     agent = agent or PlainAgent()
     connection = connect(store, checked=False)
     try:
-        SourceReader(connection, price, PRICE_VERSION).read([(agent, source) for source in agent.discover([home])])
+        SourceReader(connection, pricer, PRICE_VERSION).read([(agent, source) for source in agent.discover([home])])
     finally:
         connection.close()

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { lastDays, percent, signed } from "@/usage/comparison";
+import type { CostCause, UsageTotals } from "@/api/types";
+import { causeRows, lastDays, percent, signed, span } from "@/usage/comparison";
 
 it("changes have a sign, and none where nothing was before", () => {
   expect([percent(100, 150), percent(100, 25), percent(2, 42), percent(3, 3)]).toEqual([
@@ -10,6 +11,7 @@ it("changes have a sign, and none where nothing was before", () => {
   ]);
   expect([percent(0, 5), percent(null, 5), percent(5, null)]).toEqual(["unknown", "unknown", "unknown"]);
   expect([signed(1.2), signed(-0.31), signed(0)]).toEqual(["+$1.20", "−$0.31", "+$0"]);
+  expect(signed(null)).toBe("unknown");
 });
 
 it("without dates, whole days of the zone are compared, today among them", () => {
@@ -22,4 +24,33 @@ it("without dates, whole days of the zone are compared, today among them", () =>
     since: new Date(2026, 9, 26).toISOString(),
     until: new Date(2026, 10, 2).toISOString(),
   });
+});
+
+it("a period is named by the days of the chosen zone", () => {
+  const now = new Date("2026-11-26T12:00:00Z");
+  const period = { since: "2026-11-20T00:00:00Z", until: "2026-11-27T00:00:00Z" };
+  expect(span(period, "UTC", now)).toBe("20 Nov to 26 Nov");
+  expect(span(period, "America/New_York", now)).toBe("19 Nov to 26 Nov");
+  const winter = { since: "2025-12-31T23:00:00Z", until: "2026-01-07T23:00:00Z" };
+  expect(span(winter, "Europe/Berlin", now)).toBe("1 Jan to 7 Jan");
+  expect(span(winter, "UTC", now)).toBe("31 Dec 2025 to 7 Jan");
+});
+
+it("calls without a known price stand beside the causes, with their number", () => {
+  const cause: CostCause = { cause: "cache_share", cost_change: -4.5, earlier: 0, later: 0.5 };
+  const totals = { unpriced_calls: 0, unknown_calls: 0 } as UsageTotals;
+  const cells = ["Prompts read from the cache", "0 %", "50 %", "−$4.50"];
+  expect(causeRows([cause], totals, totals).map((row) => row.cells)).toEqual([cells]);
+  const unknown = { ...totals, unpriced_calls: 2, unknown_calls: 1 };
+  expect(causeRows([cause], totals, unknown).map((row) => row.cells)).toEqual([
+    cells,
+    ["Calls without a known price", "0", "3", "not in it"],
+  ]);
+  const none: CostCause = { cause: "calls_per_session", cost_change: 0.1, earlier: null, later: 2.25 };
+  expect(causeRows([none], totals, totals)[0]?.cells).toEqual([
+    "Model calls per session",
+    "unknown",
+    "2.3",
+    "+$0.10",
+  ]);
 });

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -65,8 +65,7 @@ def write_comparison(comparison: UsageComparison) -> None:
     write_table(columns, [*rows, *((name, *_compared(value, earlier, later)) for name, value in _FIGURES.items())])
     if comparison.causes:
         _heading("Why the cost changed")
-        rows = [(_CAUSES[each.cause], _signed(each.cost_change)) for each in comparison.causes]
-        write_table((Column("Cause"), Column("Change", right=True)), rows)
+        _write_causes(comparison)
     for title, rows in (("Model", comparison.models), ("Project", comparison.projects)):
         if rows:
             _heading(f"{title}s")
@@ -97,13 +96,53 @@ _FIGURES: dict[str, Callable[[ComparedPeriod], int | Decimal | None]] = {
     "Cost": lambda period: period.totals.cost,
 }
 
-_CAUSES: dict[Cause, str] = {
-    "sessions": "number of sessions",
-    "calls_per_session": "calls per session",
-    "models": "other models",
-    "tokens_per_call": "tokens per call",
-    "price_per_token": "price per token (also more or less from the cache)",
+
+class _CauseText(NamedTuple):
+    name: str
+    measure: Callable[[float | None], str]
+
+
+def _number(value: float | None) -> str:
+    return formatting.UNKNOWN if value is None else f"{value:,.1f}".removesuffix(".0")
+
+
+def _tokens(value: float | None) -> str:
+    return formatting.tokens(None if value is None else round(value))
+
+
+def _share(value: float | None) -> str:
+    return formatting.UNKNOWN if value is None else f"{value:.1%}"
+
+
+def _nothing(_: float | None) -> str:
+    return ""
+
+
+_CAUSES: dict[Cause, _CauseText] = {
+    "sessions": _CauseText("number of sessions", _number),
+    "calls_per_session": _CauseText("calls per session", _number),
+    "models": _CauseText("other models", _nothing),
+    "tokens_per_call": _CauseText("tokens per call", _tokens),
+    "output_share": _CauseText("output among the tokens", _share),
+    "cache_share": _CauseText("prompts read from the cache", _share),
+    "price": _CauseText("price of a token", _nothing),
 }
+
+
+def _write_causes(comparison: UsageComparison) -> None:
+    """The causes, their sum, and what no cause contains."""
+    rows = [
+        (name, measure(each.earlier), measure(each.later), _signed(each.cost_change))
+        for each in comparison.causes
+        for name, measure in [_CAUSES[each.cause]]
+    ]
+    rows.append(("all causes", "", "", _signed(comparison.cost_change)))
+    before, after = (
+        period.totals.unpriced_calls + period.totals.unknown_calls for period in (comparison.earlier, comparison.later)
+    )
+    if before or after:
+        rows.append(("calls without a known price", formatting.count(before), formatting.count(after), "not in it"))
+    write_table((Column("Cause"), *(Column(title, right=True) for title in ("Before", "After", "Change"))), rows)
 
 
 def _compared(
@@ -125,7 +164,9 @@ def _percent(before: int | Decimal | None, after: int | Decimal | None) -> str:
     return f"{(after - before) / before:+.0%}"
 
 
-def _signed(amount: Decimal) -> str:
+def _signed(amount: Decimal | None) -> str:
+    if amount is None:
+        return formatting.UNKNOWN
     return f"{'-' if amount < 0 else '+'}{formatting.money(abs(amount))}"
 
 

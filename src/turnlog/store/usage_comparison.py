@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from turnlog.store.base import ALL_USAGE, Store, UsageFilter
 from turnlog.store.usage_report import NANO, Dollars, UsageRow, UsageTotals, counted
 
-Cause: TypeAlias = Literal["sessions", "calls_per_session", "models", "tokens_per_call", "price_per_token"]
+if TYPE_CHECKING:
+    from turnlog.store.writing.prepared import Pricer
+
+Cause: TypeAlias = Literal[
+    "sessions", "calls_per_session", "models", "tokens_per_call", "output_share", "cache_share", "price"
+]
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class ComparedRow:
     label: str | None
     earlier: UsageTotals
     later: UsageTotals
-    cost_change: Dollars
-    """US dollars, of the calls with a known price."""
+    cost_change: Dollars | None
+    """US dollars, of the calls with a known price; None if one period has calls, but none with a known price."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,12 @@ class CostCause:
 
     cause: Cause
     """`sessions`: more or fewer of them. `calls_per_session`: model calls in each. `models`: other models made the
-    calls. `tokens_per_call`: of the same models. `price_per_token`: other prices, or other kinds of tokens, such as
-    more from the cache."""
+    calls. Then of the same models: `tokens_per_call`; `output_share`: output among these tokens; `cache_share`: prompts
+    more or less from the cache; `price`: of the same kind of token, also tariffs, long prompts and web searches."""
     cost_change: Dollars
+    earlier: float | None
+    """What the cause is measured by, such as calls per session or a share of 1; None for `models` and `price`."""
+    later: float | None
 
 
 @dataclass(frozen=True)
@@ -57,9 +66,10 @@ class UsageComparison:
     """`UTC`, `Europe/Berlin`, or `local` for this machine's."""
     earlier: ComparedPeriod
     later: ComparedPeriod
-    cost_change: Dollars
+    cost_change: Dollars | None
+    """Of the calls with a known price; None if one period has calls, but none with a known price."""
     causes: tuple[CostCause, ...]
-    """They add up to `cost_change`, except for rounding. Empty if one of the periods has no call with a known price."""
+    """They add up to `cost_change`, to the nano-dollar. Empty if that is None, or neither period has a call."""
     models: tuple[ComparedRow, ...]
     """The largest change of cost first."""
     projects: tuple[ComparedRow, ...]
@@ -69,12 +79,19 @@ class UsageComparison:
 
 
 def compare_usage(
-    store: Store, since: datetime, until: datetime, filter: UsageFilter = ALL_USAGE, *, zone: tzinfo | None
+    store: Store,
+    since: datetime,
+    until: datetime,
+    filter: UsageFilter = ALL_USAGE,
+    *,
+    zone: tzinfo | None,
+    price: Pricer | None = None,
 ) -> UsageComparison:
     """The usage from `since` to `until`, beside that of the period before it.
 
     Before whole calendar months of the zone (None: of this machine) are as many months, otherwise it is as much time.
-    `since` and `until` replace those of the filter. Raises ValueError if the period has no length.
+    `since` and `until` replace those of the filter. `price` says what kinds of tokens cost beside each other (None: the
+    prices of `turnlog.pricing`). Raises ValueError if the period has no length.
     """
     if since >= until:
         raise ValueError("the period to compare ends before it begins")
@@ -83,12 +100,13 @@ def compare_usage(
     before = before.astimezone() if zone is None else before.replace(tzinfo=zone)
     earlier = _read(store, filter._replace(since=before, until=since))
     later = _read(store, filter._replace(since=since, until=until))
+    change = _change(earlier.totals, later.totals)
     return UsageComparison(
         zone="local" if zone is None else str(zone),
         earlier=ComparedPeriod(before.astimezone(UTC), since.astimezone(UTC), earlier.sessions, earlier.totals),
         later=ComparedPeriod(since.astimezone(UTC), until.astimezone(UTC), later.sessions, later.totals),
-        cost_change=_change(earlier.totals, later.totals),
-        causes=_causes(earlier, later),
+        cost_change=change,
+        causes=() if change is None else _causes(earlier, later, _rates(price, since)),
         models=_compared(earlier.models, later.models),
         projects=_compared(earlier.projects, later.projects),
         missing=(
@@ -122,18 +140,26 @@ class _Usage(NamedTuple):
     totals: UsageTotals
     models: tuple[UsageRow, ...]
     projects: tuple[UsageRow, ...]
+    priced: _Priced
     missing: tuple[str, ...]
 
 
 def _read(store: Store, filter: UsageFilter) -> _Usage:
     models = store.usage("model", filter)
-    subagents = sum(row.name is not None for row in store.usage("subagent", filter).rows)
-    sessions = len(store.usage("session", filter).rows) - subagents
-    return _Usage(sessions, models.totals, models.rows, store.usage("project", filter).rows, models.missing)
+    rows = store.usage("session", filter, then_by="model").rows
+    subagents = {row.name for row in store.usage("subagent", filter).rows}
+    return _Usage(
+        sum(row.name not in subagents for row in rows),
+        models.totals,
+        models.rows,
+        store.usage("project", filter).rows,
+        _priced(rows, subagents),
+        models.missing,
+    )
 
 
-def _change(earlier: UsageTotals, later: UsageTotals) -> Dollars:
-    return Dollars((later.cost or Decimal(0)) - (earlier.cost or Decimal(0)))
+def _change(earlier: UsageTotals, later: UsageTotals) -> Dollars | None:
+    return None if earlier.cost is None or later.cost is None else Dollars(later.cost - earlier.cost)
 
 
 def _compared(earlier: Iterable[UsageRow], later: Iterable[UsageRow]) -> tuple[ComparedRow, ...]:
@@ -144,57 +170,175 @@ def _compared(earlier: Iterable[UsageRow], later: Iterable[UsageRow]) -> tuple[C
         for key in {**before, **after}
         for old, new in [(before.get(key, nothing), after.get(key, nothing))]
     ]
-    return tuple(sorted(rows, key=lambda row: (-abs(row.cost_change), -row.later.tokens, row.name or "")))
+    return tuple(sorted(rows, key=lambda row: (-abs(row.cost_change or 0), -row.later.tokens, row.name or "")))
 
 
 # -- causes
 
+_OUTPUT = ("output", "reasoning")
+
+_PROMPT = ("input", "tool_prompt", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write")
+
+_Rates: TypeAlias = Callable[[str | None], Mapping[str, int]]
+"""Model -> what a token of each kind costs beside one of another; all the same if that is not known."""
+
+
+class _Calls(NamedTuple):
+    """Calls of one model that have a known price, and totals of sessions in place of calls."""
+
+    calls: int = 0
+    nanos: int = 0
+    tokens: Mapping[str, Fraction] = dict.fromkeys((*_PROMPT, *_OUTPUT), Fraction(0))
+    """Kind -> number."""
+
+    def of(self, kinds: Iterable[str]) -> Fraction:
+        return sum((self.tokens[kind] for kind in kinds), Fraction(0))
+
 
 class _Priced(NamedTuple):
-    """The calls of one model that have a known price, and totals of sessions in place of calls."""
+    """What of a period has a known price."""
 
-    calls: int
-    tokens: int
-    nanos: int
+    sessions: int
+    """Those with such a call of their own; a session of which only subagents ran counts if there is no other."""
+    models: Mapping[str | None, _Calls]
 
-
-def _priced(rows: Iterable[UsageRow]) -> dict[str | None, _Priced]:
-    return {
-        row.name: _Priced(calls, row.totals.tokens, int(row.totals.cost * NANO))
-        for row in rows
-        for calls in [counted(vars(row.totals)) - row.totals.unpriced_calls]
-        if row.totals.cost is not None and calls > 0 and row.totals.tokens > 0
-    }
+    def sum(self, what: Callable[[_Calls], Fraction | int]) -> Fraction:
+        return sum((Fraction(what(each)) for each in self.models.values()), Fraction(0))
 
 
-def _causes(earlier: _Usage, later: _Usage) -> tuple[CostCause, ...]:
-    """One cause after the other takes its later value, in the order of `Cause`; what each step adds is its share."""
-    before, after = _priced(earlier.models), _priced(later.models)
-    if not (before and after and earlier.sessions and later.sessions):
+def _priced(rows: Iterable[UsageRow], subagents: set[str | None]) -> _Priced:
+    """From rows of sessions, divided by model. Sessions and calls without a known price are no cause of a cost."""
+    sessions: set[str | None] = set()
+    models: defaultdict[str | None, _Calls] = defaultdict(_Calls)
+    for row in rows:
+        for part in row.parts:
+            all_calls = counted(vars(part.totals))
+            calls = all_calls - part.totals.unpriced_calls
+            if part.totals.cost is None or calls <= 0:
+                continue
+            sessions.add(row.name)
+            known = models[part.name]
+            models[part.name] = _Calls(
+                known.calls + calls,
+                known.nanos + int(part.totals.cost * NANO),
+                # Of calls of one model in one session, some with and some without a price, each has the mean tokens.
+                {
+                    kind: number + Fraction(getattr(part.totals, kind) * calls, all_calls)
+                    for kind, number in known.tokens.items()
+                },
+            )
+    return _Priced(len(sessions - subagents) or min(1, len(sessions)), models)
+
+
+def _rates(price: Pricer | None, at: datetime) -> _Rates:
+    if price is None:
+        from turnlog.pricing import price_nanos
+
+        price = price_nanos
+    from msgspec.structs import replace
+
+    from turnlog.model import Usage
+
+    def rates(model: str | None) -> Mapping[str, int]:
+        usages = {kind: replace(Usage(input=0, output=0), **{kind: 1000}) for kind in (*_PROMPT, *_OUTPUT)}
+        found = {kind: price(usage, model, None, at) for kind, usage in usages.items()}
+        return {kind: 1 if None in found.values() else cost or 0 for kind, cost in found.items()}
+
+    return rates
+
+
+_Pair: TypeAlias = tuple[Fraction, Fraction]
+"""Something of the earlier and of the later period."""
+
+
+def _causes(earlier: _Usage, later: _Usage, rates: _Rates) -> tuple[CostCause, ...]:
+    """Divide the cost of both periods between them by one measure after the other, each closer to what they cost.
+
+    By sessions, by calls, by the calls of each model, and so on: what a measure moves from one period to the other is
+    the change that has its cause. So the causes add up, exchanging the periods changes only their signs, a model of
+    only one period needs no invented price for the other, and no cause exceeds twice the cost of both.
+    """
+    before, after = earlier.priced, later.priced
+    if not before.models and not after.models:
         return ()
-    calls_before, calls_after = (sum(each.calls for each in models.values()) for models in (before, after))
-    cost = Fraction(sum(each.nanos for each in before.values()))
-    steps: dict[Cause, Fraction] = {
-        "sessions": cost * later.sessions / earlier.sessions,
-        "calls_per_session": cost * calls_after / calls_before,
-        "models": sum((_at_earlier_cost(name, each, before) for name, each in after.items()), Fraction(0)),
-        "tokens_per_call": sum((_at_earlier_price(name, each, before) for name, each in after.items()), Fraction(0)),
-        "price_per_token": Fraction(sum(each.nanos for each in after.values())),
-    }
+    pairs = [
+        (old, new, rates(model))
+        for model in {**before.models, **after.models}
+        for old, new in [(before.models.get(model, _Calls()), after.models.get(model, _Calls()))]
+    ]
+    cost = before.sum(lambda each: each.nanos) + after.sum(lambda each: each.nanos)
+    by_sessions = _divided(cost, (Fraction(before.sessions), Fraction(after.sessions)))
+    by_calls = _divided(cost, (before.sum(lambda each: each.calls), after.sum(lambda each: each.calls)))
+    reached: dict[Cause, Fraction] = {"sessions": _rise(by_sessions), "calls_per_session": _rise(by_calls)}
+    reached |= dict.fromkeys(_MODEL_CAUSES, Fraction(0))
+    for old, new, model_rates in pairs:
+        for cause, rise in zip(_MODEL_CAUSES, _rises(old, new, model_rates), strict=True):
+            reached[cause] += rise
     causes: list[CostCause] = []
-    for cause, reached in steps.items():
-        causes.append(CostCause(cause, Dollars(Decimal(round(reached - cost)) / NANO)))
-        cost = reached
+    nanos = 0
+    for cause, rise in reached.items():
+        measure = _MEASURES.get(cause)
+        figures = (None, None) if measure is None else (measure(before), measure(after))
+        # Rounded after adding up: the last one is exact, and so is the sum of all.
+        causes.append(CostCause(cause, Dollars(Decimal(round(rise) - nanos) / NANO), *figures))
+        nanos = round(rise)
     return tuple(causes)
 
 
-def _at_earlier_cost(name: str | None, later: _Priced, before: Mapping[str | None, _Priced]) -> Fraction:
-    """The later calls of a model, each at its earlier mean cost; a new model has only its later one."""
-    earlier = before.get(name, later)
-    return Fraction(later.calls * earlier.nanos, earlier.calls)
+_MODEL_CAUSES: tuple[Cause, ...] = ("models", "tokens_per_call", "output_share", "cache_share", "price")
+"""Those that are found for each model, in the order of `_rises`."""
 
 
-def _at_earlier_price(name: str | None, later: _Priced, before: Mapping[str | None, _Priced]) -> Fraction:
-    """The later tokens of a model, each at its earlier mean price."""
-    earlier = before.get(name, later)
-    return Fraction(later.tokens * earlier.nanos, earlier.tokens)
+def _rises(old: _Calls, new: _Calls, rates: Mapping[str, int]) -> Iterable[Fraction]:
+    """How much more the later period has of the cost of one model, by one measure after the other.
+
+    Calls; tokens; tokens of prompts and of output, each at its mean price; tokens of each kind at its price; cost.
+    """
+    cost = Fraction(old.nanos + new.nanos)
+    divided = _divided(cost, (Fraction(old.calls), Fraction(new.calls)))
+    yield _rise(divided)
+    tokens = (*_PROMPT, *_OUTPUT)
+    mean = {kind: _mean_rate(old, new, rates, side) for side in (_PROMPT, _OUTPUT) for kind in side}
+    for weights in (dict.fromkeys(tokens, Fraction(1)), mean, {kind: Fraction(rates[kind]) for kind in tokens}):
+        old_weight, new_weight = (
+            sum((each.tokens[kind] * weights[kind] for kind in tokens), Fraction(0)) for each in (old, new)
+        )
+        divided = _divided(cost, (old_weight, new_weight), divided)
+        yield _rise(divided)
+    yield Fraction(new.nanos - old.nanos)
+
+
+def _mean_rate(old: _Calls, new: _Calls, rates: Mapping[str, int], kinds: Iterable[str]) -> Fraction:
+    """What a token of these kinds cost on average, in both periods together."""
+    numbers = {kind: old.tokens[kind] + new.tokens[kind] for kind in kinds}
+    number = sum(numbers.values(), Fraction(0))
+    return sum((count * rates[kind] for kind, count in numbers.items()), Fraction(0)) / (number or 1)
+
+
+def _divided(cost: Fraction, by: _Pair, otherwise: _Pair = (Fraction(0), Fraction(0))) -> _Pair:
+    """A cost between two periods in proportion to a measure; as `otherwise` if neither has anything of it."""
+    whole = sum(by, Fraction(0))
+    return (cost * by[0] / whole, cost * by[1] / whole) if whole else otherwise
+
+
+def _rise(pair: _Pair) -> Fraction:
+    return pair[1] - pair[0]
+
+
+def _ratio(part: Fraction | int, whole: Fraction | int) -> float | None:
+    return float(Fraction(part) / whole) if whole else None
+
+
+_MEASURES: dict[Cause, Callable[[_Priced], float | None]] = {
+    "sessions": lambda period: float(period.sessions),
+    "calls_per_session": lambda period: _ratio(period.sum(lambda each: each.calls), period.sessions),
+    "tokens_per_call": lambda period: _ratio(
+        period.sum(lambda each: each.of((*_PROMPT, *_OUTPUT))), period.sum(lambda each: each.calls)
+    ),
+    "output_share": lambda period: _ratio(
+        period.sum(lambda each: each.of(_OUTPUT)), period.sum(lambda each: each.of((*_PROMPT, *_OUTPUT)))
+    ),
+    "cache_share": lambda period: _ratio(
+        period.sum(lambda each: each.tokens["cache_read"]), period.sum(lambda each: each.of(_PROMPT))
+    ),
+}

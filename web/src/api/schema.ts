@@ -168,7 +168,7 @@ export interface ComparedRow {
   label: string | null;
   earlier: UsageTotals;
   later: UsageTotals;
-  cost_change: number;
+  cost_change: number | null;
 }
 
 /** The model calls of a session, in order. */
@@ -200,8 +200,10 @@ export interface Cost {
 
 /** What one cause has of the change of the cost. */
 export interface CostCause {
-  cause: "calls_per_session" | "models" | "price_per_token" | "sessions" | "tokens_per_call";
+  cause: "cache_share" | "calls_per_session" | "models" | "output_share" | "price" | "sessions" | "tokens_per_call";
   cost_change: number;
+  earlier: number | null;
+  later: number | null;
 }
 
 /** JSON of an application, by `name`; AI SDK's `data-<name>`. */
@@ -1466,7 +1468,7 @@ export interface UsageComparison {
   zone: string;
   earlier: ComparedPeriod;
   later: ComparedPeriod;
-  cost_change: number;
+  cost_change: number | null;
   causes: CostCause[];
   models: ComparedRow[];
   projects: ComparedRow[];

@@ -48,6 +48,13 @@ export function formatDate(day: Date, now: Date): string {
   return (day.getFullYear() === now.getFullYear() ? DAY_MONTH : DAY_MONTH_YEAR).format(day);
 }
 
+/** The same day as the calendar of a zone such as "UTC" has it. */
+export function formatDateIn(timeZone: string, day: Date, now: Date): string {
+  const yearOf = new Intl.DateTimeFormat("en-GB", { year: "numeric", timeZone });
+  const year = yearOf.format(day) === yearOf.format(now) ? {} : ({ year: "numeric" } as const);
+  return new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone, ...year }).format(day);
+}
+
 /** "Today" · "Yesterday" · "Tuesday 18 November" · "Monday 1 December 2025" */
 export function formatDay(moment: string, now: Date): string {
   const day = new Date(moment);

@@ -15,8 +15,15 @@ import type {
 } from "@/api/types";
 import { FiguresTable } from "@/charts/figures-table";
 import { Problem } from "@/design/problem";
-import { formatCost, formatCount, formatTotalCost, formatTotalTokens, UNKNOWN } from "@/format/numbers";
-import { dayKey, formatDate, startOf } from "@/format/time";
+import {
+  formatCost,
+  formatCount,
+  formatTokens,
+  formatTotalCost,
+  formatTotalTokens,
+  UNKNOWN,
+} from "@/format/numbers";
+import { dayKey, formatDateIn, startOf } from "@/format/time";
 import { outputOf } from "./measures";
 import { type Listed, listOf } from "./names";
 
@@ -42,7 +49,7 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
   });
   if (comparison.isError) return <Problem error={comparison.error} what="The comparison" />;
   if (!comparison.data) return null;
-  const { earlier, later, causes, cost_change, models, projects, missing } = comparison.data;
+  const { earlier, later, causes, models, projects, missing } = comparison.data;
   return (
     <>
       {!parameters.since && !parameters.until && (
@@ -52,11 +59,15 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
       )}
       <section className="usage-causes" aria-label="Both periods">
         <FiguresTable
-          columns={["Figure", span(earlier, now), span(later, now), "Change"]}
+          columns={[
+            "Figure",
+            ...[earlier, later].map((period) => span(period, parameters.zone, now)),
+            "Change",
+          ]}
           rows={figures(earlier, later)}
         />
       </section>
-      {causes.length > 0 && <Causes causes={causes} change={cost_change} />}
+      {causes.length > 0 && <Causes comparison={comparison.data} />}
       <Rows title="Model" by="model" rows={models} filters={filters} />
       <Rows title="Project" by="project" rows={projects} filters={filters} />
       <ul className="usage-contents">
@@ -80,10 +91,10 @@ function daysFrom(day: string, distance: number): string {
   return dayKey(new Date(year, month - 1, date + distance));
 }
 
-/** "14 Nov to 20 Nov": the end is the last day that is in it. */
-function span({ since, until }: ComparedPeriod, now: Date): string {
+/** "14 Nov to 20 Nov" in the zone of the days: the end is the last day that is in it. */
+export function span({ since, until }: Pick<ComparedPeriod, "since" | "until">, zone: string, now: Date) {
   const last = new Date(new Date(until).getTime() - 1);
-  return `${formatDate(new Date(since), now)} to ${formatDate(last, now)}`;
+  return `${formatDateIn(zone, new Date(since), now)} to ${formatDateIn(zone, last, now)}`;
 }
 
 function figures(earlier: ComparedPeriod, later: ComparedPeriod) {
@@ -108,8 +119,8 @@ function tokens(count: number, totals: UsageTotals): string {
   return formatTotalTokens(count, totals.session_totals);
 }
 
-function costOf({ cost, unpriced_calls, unknown_calls }: UsageTotals): string {
-  return formatTotalCost(cost, unpriced_calls + unknown_calls);
+function costOf(totals: UsageTotals): string {
+  return formatTotalCost(totals.cost, unpricedOf(totals));
 }
 
 export function percent(before: number | null, after: number | null): string {
@@ -119,31 +130,55 @@ export function percent(before: number | null, after: number | null): string {
 }
 
 /** "+$1.20" · "−$0.31" */
-export function signed(dollars: number): string {
-  return `${dollars < 0 ? "−" : "+"}${formatCost(Math.abs(dollars))}`;
+export function signed(dollars: number | null): string {
+  return dollars === null ? UNKNOWN : `${dollars < 0 ? "−" : "+"}${formatCost(Math.abs(dollars))}`;
 }
 
-const CAUSES: Record<CostCause["cause"], string> = {
-  sessions: "Number of sessions",
-  calls_per_session: "Model calls per session",
-  models: "Other models",
-  tokens_per_call: "Tokens per call",
-  price_per_token: "Price per token, also more or less from the cache",
+const CAUSES: Record<CostCause["cause"], { name: string; measure?: (value: number) => string }> = {
+  sessions: { name: "Number of sessions", measure: formatCount },
+  calls_per_session: { name: "Model calls per session", measure: oneDigit },
+  models: { name: "Other models" },
+  tokens_per_call: { name: "Tokens per call", measure: (value) => formatTokens(Math.round(value)) },
+  output_share: { name: "Output among the tokens", measure: percentOf },
+  cache_share: { name: "Prompts read from the cache", measure: percentOf },
+  price: { name: "Price of a token" },
 };
 
-function Causes({ causes, change }: { causes: CostCause[]; change: number }) {
+function oneDigit(value: number): string {
+  return value.toLocaleString("en", { maximumFractionDigits: 1 });
+}
+
+function percentOf(share: number): string {
+  return `${oneDigit(100 * share)} %`;
+}
+
+function Causes({ comparison: { causes, cost_change, earlier, later } }: { comparison: UsageComparison }) {
   return (
     <section className="usage-causes" aria-labelledby="usage-causes">
-      <h2 id="usage-causes">Why the cost changed by {signed(change)}</h2>
+      <h2 id="usage-causes">Why the cost changed by {signed(cost_change)}</h2>
       <FiguresTable
-        columns={["Cause", "Change of the cost"]}
-        rows={causes.map(({ cause, cost_change }) => ({
-          key: cause,
-          cells: [CAUSES[cause], signed(cost_change)],
-        }))}
+        columns={["Cause", "Before", "After", "Change of the cost"]}
+        rows={causeRows(causes, earlier.totals, later.totals)}
       />
     </section>
   );
+}
+
+/** One row for each cause, and one for what no cause contains. */
+export function causeRows(causes: CostCause[], earlier: UsageTotals, later: UsageTotals) {
+  const rows = causes.map(({ cause, earlier, later, cost_change }) => {
+    const { name, measure } = CAUSES[cause];
+    const shown = (value: number | null) => (!measure ? "" : value === null ? UNKNOWN : measure(value));
+    return { key: cause as string, cells: [name, shown(earlier), shown(later), signed(cost_change)] };
+  });
+  const [before, after] = [unpricedOf(earlier), unpricedOf(later)];
+  if (before + after === 0) return rows;
+  const unpriced = ["Calls without a known price", formatCount(before), formatCount(after), "not in it"];
+  return [...rows, { key: "unpriced", cells: unpriced }];
+}
+
+function unpricedOf({ unpriced_calls, unknown_calls }: UsageTotals): number {
+  return unpriced_calls + unknown_calls;
 }
 
 interface RowsProps {
