@@ -40,8 +40,8 @@ PARTS_OF_MESSAGE = 2.45
 MESSAGES_OF_TEN_LINES = 4
 """A part is a line in a log, and so is each result of a tool."""
 
-COMMON, MIDDLE, SCARCE, RARE = "quorum", "lattice", "gantry", "obelisk"
-SHARES = {COMMON: 0.12, MIDDLE: 0.02, SCARCE: 0.002, RARE: 0.00002}
+COMMON, MIDDLE, UNCOMMON, SCARCE, SELDOM, RARE = "quorum", "lattice", "trellis", "gantry", "sextant", "obelisk"
+SHARES = {COMMON: 0.12, MIDDLE: 0.02, UNCOMMON: 0.01, SCARCE: 0.002, SELDOM: 0.001, RARE: 0.00002}
 """Words that no sampled text has, and the share of parts that get them."""
 
 PHRASE = "reversible cursor handshake"
@@ -226,7 +226,10 @@ QUESTIONS = (
     Question("ranked, two words", 80, _one_of(f"{COMMON} the"), sort="relevance"),
     Question("sessions, commonest word", 80, _one_of(COMMON), by_session=True),
     Question("sessions, a word in 2 %", 40, _one_of(MIDDLE), by_session=True),
+    Question("sessions, a word in 1 %", 20, _one_of(UNCOMMON), by_session=True),
     Question("sessions, a word in 0.2 %", 10, _one_of(SCARCE), by_session=True),
+    Question("sessions, a word in 0.1 %", 5, _one_of(SELDOM), by_session=True),
+    Question("sessions, two common words", 80, _one_of(f"{COMMON} the", "the self"), by_session=True),
     Question("sessions, two rare words", 80, _one_of(f"{SCARCE} {MIDDLE}"), by_session=True),
     Question("sessions, a misspelt word", 40, _one_of("gantri"), by_session=True),
 )

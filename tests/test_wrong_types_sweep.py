@@ -9,6 +9,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -365,6 +366,7 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         "turnlog.Store.file_history": Case(store.file_history, {"path": "/a", "changed": True, **paged}),
         "turnlog.Store.touched_files": Case(store.touched_files, {"filter": FileFilter(), "limit": 5}),
         "turnlog.Store.insights": Case(store.insights, {"filter": InsightFilter(), "zone": None}),
+        "turnlog.Store.spending": Case(store.spending, {"since": datetime.now(UTC)}),
         "turnlog.Store.usage": Case(
             store.usage, {"by": "day", "filter": turnlog.UsageFilter(), "then_by": "model", "zone": None}
         ),

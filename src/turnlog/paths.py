@@ -8,9 +8,7 @@ absolute and worked out anew on every call. Nothing is created or opened: a fold
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
-
-import platformdirs
+from typing import Literal, NamedTuple
 
 
 def home() -> Path:
@@ -51,7 +49,7 @@ def file_named_by(variable: str, folder: Path) -> Path | None:
 def data_dir() -> Path:
     """The folder of turnlog's own data: `TURNLOG_DATA_DIR`, else the platform's place for it."""
     named = os.environ.get("TURNLOG_DATA_DIR", "").strip()
-    return _absolute(named) if named else platformdirs.user_data_path("turnlog", appauthor=False)
+    return _absolute(named) if named else _own_folder("data", "$XDG_DATA_HOME/turnlog")
 
 
 def database_path() -> Path:
@@ -67,7 +65,7 @@ def sample_path() -> Path:
 def settings_path() -> Path:
     """The file of the user's settings: `TURNLOG_CONFIG`, else `config.toml` in the platform's place for settings."""
     named = os.environ.get("TURNLOG_CONFIG", "").strip()
-    return _absolute(named) if named else platformdirs.user_config_path("turnlog", appauthor=False) / "config.toml"
+    return _absolute(named) if named else _own_folder("config", "$XDG_CONFIG_HOME/turnlog") / "config.toml"
 
 
 def has_settings() -> bool:
@@ -93,6 +91,16 @@ def folds_case() -> bool:
 def wants_colour() -> bool:
     """Whether colours may be written to a terminal: not with `NO_COLOR` (https://no-color.org), nor to a dumb one."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _own_folder(kind: Literal["data", "config"], on_linux: str) -> Path:
+    if sys.platform == "linux":
+        # As platformdirs has it, whose import takes as long as the rest of a status line.
+        return _default_folder(on_linux, home())
+    import platformdirs
+
+    find = platformdirs.user_data_path if kind == "data" else platformdirs.user_config_path
+    return find("turnlog", appauthor=False)
 
 
 _XDG_DEFAULTS = {"$XDG_CONFIG_HOME": ".config", "$XDG_DATA_HOME": ".local/share"}

@@ -15,7 +15,7 @@ from support.plain_agent import PlainAgent
 from support.plain_history import OTHER
 from turnlog.cli import documents
 from turnlog.cli.main import COMMANDS, EXIT_CODES, cli
-from turnlog.store.usage_report import to_json_number
+from turnlog.store.dollars import to_json_number
 from turnlog.sync import rebuild, syncer
 
 DOCS = (Path(__file__).parent.parent.parent / "docs/reference/cli.md").read_text()

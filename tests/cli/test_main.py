@@ -119,7 +119,7 @@ def test_each_kind_of_failure_has_its_exit_code_and_one_line(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("turnlog.store.sqlite.UsageStore.usage", fail)
+    monkeypatch.setattr("turnlog.store.sqlite.usage.UsageStore.usage", fail)
     result = run("usage")
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr == f"turnlog: {told.format(store=store)}\n"
@@ -130,7 +130,7 @@ def test_a_mistake_of_our_own_is_told_in_full(run: Command, monkeypatch: pytest.
     def fail(*_: object, **__: object) -> None:
         raise sqlite3.IntegrityError("UNIQUE constraint failed")
 
-    monkeypatch.setattr("turnlog.store.sqlite.UsageStore.usage", fail)
+    monkeypatch.setattr("turnlog.store.sqlite.usage.UsageStore.usage", fail)
     with pytest.raises(sqlite3.IntegrityError):
         run("usage")
 

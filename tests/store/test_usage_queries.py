@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -26,7 +27,8 @@ from turnlog.store import connection as module
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageFilter
 from turnlog.store.choices import UsageBy
-from turnlog.store.usage_report import Dollars, UsageBlock, UsageTotals, running_block
+from turnlog.store.dollars import Dollars
+from turnlog.store.usage_report import UsageBlock, UsageTotals, running_block
 
 DAY = 24 * 60
 
@@ -214,6 +216,35 @@ def test_the_rate_of_the_running_block_is_over_the_time_since_its_first_call(tmp
         assert row.block is not None
         assert row.block.is_running
         assert row.block.tokens_per_minute == pytest.approx(300 / 130, abs=0.02)
+
+
+def test_a_block_begins_where_those_before_it_let_it_whatever_is_asked_for(tmp_path: Path) -> None:
+    start, chance = datetime(2026, 11, 2, tzinfo=UTC), Random(5)
+    times = sorted(start + timedelta(minutes=15 * chance.randrange(1, 1600)) for _ in range(120))
+    with open_store(write_calls(tmp_path, times)) as opened:
+        everything = {row.name for row in opened.usage("block", UsageFilter(agent="plain")).rows}
+        for since in times[::7]:
+            found = {row.name for row in opened.usage("block", UsageFilter(agent="plain", since=since)).rows}
+            assert found <= everything
+
+
+@pytest.mark.parametrize("minutes", [(130, 90, 50), (20, 2), (), (400, 301), (900, 290, 40)])
+def test_what_was_just_spent_is_what_reports_say(minutes: tuple[int, ...], tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    path = write_calls(tmp_path, [now - timedelta(minutes=each) for each in minutes])
+    with closing(module.connect(path)) as connection:
+        connection.execute("INSERT OR REPLACE INTO settings (name, value) VALUES ('limited_agent', 'plain')")
+    with open_store(path) as opened:
+        since = now - timedelta(minutes=100)
+        found, report = opened.spending(since), opened.usage("day", UsageFilter(since=since)).totals
+        assert found.spent == (report.cost, report.unpriced_calls + report.unknown_calls)
+        running = [(row, row.block) for row in opened.usage("block").rows if row.block and row.block.is_running]
+        assert bool(running) == (found.block is not None)
+        for row, block in running:
+            assert found.block is not None
+            assert found.block.ends_at == block.end
+            assert found.block.spent.cost == row.totals.cost
+            assert float(found.block.cost_per_hour or 0) == pytest.approx(float(block.cost_per_hour or 0), rel=0.01)
 
 
 def test_a_report_that_is_divided_again_has_the_same_totals(store: Store) -> None:

@@ -318,6 +318,8 @@ class Questions:
         ):
             yield Question("usage", ("session",), {"filter": wanted})
             yield Question("usage", ("day",), {"filter": wanted, "zone": BERLIN})
+        for time in self._times():
+            yield Question("spending", (time,))
         for wanted in (
             *(InsightFilter(agent=agent) for agent in sorted({session.agent for session in self._sessions})),
             *(InsightFilter(since=time) for time in self._times()),

@@ -20,8 +20,6 @@ from turnlog.cli import formatting
 from turnlog.errors import TurnlogError
 from turnlog.plain_text import one_line
 from turnlog.store import open_store
-from turnlog.store.base import UsageFilter
-from turnlog.store.periods import BLOCK
 
 
 def answer_quickly() -> bool:
@@ -88,13 +86,10 @@ def _stored(store_path: Path) -> Iterator[str]:
     now = datetime.now(UTC)
     midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     with open_store(store_path) as store:
-        today = store.usage("day", UsageFilter(since=midnight), zone=None).totals
-        blocks = store.usage("block", UsageFilter(since=now - BLOCK), zone=None).rows
-    yield f"{formatting.money(today.cost, today.unpriced_calls + today.unknown_calls)} today"
-    for row in blocks:
-        if row.block is not None and row.block.is_running:
-            cost = formatting.money(row.totals.cost, row.totals.unpriced_calls + row.totals.unknown_calls)
-            left = formatting.duration((row.block.end - now) // timedelta(minutes=1) * 60_000)
-            yield f"{cost} block, {left.removesuffix(' 0 s')} left"
-            if row.block.cost_per_hour is not None:
-                yield f"{formatting.money(row.block.cost_per_hour)}/h"
+        today, block = store.spending(since=midnight)
+    yield f"{formatting.money(*today)} today"
+    if block is not None:
+        left = formatting.duration((block.ends_at - now) // timedelta(minutes=1) * 60_000)
+        yield f"{formatting.money(*block.spent)} block, {left.removesuffix(' 0 s')} left"
+        if block.cost_per_hour is not None:
+            yield f"{formatting.money(block.cost_per_hour)}/h"

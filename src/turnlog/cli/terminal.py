@@ -59,7 +59,7 @@ def _to_json_value(value: Any) -> Any:
         return vars(value)
     import msgspec
 
-    from turnlog.store.usage_report import to_json_number
+    from turnlog.store.dollars import to_json_number
 
     return msgspec.to_builtins(value, enc_hook=to_json_number)
 

@@ -29,8 +29,8 @@ from turnlog.server.live import Hub
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import SyncProgress
 from turnlog.store.base import Store
+from turnlog.store.dollars import to_json_number
 from turnlog.store.search.searcher import Searcher
-from turnlog.store.usage_report import to_json_number
 from turnlog.store.values import StoreCounts
 from turnlog.store.window import Window
 

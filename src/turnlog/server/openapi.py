@@ -17,10 +17,10 @@ from turnlog.model import Ownership
 from turnlog.model.base import Value
 from turnlog.server import requests, responses
 from turnlog.server.errors import ErrorBody, ErrorResponse
+from turnlog.store.dollars import Dollars
 from turnlog.store.insights import Insights
 from turnlog.store.usage_comparison import ComparedPeriod, ComparedRow, CostCause, UsageComparison
 from turnlog.store.usage_report import (
-    Dollars,
     ModelSummary,
     ProjectSummary,
     UsageBlock,

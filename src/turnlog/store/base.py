@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, Unpack
 
 from turnlog.arguments import check_methods
+from turnlog.store.usage_filter import ALL_USAGE, UsageFilter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from turnlog.store.insights import ContextStep, Insights
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
+    from turnlog.store.spending import Spending
     from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary, UsageReport
     from turnlog.store.values import (
         AgentAnswer,
@@ -155,20 +157,6 @@ class FileFilter(NamedTuple):
     """True: only files that a call changed."""
 
 
-class UsageFilter(NamedTuple):
-    """A filter of usage. `since` is inclusive, `until` exclusive; a quarter hour that they cut is counted whole."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-    agent: str | None = None
-    project: str | None = None
-    model: str | None = None
-    session: str | None = None
-    user: str | None = None
-    team: str | None = None
-    task: str | None = None
-
-
 class InsightFilter(NamedTuple):
     """A filter of insights. `since` is inclusive, `until` exclusive; a quarter hour that they cut is counted whole."""
 
@@ -201,7 +189,6 @@ class DiagnosticFilter(NamedTuple):
 EVERY_SESSION = SessionFilter()
 EVERY_TOOL_CALL = ToolCallFilter()
 EVERY_FILE = FileFilter()
-ALL_USAGE = UsageFilter()
 ALL_INSIGHTS = InsightFilter()
 EVERY_RUN = RunFilter()
 EVERY_DIAGNOSTIC = DiagnosticFilter()
@@ -510,6 +497,13 @@ class Store(Protocol):
 
         Hours, days, weeks and months are those of `zone` (None: of this machine), ascending; other rows are descending
         by cost. Raises ValueError if a report is divided twice by the same.
+        """
+        ...
+
+    def spending(self, since: datetime) -> Spending:
+        """What was spent since a time, rounded down to a quarter hour, and in the block of Claude's limits that runs.
+
+        As `usage` has it, but without importing what makes reports.
         """
         ...
 

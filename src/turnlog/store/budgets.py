@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from turnlog.store.base import Store, UsageFilter
 from turnlog.store.choices import BudgetPeriod
+from turnlog.store.dollars import Dollars
 from turnlog.store.periods import PERIODS
-from turnlog.store.usage_report import Dollars, UsageBudget, UsageTotals
+from turnlog.store.usage_report import UsageBudget, UsageTotals
 
 _LONGEST = timedelta(days=32)
 

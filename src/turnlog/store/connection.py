@@ -310,13 +310,14 @@ def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> No
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if tables and "memberships" not in tables:
         raise StoreError(f"{path} is a database of something else, not a turnlog store")
-    if found > schema_version():
+    known = schema_version()
+    if found > known:
         raise SchemaTooNewError(
-            f"{path} was written by a newer turnlog (schema {found}, this version knows up to {schema_version()})",
+            f"{path} was written by a newer turnlog (schema {found}, this version knows up to {known})",
             found=found,
-            supported=schema_version(),
+            supported=known,
         )
-    if read_only and found < schema_version():
+    if read_only and found < known:
         raise StoreError(f"{path} has the older schema {found}: it is brought up when it is opened for writing")
 
 
@@ -339,7 +340,8 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _migrations() -> dict[int, Path]:
-    return {int(script.name.split("_", 1)[0]): script for script in _MIGRATIONS.glob("*.sql")}
+    # Every opening asks for the newest. Without `glob`, which compiles its pattern first.
+    return {int(file.name.split("_", 1)[0]): file for file in _MIGRATIONS.iterdir() if file.suffix == ".sql"}
 
 
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")

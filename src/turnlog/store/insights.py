@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from turnlog.model import Fate
 from turnlog.plain_text import csv_cell
-from turnlog.store.usage_report import Dollars
+from turnlog.store.dollars import Dollars
 from turnlog.store.values import StoreValue, ToolUsage
 
 LONGEST_LIST: Final = 50

@@ -53,8 +53,13 @@ def _shift(quarter_hour: int, zone: tzinfo | None) -> int:
 
 
 def _hour(at: datetime) -> str:
+    return block_name(at.replace(minute=0))
+
+
+def block_name(start: datetime) -> str:
+    """The name of the block that begins then: at a full hour of UTC, which is none in every zone."""
     # The offset tells apart the two hours of the night in which summer time ends.
-    return at.replace(minute=0).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return start.isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
 def _day(at: datetime) -> str:

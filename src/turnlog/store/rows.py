@@ -35,7 +35,7 @@ from turnlog.model import (
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
 from turnlog.store.commands import call_head
-from turnlog.store.usage_report import NANO, counted
+from turnlog.store.dollars import NANO, counted
 
 PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""

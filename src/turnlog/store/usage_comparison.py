@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from turnlog.store.base import ALL_USAGE, Store, UsageFilter
-from turnlog.store.usage_report import NANO, Dollars, UsageRow, UsageTotals, counted
+from turnlog.store.dollars import NANO, Dollars, counted
+from turnlog.store.usage_report import UsageRow, UsageTotals
 
 if TYPE_CHECKING:
     from turnlog.store.writing.prepared import Pricer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -16,6 +16,7 @@ from typing import Final
 
 from turnlog.plain_text import csv_cell
 from turnlog.store.choices import BudgetPeriod, UsageBy
+from turnlog.store.dollars import Dollars, per_hour, rounded
 
 _CALLS: Final = (
     "A model call counts once, for the session that made it; copies in forks and resumes do not count again."
@@ -35,28 +36,6 @@ _BLOCKS: Final = (
 _COST: Final = (
     "Cost is computed from tokens and the prices of the day, call by call; what agents reported is beside it."
 )
-
-NANO: Final = 1_000_000_000
-"""Nano-dollars in a dollar. Columns with money are integers of nano-dollars, so sums are exact."""
-
-
-class Dollars(Decimal):
-    """An exact amount of US dollars. In JSON it is a number (`to_json_number`), exact as far as a float is."""
-
-
-def to_json_number(value: object) -> float:
-    """`Dollars` as a JSON number; a hook of encoders. Raises NotImplementedError for other types, as msgspec expects.
-
-    A float represents nano-dollars exactly for amounts below a million dollars.
-    """
-    if isinstance(value, Dollars):
-        return float(value)
-    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
-
-
-def counted(sums: Mapping[str, int]) -> int:
-    """How many things have their own tokens: calls, and totals of sessions. The keys are those of `UsageTotals`."""
-    return sums["calls"] - sums["unknown_calls"] - sums["covered_calls"] + sums["session_totals"]
 
 
 @dataclass(frozen=True)
@@ -222,17 +201,13 @@ def running_block(start: datetime, first: datetime, end: datetime, now: datetime
         end,
         is_running=True,
         tokens_per_minute=round(totals.tokens / passed, 2),
-        cost_per_hour=None if cost is None else _rounded(float(cost) / passed * 60),
+        cost_per_hour=per_hour(cost, first, now),
         projected_tokens=round(totals.tokens * (1 + ahead)),
-        projected_cost=None if cost is None else _rounded(float(cost) * (1 + ahead)),
+        projected_cost=None if cost is None else rounded(float(cost) * (1 + ahead)),
     )
 
 
 _MINUTE: Final = timedelta(minutes=1)
-
-
-def _rounded(dollars: float) -> Dollars:
-    return Dollars(f"{dollars:.6f}")
 
 
 def _contents(by: UsageBy, then_by: UsageBy | None) -> tuple[str, ...]:

@@ -11,17 +11,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from turnlog.store.base import check_arguments
-from turnlog.store.sqlite.usage import UsageQueries
+from turnlog.store.sqlite.spending import SpendingQueries
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
 
-_LARGER: Final = (("turnlog.store.sqlite.lists", "ListStore"), ("turnlog.store.sqlite.store", "SqliteStore"))
+_LARGER: Final = (
+    ("turnlog.store.sqlite.usage", "UsageStore"),
+    ("turnlog.store.sqlite.lists", "ListStore"),
+    ("turnlog.store.sqlite.store", "SqliteStore"),
+)
 
 
-class UsageStore(UsageQueries):
-    """A store that has only imported usage queries. Any other query turns it into the next larger class.
+class SmallStore(SpendingQueries):
+    """A store that has only imported the query of a status line. Any other query turns it into the next larger class.
 
     Importing the code that decodes messages takes longer than a usage report or a list of runs.
     """
@@ -37,12 +40,9 @@ class UsageStore(UsageQueries):
             raise AttributeError(f"a store has no {name!r}")
 
 
-check_arguments(UsageStore)
-
-
 def open_sqlite(path: Path) -> Store:
     """Open the file, creating or migrating it if necessary.
 
     Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is not a store.
     """
-    return cast("Store", UsageStore(path))
+    return cast("Store", SmallStore(path))

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from turnlog.history.order import result_positions
+from turnlog.store.dollars import NANO
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader, load_frames
 from turnlog.store.keys import session_key
 from turnlog.store.packed_columns import event_json, unpack_many
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.messages import children_of_calls
 from turnlog.store.sqlite.reading import Connections, Span, held, select_span
-from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY, ChangeEntry, SessionChanges
 from turnlog.store.window import MessageRow, Window
 

@@ -19,6 +19,7 @@ from turnlog.model import CompactionEvent, ErrorEvent, MessageError
 from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.base import ALL_INSIGHTS, InsightFilter
+from turnlog.store.dollars import Dollars, dollars
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.insights import (
     ActivityHour,
@@ -44,7 +45,6 @@ from turnlog.store.sqlite.call_figures import (
 )
 from turnlog.store.sqlite.hours import TYPED, Clock, in_quarter_hours
 from turnlog.store.sqlite.reading import Connections
-from turnlog.store.usage_report import NANO, Dollars
 
 _DAYS: Final = timedelta(days=92) / timedelta(minutes=15)
 """Quarter hours up to which projects are divided by day."""
@@ -178,11 +178,7 @@ def _day(day: int) -> str:
 
 def _cost(nanos: int, priced: int) -> Dollars | None:
     """The cost of so many calls and totals of known price; None if there is none."""
-    return _dollars(nanos) if priced > 0 else None
-
-
-def _dollars(nanos: int | Decimal) -> Dollars:
-    return Dollars(Decimal(nanos) / NANO)
+    return dollars(nanos) if priced > 0 else None
 
 
 def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
@@ -230,7 +226,7 @@ def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]
             is_lower_bound=bool(lower_bound),
             failed_tool_calls=failed[key],
             compared_sessions=each.sessions,
-            cost_per_prompt=_dollars(Decimal(each.cost) / each.priced_prompts) if each.priced_prompts else None,
+            cost_per_prompt=dollars(Decimal(each.cost) / each.priced_prompts) if each.priced_prompts else None,
             steps_per_prompt=_ratio(each.steps, each.prompts),
         )
         for key, name, calls, sessions, cost, unpriced, priced, unknown, uncached, cached, output, lower_bound in rows

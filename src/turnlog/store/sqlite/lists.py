@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from turnlog.store.base import check_arguments
-from turnlog.store.sqlite import UsageStore
 from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
 from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
+from turnlog.store.sqlite.usage import UsageStore
 
 
 class ListStore(SessionQueries, RunQueries, ToolCallQueries, FileQueries, SourceQueries, UsageStore):

@@ -15,10 +15,10 @@ from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store.base import EVERY_RUN, RunFilter
 from turnlog.store.choices import RUN_STATUSES
+from turnlog.store.dollars import NANO
 from turnlog.store.keys import family, session_key
 from turnlog.store.rows import TURN_ORIGINS, milliseconds, moment, nanos
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds, check_limit, decode_cursor, encode_cursor
-from turnlog.store.usage_report import NANO
 from turnlog.store.values import UNFINISHED, Page, Run, RunFacts
 
 _COLUMNS: Final = Run.__struct_fields__

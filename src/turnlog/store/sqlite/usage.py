@@ -12,56 +12,42 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from turnlog.store.base import ALL_USAGE, UsageFilter
+from turnlog.store.base import ALL_USAGE, UsageFilter, check_arguments
 from turnlog.store.choices import UsageBy
+from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
-from turnlog.store.periods import BLOCK, PERIODS, block_starts, start_of
-from turnlog.store.sqlite.reading import Connections, aware_milliseconds
+from turnlog.store.periods import BLOCK, PERIODS, block_name, block_starts, start_of
+from turnlog.store.sqlite import SmallStore
+from turnlog.store.sqlite.spending import SpendingQueries
+from turnlog.store.sqlite.usage_rows import (
+    COLUMNS,
+    MODELS,
+    PROJECTS,
+    SESSIONS,
+    SUMS,
+    Sums,
+    first_call,
+    used_quarter_hours,
+    where,
+)
 from turnlog.store.usage_report import (
-    NANO,
     AgentSummary,
-    Dollars,
     ModelSummary,
     UsageBlock,
     UsagePart,
     UsageReport,
     UsageRow,
     UsageTotals,
-    counted,
     running_block,
     usage_report,
 )
-
-_QUARTER_HOUR_MILLISECONDS = 900_000
-
-_COLUMNS: dict[str, str] = {
-    "calls": "calls",
-    "unknown_calls": "unknown_calls",
-    "covered_calls": "covered_calls",
-    "session_totals": "session_totals",
-    "unpriced_calls": "unpriced_calls",
-    "lower_bound_calls": "lower_bound",
-    "input": "input",
-    "cache_read": "cache_read",
-    "cache_write_5m": "cache_write_5m",
-    "cache_write_1h": "cache_write_1h",
-    "cache_write": "cache_write",
-    "output": "output",
-    "reasoning": "reasoning",
-    "tool_prompt": "tool_prompt",
-    "cost": "cost",
-    "reported_cost": "reported_cost",
-}
-"""Field of `UsageTotals` -> column of `usage`, which has nano-dollars."""
 
 _TOKENS = frozenset(
     ("input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write", "output", "reasoning", "tool_prompt")
 )
 """Fields with tokens; each token is counted in only one of them."""
-
-_SUMS = ", ".join(f"sum(u.{column})" for column in _COLUMNS.values())
 
 
 class _Grouping(NamedTuple):
@@ -71,39 +57,23 @@ class _Grouping(NamedTuple):
     joins: tuple[str, ...] = ()
 
 
-_SESSIONS = " JOIN sessions s ON s.key = u.session_key"
-_PROJECTS = " LEFT JOIN projects p ON p.key = s.project_key"
-_MODELS = " LEFT JOIN models d ON d.key = u.model_key"
-_OWNERS = " JOIN owners o ON o.key = s.owner_key"
-
 _GROUPINGS: dict[str, _Grouping] = {
     **dict.fromkeys(PERIODS, _Grouping("u.quarter_hour", "u.quarter_hour")),
     "block": _Grouping("u.quarter_hour", "u.quarter_hour"),
-    "model": _Grouping("u.model_key", "d.name", joins=(_MODELS,)),
-    "project": _Grouping("s.project_key", "p.path", "p.name", (_SESSIONS, _PROJECTS)),
-    "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (_SESSIONS,)),
-    "agent": _Grouping("s.agent", "s.agent", joins=(_SESSIONS,)),
+    "model": _Grouping("u.model_key", "d.name", joins=(MODELS,)),
+    "project": _Grouping("s.project_key", "p.path", "p.name", (SESSIONS, PROJECTS)),
+    "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (SESSIONS,)),
+    "agent": _Grouping("s.agent", "s.agent", joins=(SESSIONS,)),
     "subagent": _Grouping(
         "iif(s.relationship IS 'subagent', u.session_key, NULL)",
         "iif(s.relationship IS 'subagent', s.agent || ':' || s.external_id, NULL)",
         "iif(s.relationship IS 'subagent', s.title, NULL)",
-        (_SESSIONS,),
+        (SESSIONS,),
     ),
 }
 
-_CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "agent": ("s.agent = ?", (_SESSIONS,)),
-    "project": ("(p.path = ? OR p.name = ?)", (_SESSIONS, _PROJECTS)),
-    "model": ("d.name = ?", (_MODELS,)),
-    "session": ("s.agent || ':' || s.external_id = ?", (_SESSIONS,)),
-    "user": ("o.user = ?", (_SESSIONS, _OWNERS)),
-    "team": ("o.team = ?", (_SESSIONS, _OWNERS)),
-    "task": ("o.task = ?", (_SESSIONS, _OWNERS)),
-}
-"""Fields of `UsageFilter` that compare with one value, and the tables they need."""
 
-
-class UsageQueries(Connections):
+class UsageQueries(SpendingQueries):
     """The queries of `Store` about tokens and cost, and about agents and models."""
 
     def usage(
@@ -121,7 +91,7 @@ class UsageQueries(Connections):
                 # Blocks are the windows of one agent's limit: calls of other agents belong to none.
                 filter = filter._replace(agent=limited_agent(connection))
             calendar = _Calendar(
-                zone, _used_quarter_hours(connection, filter.agent) if "block" in (by, then_by) else []
+                zone, used_quarter_hours(connection, filter.agent, filter.since) if "block" in (by, then_by) else []
             )
             found = _divided(_read(connection, by, then_by, filter), calendar, by, then_by)
             if {by, then_by} & {"session", "subagent"}:
@@ -166,41 +136,11 @@ class UsageQueries(Connections):
         ]
 
 
-def _where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
-    conditions: list[str] = []
-    parameters: list[Any] = []
-    joins: list[str] = []
-    for name, (condition, tables) in _CONDITIONS.items():
-        value = getattr(wanted, name)
-        if value is not None:
-            conditions.append(condition)
-            parameters += [value] * condition.count("?")
-            joins += tables
-    for moment, comparison in ((wanted.since, ">="), (wanted.until, "<")):
-        if moment is not None:
-            conditions.append(f"u.quarter_hour {comparison} ?")
-            parameters.append(_quarter_hour(moment, up=comparison == "<"))
-    if wanted.until is not None and wanted.since is None:
-        # 0 stands for an unknown time, which is not before any date.
-        conditions.append("u.quarter_hour > 0")
-    return conditions, parameters, joins
-
-
-def _quarter_hour(moment: datetime, *, up: bool) -> int:
-    """Quarter hours since 1970; `until` within one includes it."""
-    milliseconds = aware_milliseconds(moment)
-    return -(-milliseconds // _QUARTER_HOUR_MILLISECONDS) if up else milliseconds // _QUARTER_HOUR_MILLISECONDS
-
-
 class _Name(NamedTuple):
     """What names a row."""
 
     name: str | None
     label: str | None
-
-
-_Sums: TypeAlias = tuple[int, ...]
-"""In the order of `_COLUMNS`; empty for no calls."""
 
 
 class _Calendar:
@@ -218,7 +158,7 @@ class _Calendar:
         if not value:
             return None
         if by == "block":
-            return PERIODS["hour"](start_of(self._starts[bisect_right(self._starts, value) - 1], self._zone))
+            return block_name(start_of(self._starts[bisect_right(self._starts, value) - 1], self._zone))
         return PERIODS[by](start_of(value, self._zone))
 
     def first_used(self, start: datetime) -> int:
@@ -230,28 +170,16 @@ _TIMES = frozenset((*PERIODS, "block"))
 """What a row is named after that is worked out from its quarter hour."""
 
 
-def _used_quarter_hours(connection: sqlite3.Connection, agent: str | None) -> list[int]:
-    """When calls of an agent were made. All of them: where a block begins depends on those before it."""
-    return [
-        quarter_hour
-        for (quarter_hour,) in connection.execute(
-            "SELECT DISTINCT u.quarter_hour FROM usage u JOIN sessions s ON s.key = u.session_key"
-            " WHERE s.agent = ? AND u.quarter_hour <> 0 ORDER BY 1",
-            (agent,),
-        )
-    ]
-
-
 def _read(
     connection: sqlite3.Connection, by: UsageBy, then_by: UsageBy | None, filter: UsageFilter
 ) -> list[tuple[Any, ...]]:
-    """Name, label, name and label of the part, and the sums of `_COLUMNS`."""
+    """Name, label, name and label of the part, and the sums of `COLUMNS`."""
     outer = _GROUPINGS[by]
     inner = _WHOLE if then_by is None else _GROUPINGS[then_by]
-    conditions, parameters, joins = _where(filter)
+    conditions, parameters, joins = where(filter)
     tables = "".join(dict.fromkeys((*outer.joins, *inner.joins, *joins)))
     return connection.execute(
-        f"SELECT {outer.name}, {outer.label}, {inner.name}, {inner.label}, {_SUMS} FROM usage u{tables}"
+        f"SELECT {outer.name}, {outer.label}, {inner.name}, {inner.label}, {SUMS} FROM usage u{tables}"
         f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {outer.key}, {inner.key}",
         parameters,
     ).fetchall()
@@ -259,8 +187,8 @@ def _read(
 
 def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter) -> list[str]:
     """The models of calls without a known price, most called first."""
-    conditions, parameters, joins = _where(filter)
-    tables = "".join(dict.fromkeys((_MODELS, *joins)))
+    conditions, parameters, joins = where(filter)
+    tables = "".join(dict.fromkeys((MODELS, *joins)))
     rows = connection.execute(
         f"SELECT coalesce(d.name, 'model unknown') FROM usage u{tables}"
         f" WHERE {' AND '.join(('u.unpriced_calls > 0', *conditions))}"
@@ -276,9 +204,9 @@ _WHOLE = _Grouping("''", "NULL")
 
 def _divided(
     found: list[tuple[Any, ...]], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
-) -> dict[_Name, dict[_Name, _Sums]]:
+) -> dict[_Name, dict[_Name, Sums]]:
     """Row -> part -> sums; the quarter hours of one period are added up."""
-    collected: defaultdict[_Name, defaultdict[_Name, list[_Sums]]] = defaultdict(lambda: defaultdict(list))
+    collected: defaultdict[_Name, defaultdict[_Name, list[Sums]]] = defaultdict(lambda: defaultdict(list))
     for name, label, part, part_label, *sums in found:
         parts = collected[_Name(calendar.name(by, name), label)]
         parts[_Name(calendar.name(then_by, part), part_label)].append(tuple(sums))
@@ -286,7 +214,7 @@ def _divided(
 
 
 def _row(
-    key: _Name, divided: Mapping[_Name, _Sums], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
+    key: _Name, divided: Mapping[_Name, Sums], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
 ) -> UsageRow:
     totals = _totals(_sum(list(divided.values())))
     parts = [] if then_by is None else [UsagePart(*part, _totals(sums)) for part, sums in divided.items()]
@@ -301,48 +229,28 @@ def _with_rate(connection: sqlite3.Connection, row: UsageRow, calendar: _Calenda
     end, now = start + BLOCK, datetime.now(UTC)
     block = UsageBlock(start, end)
     if start <= now < end:
-        first = _first_call(connection, calendar.first_used(start), agent)
+        first = first_call(connection, calendar.first_used(start), agent)
         block = running_block(start, first, end, now, row.totals)
     return replace(row, block=block)
 
 
-def _first_call(connection: sqlite3.Connection, quarter_hour: int, agent: str | None) -> datetime:
-    """When an agent made the first call of a quarter hour in which it made one."""
-    begin = quarter_hour * _QUARTER_HOUR_MILLISECONDS
-    # Of the sessions that were used then, which are few, all messages are read: none is found by its time.
-    (at,) = connection.execute(
-        "SELECT min(m.created_at) FROM memberships h JOIN messages m ON m.key = h.message_key"
-        " WHERE h.session_key IN (SELECT u.session_key FROM usage u JOIN sessions s ON s.key = u.session_key"
-        " WHERE u.quarter_hour = ? AND s.agent = ?) AND m.billed_key = h.session_key AND m.role = 'assistant'"
-        " AND m.stop_reason IS NOT 'error' AND m.created_at >= ? AND m.created_at < ?",
-        (quarter_hour, agent, begin, begin + _QUARTER_HOUR_MILLISECONDS),
-    ).fetchone()
-    # The total of a session that has no calls is no message.
-    return datetime.fromtimestamp((begin if at is None else at) / 1000, UTC)
-
-
-def _sum(rows: list[_Sums]) -> _Sums:
+def _sum(rows: list[Sums]) -> Sums:
     return rows[0] if len(rows) == 1 else tuple(map(sum, zip(*rows, strict=True)))
 
 
-def _totals(sums: _Sums) -> UsageTotals:
-    """Totals from the sums of `_COLUMNS`. Without rows there were no calls, and the cost is zero."""
+def _totals(sums: Sums) -> UsageTotals:
+    """Totals from the sums of `COLUMNS`. Without rows there were no calls, and the cost is zero."""
     if not sums:
         return UsageTotals(cost=Dollars(0))
-    counts = dict(zip(_COLUMNS, sums, strict=True))
-    cost, reported = counts.pop("cost"), counts.pop("reported_cost")
-    # No calls cost nothing. Calls of which none has a known price have an unknown cost, not 0.
-    is_priced = counted(counts) > counts["unpriced_calls"] or not (counts["calls"] or counts["session_totals"])
+    counts = dict(zip(COLUMNS, sums, strict=True))
+    cost = known_cost(counts)
+    _, reported = counts.pop("cost"), counts.pop("reported_cost")
     return UsageTotals(
         **counts,
         tokens=sum(count for name, count in counts.items() if name in _TOKENS),
-        cost=_dollars(cost) if is_priced else None,
-        reported_cost=_dollars(reported) if reported else None,
+        cost=cost,
+        reported_cost=dollars(reported) if reported else None,
     )
-
-
-def _dollars(nanos: int) -> Dollars:
-    return Dollars(Decimal(nanos) / NANO)
 
 
 _RowT = TypeVar("_RowT", UsageRow, UsagePart)
@@ -362,8 +270,8 @@ def _by_cost(row: UsageRow | UsagePart) -> tuple[Decimal, int, str]:
 
 
 def _with_titles(
-    connection: sqlite3.Connection, found: Mapping[_Name, dict[_Name, _Sums]]
-) -> dict[_Name, dict[_Name, _Sums]]:
+    connection: sqlite3.Connection, found: Mapping[_Name, dict[_Name, Sums]]
+) -> dict[_Name, dict[_Name, Sums]]:
     """Rows and parts with the titles that the user gave to sessions."""
     titles: dict[str | None, str] = dict(
         connection.execute("SELECT session_id, title FROM annotations WHERE title IS NOT NULL").fetchall()
@@ -385,8 +293,15 @@ def _with_reported_costs(connection: sqlite3.Connection, rows: list[UsageRow]) -
         ).fetchall()
     )
     return [
-        replace(row, totals=replace(row.totals, reported_cost=_dollars(reported[row.name])))
+        replace(row, totals=replace(row.totals, reported_cost=dollars(reported[row.name])))
         if row.name in reported
         else row
         for row in rows
     ]
+
+
+class UsageStore(UsageQueries, SmallStore):
+    """A store that has only imported usage queries."""
+
+
+check_arguments(UsageStore)

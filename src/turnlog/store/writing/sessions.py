@@ -24,6 +24,7 @@ from turnlog.agents.changes import NAMED_AFTER, SessionChange
 from turnlog.model import Fate, Message
 from turnlog.model.session import TitleSource
 from turnlog.store import bodies
+from turnlog.store.dollars import NANO
 from turnlog.store.frames import BodyReader
 from turnlog.store.keys import Names
 from turnlog.store.reconcile.merge import merge_session_changes
@@ -39,7 +40,6 @@ from turnlog.store.rows import (
     nanos,
     usage_added,
 )
-from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY
 from turnlog.store.writing.call_totals import CallTotals
 

@@ -1,0 +1,130 @@
+"""Rows of the table `usage`, the totals that every write updates: what a filter chooses, their sums, and blocks.
+
+It imports neither dataclasses nor msgspec: a status line is asked for after every answer.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+from turnlog.store.periods import BLOCK, QUARTER_HOUR
+from turnlog.store.sqlite.reading import aware_milliseconds
+from turnlog.store.usage_filter import UsageFilter
+
+_QUARTER_HOUR_MILLISECONDS: Final = QUARTER_HOUR // timedelta(milliseconds=1)
+
+COLUMNS: dict[str, str] = {
+    "calls": "calls",
+    "unknown_calls": "unknown_calls",
+    "covered_calls": "covered_calls",
+    "session_totals": "session_totals",
+    "unpriced_calls": "unpriced_calls",
+    "lower_bound_calls": "lower_bound",
+    "input": "input",
+    "cache_read": "cache_read",
+    "cache_write_5m": "cache_write_5m",
+    "cache_write_1h": "cache_write_1h",
+    "cache_write": "cache_write",
+    "output": "output",
+    "reasoning": "reasoning",
+    "tool_prompt": "tool_prompt",
+    "cost": "cost",
+    "reported_cost": "reported_cost",
+}
+"""Field of `UsageTotals` -> column of `usage`, which has nano-dollars."""
+
+SUMS = ", ".join(f"sum(u.{column})" for column in COLUMNS.values())
+
+
+SESSIONS = " JOIN sessions s ON s.key = u.session_key"
+PROJECTS = " LEFT JOIN projects p ON p.key = s.project_key"
+MODELS = " LEFT JOIN models d ON d.key = u.model_key"
+_OWNERS = " JOIN owners o ON o.key = s.owner_key"
+
+_CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "agent": ("s.agent = ?", (SESSIONS,)),
+    "project": ("(p.path = ? OR p.name = ?)", (SESSIONS, PROJECTS)),
+    "model": ("d.name = ?", (MODELS,)),
+    "session": ("s.agent || ':' || s.external_id = ?", (SESSIONS,)),
+    "user": ("o.user = ?", (SESSIONS, _OWNERS)),
+    "team": ("o.team = ?", (SESSIONS, _OWNERS)),
+    "task": ("o.task = ?", (SESSIONS, _OWNERS)),
+}
+"""Fields of `UsageFilter` that compare with one value, and the tables they need."""
+
+
+Sums: TypeAlias = tuple[int, ...]
+"""In the order of `COLUMNS`; empty for no calls."""
+
+
+def where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
+    """The conditions of a filter, their parameters, and the tables that they need beside `usage u`."""
+    conditions: list[str] = []
+    parameters: list[Any] = []
+    joins: list[str] = []
+    for name, (condition, tables) in _CONDITIONS.items():
+        value = getattr(wanted, name)
+        if value is not None:
+            conditions.append(condition)
+            parameters += [value] * condition.count("?")
+            joins += tables
+    for moment, comparison in ((wanted.since, ">="), (wanted.until, "<")):
+        if moment is not None:
+            conditions.append(f"u.quarter_hour {comparison} ?")
+            parameters.append(_quarter_hour(moment, up=comparison == "<"))
+    if wanted.until is not None and wanted.since is None:
+        # 0 stands for an unknown time, which is not before any date.
+        conditions.append("u.quarter_hour > 0")
+    return conditions, parameters, joins
+
+
+def _quarter_hour(moment: datetime, *, up: bool) -> int:
+    """Quarter hours since 1970; `until` within one includes it."""
+    milliseconds = aware_milliseconds(moment)
+    return -(-milliseconds // _QUARTER_HOUR_MILLISECONDS) if up else milliseconds // _QUARTER_HOUR_MILLISECONDS
+
+
+def read_sums(connection: sqlite3.Connection, wanted: UsageFilter) -> dict[str, int]:
+    """The sums of what a filter chooses, by the keys of `COLUMNS`."""
+    conditions, parameters, joins = where(wanted)
+    sums = connection.execute(
+        f"SELECT {SUMS} FROM usage u{''.join(dict.fromkeys(joins))} WHERE {' AND '.join(conditions) or '1'}", parameters
+    ).fetchone()
+    return dict(zip(COLUMNS, [total or 0 for total in sums], strict=True))
+
+
+def used_quarter_hours(connection: sqlite3.Connection, agent: str | None, since: datetime | None = None) -> list[int]:
+    """When calls of an agent were made, ascending, as far back as blocks from `since` on depend on it.
+
+    Where a block begins depends on those before it, up to a pause that is as long as a block.
+    """
+    # CROSS JOIN: they are read in the order of the key, so that nothing is sorted and reading can end early.
+    found = connection.execute(
+        "SELECT DISTINCT u.quarter_hour FROM usage u CROSS JOIN sessions s ON s.key = u.session_key"
+        " WHERE s.agent = ? AND u.quarter_hour <> 0 ORDER BY 1 DESC",
+        (agent,),
+    )
+    first = None if since is None else _quarter_hour(since, up=False)
+    used: list[int] = []
+    for (quarter_hour,) in found:
+        if first is not None and quarter_hour < first and quarter_hour + BLOCK // QUARTER_HOUR <= (used or [first])[-1]:
+            break
+        used.append(quarter_hour)
+    return used[::-1]
+
+
+def first_call(connection: sqlite3.Connection, quarter_hour: int, agent: str | None) -> datetime:
+    """When an agent made the first call of a quarter hour in which it made one."""
+    begin = quarter_hour * _QUARTER_HOUR_MILLISECONDS
+    # Of the sessions that were used then, which are few, all messages are read: none is found by its time.
+    (at,) = connection.execute(
+        "SELECT min(m.created_at) FROM memberships h JOIN messages m ON m.key = h.message_key"
+        " WHERE h.session_key IN (SELECT u.session_key FROM usage u JOIN sessions s ON s.key = u.session_key"
+        " WHERE u.quarter_hour = ? AND s.agent = ?) AND m.billed_key = h.session_key AND m.role = 'assistant'"
+        " AND m.stop_reason IS NOT 'error' AND m.created_at >= ? AND m.created_at < ?",
+        (quarter_hour, agent, begin, begin + _QUARTER_HOUR_MILLISECONDS),
+    ).fetchone()
+    # The total of a session that has no calls is no message.
+    return datetime.fromtimestamp((begin if at is None else at) / 1000, UTC)
