@@ -130,8 +130,7 @@ class _Reader:
         """Read everything that belongs to these messages, and to the sessions that are complete."""
         batch = self._batch
         self._add("messages", [row[1 : PLACE.start] for row in found])
-        whole = WholeBodies(self._connection)
-        batch.bodies = {row[1]: zstd.compress(whole(*row[PLACE])) for row in found}
+        batch.bodies = self._bodies(found)
         keys = [row[1] for row in found]
         for table in ("parts", "more_paths", "blob_uses"):
             self._add(table, self._where(table, "message_key", keys))
@@ -141,6 +140,24 @@ class _Reader:
         self._read_sessions()
         self._read_sources()
         self._read_named()
+
+    def _bodies(self, found: Sequence[Row]) -> dict[int, bytes]:
+        """A frame for each body. Those that are alone in their frames are read together, and sent as they are."""
+        alone: dict[int, bytes] = {}
+        for chunk in _chunks([row[PLACE][0] for row in found if row[PLACE][0] < 0]):
+            query = "SELECT key, data FROM frames WHERE key IN (SELECT value FROM json_each(?))"
+            alone |= dict(self._connection.execute(query, (chunk,)).fetchall())
+        whole = WholeBodies(self._connection)
+        bodies: dict[int, bytes] = {}
+        for row in found:
+            place, frame = row[PLACE], alone.get(row[PLACE][0])
+            if frame is None or len(frame) != place[2]:
+                bodies[row[1]] = zstd.compress(whole(*place))
+            else:
+                body = zstd.decompress(frame)
+                full = whole.whole(body)
+                bodies[row[1]] = frame if full is body else zstd.compress(full)
+        return bodies
 
     def _read_sessions(self) -> None:
         batch, connection = self._batch, self._connection

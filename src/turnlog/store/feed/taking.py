@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from turnlog.errors import ConflictError
 from turnlog.store import zstd
-from turnlog.store.feed.values import (
-    IDENTITY,
-    KEYS,
-    TABLES,
-    UNKNOWN_MODEL,
-    ArchivedBytes,
-    FeedBatch,
-    FeedPosition,
-    Row,
-)
+from turnlog.store.feed.digests import MessageDigests, SessionDigests
+from turnlog.store.feed.keys import Keys
+from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
 from turnlog.store.sqlite.forget import forget
 
@@ -35,8 +28,26 @@ if TYPE_CHECKING:
 Insert: TypeAlias = Callable[[str, Sequence[str], Sequence[Row]], None]
 """Writes new rows of a table: name, columns, rows."""
 
-_NAMED_FIRST: Final = ("models", "price_versions", "owners", "projects")
-"""Tables whose rows are found or made before the transaction, so that no two transactions wait for each other's."""
+
+class Owner(NamedTuple):
+    """Whose rows a batch has. Nobody's batch touches what somebody else has."""
+
+    user: str = ""
+    """Empty for stores that one user has."""
+    machine: str = ""
+
+
+NOBODY: Final = Owner()
+
+
+class Taken(NamedTuple):
+    """What became of a batch."""
+
+    is_new: bool
+    """False if it was taken before."""
+    refused: tuple[str, ...] = ()
+    """Ids of sessions of which nothing was written, because somebody else has them."""
+
 
 _OF_MESSAGE: Final = ("parts", "more_paths", "blob_uses")
 _OF_SESSION: Final = ("usage", "call_totals", "edit_totals", "streams")
@@ -46,94 +57,54 @@ _LARGEST_BODY: Final = 256 << 20
 """Bytes of a decompressed body that is taken."""
 
 
-class Keys:
-    """Keys of the other store -> keys of this one, by table."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[int, int]] = {table: {} for table in IDENTITY}
-
-    def note(self, table: str, theirs: int, ours: int) -> None:
-        """Note the key of a row in this store."""
-        self._known[table][theirs] = ours
-
-    def of(self, table: str) -> dict[int, int]:
-        """All keys of a table."""
-        return self._known[table]
-
-    def rows(self, table: str, rows: Iterable[Row]) -> list[Row]:
-        """Rows with this store's keys; rows that name something that is not here are left out."""
-        places = [(at, self._known[KEYS[name]]) for at, name in enumerate(TABLES[table]) if name in KEYS]
-        required = {at for at, name in enumerate(TABLES[table]) if name in _REQUIRED}
-        found: list[Row] = []
-        for row in rows:
-            values = list(row)
-            for at, known in places:
-                key = values[at]
-                if key is not None and not (key == UNKNOWN_MODEL and known is self._known["models"]):
-                    values[at] = known.get(key)
-                    if values[at] is None and at in required:
-                        break
-            else:
-                found.append(tuple(values))
-        return found
-
-
-_REQUIRED: Final = frozenset({"session_key", "message_key"})
-"""Columns without which a row is of nothing."""
-
-
 def position_of(connection: Connection, store: str) -> FeedPosition:
     """How far the store with this id was taken."""
+    return progress_of(connection, store)[0]
+
+
+def progress_of(connection: Connection, store: str) -> tuple[FeedPosition, int]:
+    """How far the store with this id was taken, and in which generation."""
     row = connection.execute("SELECT value FROM settings WHERE name = ?", (_setting(store),)).fetchone()
-    return FeedPosition() if row is None else FeedPosition(*json.loads(row[0]))
+    if row is None:
+        return FeedPosition(), 0
+    *position, generation = json.loads(row[0])
+    return FeedPosition(*position), generation
 
 
-def find_names(connection: Connection, batch: FeedBatch) -> Keys:
-    """The keys of what many sessions share: each statement is a transaction of its own."""
-    keys = Keys()
-    for table in _NAMED_FIRST:
-        columns = TABLES[table]
-        rows = {row[0]: row for row in batch.rows.get(table, ())}
-        identity = IDENTITY[table]
-        for theirs, name in sorted(batch.names.get(table, {}).items(), key=itemgetter(1)):
-            given = dict(zip(columns, rows[theirs], strict=True)) if theirs in rows else {}
-            values = {**dict(zip(identity, name, strict=True)), **_own_values(table, given)}
-            connection.execute(
-                f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
-                tuple(values.values()),
-            )
-            keys.note(table, theirs, _find(connection, table, name))
-    return keys
+def take(
+    connection: Connection, store: str, batch: FeedBatch, keys: Keys, insert: Insert, owner: Owner | None = None
+) -> Taken:
+    """Write a batch of the store with this id. The caller owns the transaction.
 
+    `owner` is None where the tables have no owners and no digests: in a file.
 
-def _own_values(table: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What a row has besides its identity and its references."""
-    return {name: value for name, value in given.items() if name not in (*IDENTITY[table], "key", *KEYS)}
-
-
-def _find(connection: Connection, table: str, name: Row) -> int:
-    conditions = " AND ".join([f"{column} = ?" for column in IDENTITY[table]])
-    (key,) = connection.execute(f"SELECT key FROM {table} WHERE {conditions}", name).fetchone()
-    return key
-
-
-def take(connection: Connection, store: str, batch: FeedBatch, keys: Keys, insert: Insert) -> bool:
-    """Write a batch of the store with this id; False if it was taken before. The caller owns the transaction.
-
-    Raises ConflictError if something is missing between what was taken and this batch.
+    Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
+    generation.
     """
-    name = _setting(store)
-    connection.execute("INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)", (name, json.dumps(FeedPosition())))
-    # Keeps others from taking batches of the same store meanwhile.
-    connection.execute("UPDATE settings SET value = value WHERE name = ?", (name,))
-    known = position_of(connection, store)
-    if known == batch.until or _is_behind(batch.until, known):
-        return False
+    if owner is not None and owner.user:
+        # Two machines of one person may have the same new rows.
+        _lock(connection, f"pushes of {owner.user}", "")
+    _lock(connection, _setting(store), json.dumps((*FeedPosition(), 0)))
+    known, generation = progress_of(connection, store)
+    if batch.generation < generation:
+        raise ConflictError(f"the feed of {store} is in generation {generation}: {batch.generation} is over")
+    if batch.generation > generation:
+        known = FeedPosition()
+    elif known == batch.until or _is_behind(batch.until, known):
+        return Taken(is_new=False)
     if known != batch.after:
         raise ConflictError(f"the feed of {store} was taken up to {list(known)}: {list(batch.after)} does not follow")
-    _Taking(connection, batch, keys, insert).run()
-    connection.execute("UPDATE settings SET value = ? WHERE name = ?", (json.dumps(batch.until), name))
-    return True
+    taking = _Taking(connection, batch, keys, insert, owner, store)
+    taking.run()
+    progress = json.dumps((*batch.until, batch.generation))
+    connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
+    return Taken(is_new=True, refused=tuple(sorted(taking.refused)))
+
+
+def _lock(connection: Connection, name: str, first: str) -> None:
+    """Keep a row of the settings from others until the end of the transaction."""
+    connection.execute("INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)", (name, first))
+    connection.execute("UPDATE settings SET value = value WHERE name = ?", (name,))
 
 
 def _is_behind(position: FeedPosition, known: FeedPosition) -> bool:
@@ -168,73 +139,138 @@ class _Moves(msgspec.Struct):
     """Session, position and id."""
     billed: dict[int, int | None] = {}
     """Message -> the session that is billed for it from now on."""
+    events: list[Row] = []
+    """Events that are new or other than before."""
 
 
 class _Taking:
     """One batch in one transaction."""
 
-    def __init__(self, connection: Connection, batch: FeedBatch, keys: Keys, insert: Insert) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        batch: FeedBatch,
+        keys: Keys,
+        insert: Insert,
+        owner: Owner | None,
+        store: str,
+    ) -> None:
         self._connection = connection
         self._batch = batch
         self._keys = keys
         self._insert = insert
+        self._owner = owner
+        self._store = store
         self._now = int(time.time() * 1000)
         self._new: dict[str, set[int]] = {"sessions": set(), "messages": set()}
         """Keys in this store of the rows that are new."""
+        self.refused = set[str]()
+        """Ids of sessions that somebody else has."""
+        self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
+        self._session_digests = SessionDigests(connection, insert, is_kept=owner is not None)
 
     def run(self) -> None:
         """Write all rows."""
+        self._claim()
         self._forget()
+        self._find_keys("sessions", "SELECT max(key) FROM sessions", self._forgotten_ids() | self.refused)
         self._save_sources()
-        self._find_keys("sessions", "SELECT max(key) FROM sessions", self._forgotten_ids())
+        self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
+        self._batch = self._message_digests.without_unchanged(self._batch, self._keys, self._new["messages"])
         self._save_contents()
         moves = self._compare_places()
-        numbers = self._draw_numbers()
+        changed = self._session_digests.changed(self._batch, self._keys)
+        numbers = self._draw_numbers(moves, changed)
         self._save_sessions(numbers)
         self._save_messages(numbers)
         self._move(numbers, moves)
-        self._save_of_sessions(numbers)
-        self._save_others()
+        self._save_of_sessions(changed)
+        self._save_others(changed)
+        self._message_digests.save(self._new["messages"])
+        self._session_digests.save(changed)
 
     # -- before a number is drawn
+
+    def _claim(self) -> None:
+        """Make new sessions the owner's, and note which of these sessions somebody else has."""
+        owner = self._owner
+        if owner is None or not owner.user:
+            return
+        sent = {row[0] for row in self._batch.rows.get("sessions", ())}
+        names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
+        ids = sorted({*names.values(), *self._batch.forgotten, *(row[0] for row in self._batch.rows.get("links", ()))})
+        # Sessions that programs write here have no row of their own among the owners.
+        native = "SELECT agent || ':' || external_id FROM sessions WHERE native = 1 AND agent || ':' || external_id"
+        self.refused |= {
+            session_id
+            for chunk in _chunks(ids)
+            for (session_id,) in self._connection.execute(
+                f"{native} IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
+                " (SELECT 1 FROM session_owners o WHERE o.session_id = agent || ':' || external_id)",
+                (chunk,),
+            )
+        }
+        for key in sorted(sent & names.keys(), key=names.__getitem__):
+            self._connection.execute(
+                "INSERT OR IGNORE INTO session_owners (session_id, owner_user, machine, store, level)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (names[key], owner.user, owner.machine, self._store, self._batch.levels.get(key, "full")),
+            )
+        for chunk in _chunks(ids):
+            self.refused |= {
+                session_id
+                for session_id, user in self._connection.execute(
+                    "SELECT session_id, owner_user FROM session_owners"
+                    " WHERE session_id IN (SELECT value FROM json_each(?))",
+                    (chunk,),
+                )
+                if user != owner.user
+            }
 
     def _forget(self) -> None:
         gone = self._forgotten_ids()
         for session_id in self._batch.forgotten:
-            agent, _, external_id = session_id.partition(":")
-            found = self._connection.execute(
-                "SELECT 1 FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
-            ).fetchone()
-            if found is not None:
+            if session_id in self.refused:
+                continue
+            if self._is_stored(session_id):
                 forget(self._connection, session_id)
             elif session_id not in gone:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)", (session_id, self._now)
                 )
 
+    def _is_stored(self, session_id: str) -> bool:
+        agent, _, external_id = session_id.partition(":")
+        found = self._connection.execute(
+            "SELECT 1 FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
+        ).fetchone()
+        return found is not None
+
     def _forgotten_ids(self) -> set[str]:
         return {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
 
-    def _find_keys(self, table: str, last_key: str, forgotten: set[str]) -> None:
+    def _find_keys(self, table: str, last_key: str, left_out: set[str]) -> None:
         """Find the keys of rows that are here, and give keys to those that are not."""
         names = self._batch.names.get(table, {})
         wanted = sorted(names.items())
         known: dict[Row, int] = {}
+        is_owned = table == "messages" and self._owner is not None
+        owned = " AND owner = ?" if is_owned else ""
+        user = (self._owner.user,) if is_owned and self._owner is not None else ()
         for agent in sorted({name[0] for name in names.values()}):
-            ids = [name[1] for _, name in wanted if name[0] == agent]
-            for start in range(0, len(ids), 1000):
+            for chunk in _chunks([name[1] for _, name in wanted if name[0] == agent]):
                 rows = self._connection.execute(
                     f"SELECT agent, external_id, key FROM {table} WHERE agent = ?"
-                    " AND external_id IN (SELECT value FROM json_each(?))",
-                    (agent, json.dumps(ids[start : start + 1000])),
+                    f" AND external_id IN (SELECT value FROM json_each(?)){owned}",
+                    (agent, chunk, *user),
                 )
                 known |= {(row[0], row[1]): row[2] for row in rows}
         (last,) = self._connection.execute(last_key).fetchone() or (0,)
         key = last or 0
         sent = {row[0] for row in self._batch.rows.get(table, ())}
         for theirs, name in wanted:
-            if ":".join(name) in forgotten:
+            if ":".join(name) in left_out:
                 continue
             ours = known.get(tuple(name))
             if ours is None:
@@ -245,6 +281,28 @@ class _Taking:
                 self._new[table].add(ours)
             self._keys.note(table, theirs, ours)
 
+    def _leave_out_messages(self) -> None:
+        """Leave out messages whose sessions are all forgotten, or somebody else's: no word of them is written."""
+        sessions = self._keys.of("sessions")
+        names, batch = self._batch.names, self._batch
+        if names.get("sessions", {}).keys() <= sessions.keys():
+            return
+        places = [row for table in ("memberships", "superseded") for row in batch.rows.get(table, ())]
+        kept = {row[2] for row in places if row[0] in sessions}
+        out = {row[2] for row in places} - kept
+        rows = dict(batch.rows)
+        for table, at in (("messages", 0), ("parts", 0), ("more_paths", 1), ("blob_uses", 1)):
+            rows[table] = [row for row in rows.get(table, ()) if row[at] not in out]
+        uses = {row[0] for row in rows["blob_uses"]}
+        rows["blobs"] = [row for row in rows.get("blobs", ()) if row[0] in uses]
+        messages = {key: name for key, name in names.get("messages", {}).items() if key not in out}
+        self._batch = msgspec.structs.replace(
+            batch,
+            rows=rows,
+            names={**names, "messages": messages},
+            bodies={key: body for key, body in batch.bodies.items() if key not in out},
+        )
+
     def _save_sources(self) -> None:
         columns = TABLES["sources"][1:]
         for row in sorted(self._batch.rows.get("sources", ()), key=itemgetter(2)):
@@ -253,14 +311,30 @@ class _Taking:
                 f" ON CONFLICT (path) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
                 row[1:],
             )
-        for theirs, name in sorted(self._batch.names.get("sources", {}).items()):
-            row = self._connection.execute("SELECT key FROM sources WHERE path = ?", name).fetchone()
-            if row is not None:
-                self._keys.note("sources", theirs, row[0])
+        names = self._batch.names.get("sources", {})
+        known: dict[str, int] = {}
+        for chunk in _chunks(sorted(name[0] for name in names.values())):
+            known |= dict(
+                self._connection.execute(
+                    "SELECT path, key FROM sources WHERE path IN (SELECT value FROM json_each(?))", (chunk,)
+                ).fetchall()
+            )
+        for theirs, name in sorted(names.items()):
+            if name[0] in known:
+                self._keys.note("sources", theirs, known[name[0]])
         sent = [self._keys.of("sources")[row[0]] for row in self._batch.rows.get("sources", ())]
+        kept = self._own_ids() if self._owner is not None and self._owner.user else None
         for table in _OF_SOURCE:
             self._delete(table, "source_key", sent)
-            self._insert(table, TABLES[table], self._keys.rows(table, self._batch.rows.get(table, ())))
+            rows = self._keys.rows(table, self._batch.rows.get(table, ()))
+            if table == "spills" and kept is not None:
+                rows = [row for row in rows if row[0] in kept]
+            self._insert(table, TABLES[table], rows)
+
+    def _own_ids(self) -> set[str]:
+        """Ids of the sessions that this batch may write."""
+        known, names = self._keys.of("sessions"), self._batch.names.get("sessions", {})
+        return {":".join(names[key]) for key in known}
 
     def _save_contents(self) -> None:
         """Bodies, parts and places of messages, and blobs."""
@@ -298,23 +372,49 @@ class _Taking:
         }
         stored = {row[0]: row[1] for row in self._where("messages", "key", sorted(billed), ("key", "billed_key"))}
         billed = {key: ours for key, ours in billed.items() if key in stored and stored[key] != ours}
-        complete = [key for key in self._complete() if key not in self._new["sessions"]]
+        complete = {key for key in self._complete() if key not in self._new["sessions"]}
+        columns = TABLES["memberships"]
+        there = self._where("memberships", "session_key", sorted(complete), columns)
+        parted = sorted({message for session, message in sent if session not in complete})
+        there += [row for row in self._where("memberships", "message_key", parted, columns) if row[0] not in complete]
         moves = _Moves(billed=billed)
-        for row in self._where("memberships", "session_key", complete, TABLES["memberships"]):
+        for row in there:
             place = (row[0], row[2])
             if place not in every:
-                moves.removed.append(place)
+                if row[0] in complete:
+                    moves.removed.append(place)
             elif sent.get(place) == row and row[2] not in billed:
                 del sent[place]
         moves.moved = list(sent.values())
         self._find_gone_events(moves)
+        self._find_changed_events(moves)
         return moves
 
     def _find_gone_events(self, moves: _Moves) -> None:
-        whole = [self._keys.of("sessions").get(key, 0) for key in self._batch.whole]
+        sessions = self._keys.of("sessions")
+        whole = [sessions[key] for key in self._batch.whole if key in sessions]
         kept = {(row[0], row[1], row[2]) for row in self._keys.rows("events", self._batch.rows.get("events", ()))}
         stored = self._where("events", "session_key", whole, ("session_key", "position", "external_id"))
         moves.gone_events = [row for row in stored if tuple(row) not in kept]
+
+    def _find_changed_events(self, moves: _Moves) -> None:
+        """The events that are not here yet as they are sent."""
+        events = {tuple(row[:3]): row for row in self._keys.rows("events", self._batch.rows.get("events", ()))}
+        positions: dict[int, list[int]] = {}
+        for session, position, _ in events:
+            if session not in self._new["sessions"]:
+                positions.setdefault(session, []).append(position)
+        columns = TABLES["events"]
+        for session, wanted in sorted(positions.items()):
+            for chunk in _chunks(sorted(set(wanted))):
+                for row in self._connection.execute(
+                    f"SELECT {', '.join(columns)} FROM events WHERE session_key = ?"
+                    " AND position IN (SELECT value FROM json_each(?))",
+                    (session, chunk),
+                ):
+                    if events.get(tuple(row[:3])) == tuple(row):
+                        del events[tuple(row[:3])]
+        moves.events = list(events.values())
 
     def _complete(self) -> list[int]:
         """The sessions of this store of which the batch has everything."""
@@ -323,9 +423,13 @@ class _Taking:
 
     # -- with numbers of the change sequence
 
-    def _draw_numbers(self) -> dict[int, int]:
+    def _draw_numbers(self, moves: _Moves, changed: Collection[int]) -> dict[int, int]:
         """Session -> the number of its change, for every session that changes."""
-        touched = {*self._complete(), *(row[0] for row in self._places())}
+        messages = self._keys.of("messages")
+        written = {messages[row[0]] for row in self._batch.rows.get("messages", ()) if row[0] in messages}
+        touched = {row[0] for row in self._places() if row[2] in written or row[2] in moves.billed}
+        touched |= self._new["sessions"] | set(changed)
+        touched |= {row[0] for row in (*moves.moved, *moves.removed, *moves.events, *moves.gone_events)}
         numbers: dict[int, int] = {}
         for key in sorted(touched):
             (numbers[key],) = self._connection.execute(
@@ -335,27 +439,36 @@ class _Taking:
 
     def _save_sessions(self, numbers: dict[int, int]) -> None:
         columns = (*TABLES["sessions"], "changed_seq")
-        rows = {
-            row[0]: (*row, numbers.get(row[0], 0))
-            for row in self._own_keys("sessions")
-            if row[0] in self._new["sessions"] or row[0] in numbers
-        }
+        rows = {row[0]: (*row, numbers[row[0]]) for row in self._own_keys("sessions") if row[0] in numbers}
         new = self._new["sessions"]
         self._insert("sessions", columns, [row for key, row in sorted(rows.items()) if key in new])
         self._update("sessions", columns, [row for key, row in sorted(rows.items()) if key not in new])
+        if self._owner is not None and self._owner.user:
+            names = {
+                self._keys.of("sessions").get(key): (key, name) for key, name in self._batch.names["sessions"].items()
+            }
+            self._connection.executemany(
+                "UPDATE session_owners SET machine = ?, store = ?, level = ? WHERE session_id = ?",
+                [
+                    (self._owner.machine, self._store, self._batch.levels.get(theirs, "full"), ":".join(name))
+                    for theirs, name in (names[key] for key in sorted(rows))
+                ],
+            )
 
     def _save_messages(self, numbers: dict[int, int]) -> None:
         sessions: dict[int, int] = {}
         for session_key, _, message_key, *_ in self._places():
-            sessions[message_key] = max(sessions.get(message_key, 0), numbers[session_key])
+            sessions[message_key] = max(sessions.get(message_key, 0), numbers.get(session_key, 0))
         last = max(numbers.values(), default=0)
         columns = (*TABLES["messages"], "changed_seq", *PLACE_COLUMNS[:-1])
+        own = () if self._owner is None else (self._owner.user,)
         bodies = {self._keys.of("messages").get(key): body for key, body in self._batch.bodies.items()}
         rows: dict[int, Row] = {}
         for row in self._own_keys("messages"):
             key, body = row[0], bodies[row[0]]
             size = _size_of(body, row[2])
-            rows[key] = (*row[:-1], size, sessions.get(key, last), -key, 0, len(body), 0)
+            rows[key] = (*row[:-1], size, sessions.get(key) or last, -key, 0, len(body), 0, *own)
+        columns = (*columns, "owner") if own else columns
         new = self._new["messages"]
         self._insert("messages", columns, [row for key, row in rows.items() if key in new])
         self._update("messages", columns, [row for key, row in sorted(rows.items()) if key not in new])
@@ -403,56 +516,101 @@ class _Taking:
             " AND NOT EXISTS (SELECT 1 FROM superseded s WHERE s.message_key = ?1)",
             [(key,) for key in sorted(names)],
         )
+        run(
+            "DELETE FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
+            [row[:3] for row in moves.events if row[0] not in self._new["sessions"]],
+        )
+        self._insert("events", (*TABLES["events"], "changed_seq"), [(*row, numbers[row[0]]) for row in moves.events])
 
-    def _save_of_sessions(self, numbers: dict[int, int]) -> None:
-        batch, keys, complete = self._batch, self._keys, set(self._complete())
-        stored = sorted(complete - self._new["sessions"])
+    def _save_of_sessions(self, changed: Collection[int]) -> None:
+        batch, keys, wanted = self._batch, self._keys, set(changed)
+        stored = sorted(wanted - self._new["sessions"])
         for table in ("superseded", *_OF_SESSION):
             at = TABLES[table].index("session_key")
-            rows = [row for row in keys.rows(table, batch.rows.get(table, ())) if row[at] in complete]
+            rows = [row for row in keys.rows(table, batch.rows.get(table, ())) if row[at] in wanted]
             self._delete(table, "session_key", stored)
             self._insert(table, TABLES[table], rows)
-        events = keys.rows("events", batch.rows.get("events", ()))
-        self._connection.executemany(
-            "DELETE FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
-            [row[:3] for row in events if row[0] not in self._new["sessions"]],
-        )
-        self._insert("events", (*TABLES["events"], "changed_seq"), [(*row, numbers.get(row[0], 0)) for row in events])
 
-    def _save_others(self) -> None:
+    def _save_others(self, changed: Collection[int]) -> None:
         """Rows that have no keys of a store."""
-        batch = self._batch
-        known = self._keys.of("sessions")
-        ids = [":".join(batch.names["sessions"][key]) for key in batch.complete if key in known]
-        forgotten = self._forgotten_ids()
+        batch, names = self._batch, self._batch.names["sessions"]
+        wanted = set(changed)
+        ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
+        kept_out = self._forgotten_ids() | self.refused
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
-            self._delete(table, column, ids)
+            self._delete(table, column, sorted(ids))
             at = TABLES[table].index(column)
-            self._replace(table, [row for row in batch.rows.get(table, ()) if row[at] not in forgotten])
-        self._replace("runs", batch.rows.get("runs", ()))
-        for row in batch.rows.get("projects", ()):
-            project = dict(zip(TABLES["projects"], row, strict=True))
-            named = self._keys.of("projects")
-            self._connection.execute(
-                "UPDATE projects SET name = ?, worktree = ?, repository_key = ?, merged_key = ? WHERE key = ?",
+            rows = [row for row in batch.rows.get(table, ()) if row[at] not in kept_out]
+            if self._is_of_many and table != "links":
+                rows = [row for row in rows if row[at] in ids]
+            if self._is_of_many and table == "answers":
+                rows = self._not_of_others(table, "message_id", "session_id", rows)
+            self._replace(table, rows)
+        runs = batch.rows.get("runs", ())
+        if self._is_of_many:
+            at = TABLES["runs"].index("session_id")
+            own = self._own_ids()
+            runs = self._not_of_others("runs", "id", "session_id", [row for row in runs if row[at] in own])
+        self._replace("runs", runs)
+        self._save_projects()
+
+    @property
+    def _is_of_many(self) -> bool:
+        """Whether other people push to this store."""
+        return self._owner is not None and self._owner.user != ""
+
+    def _not_of_others(self, table: str, identity: str, session: str, rows: Sequence[Row]) -> list[Row]:
+        """Rows whose identity no row of another session has."""
+        at, of = TABLES[table].index(identity), TABLES[table].index(session)
+        known: dict[str, str] = {}
+        for chunk in _chunks(sorted(row[at] for row in rows)):
+            known |= dict(
+                self._connection.execute(
+                    f"SELECT {identity}, {session} FROM {table} WHERE {identity} IN (SELECT value FROM json_each(?))",
+                    (chunk,),
+                ).fetchall()
+            )
+        return [row for row in rows if known.get(row[at], row[of]) == row[of]]
+
+    def _save_projects(self) -> None:
+        named = self._keys.of("projects")
+        rows = [dict(zip(TABLES["projects"], row, strict=True)) for row in self._batch.rows.get("projects", ())]
+        others = set[int]()
+        if self._owner is not None and self._owner.user and rows:
+            # What several people have in one folder stays as it is.
+            for chunk in _chunks(sorted(named[project["key"]] for project in rows)):
+                others |= {
+                    key
+                    for (key,) in self._connection.execute(
+                        "SELECT DISTINCT s.project_key FROM sessions s JOIN session_owners o"
+                        " ON o.session_id = s.agent || ':' || s.external_id AND o.owner_user <> ?"
+                        " WHERE s.project_key IN (SELECT value FROM json_each(?))",
+                        (self._owner.user, chunk),
+                    )
+                }
+        self._connection.executemany(
+            "UPDATE projects SET name = ?, worktree = ?, repository_key = ?, merged_key = ? WHERE key = ?",
+            [
                 (
                     project["name"],
                     project["worktree"],
                     named.get(project["repository_key"]),
                     named.get(project["merged_key"]),
                     named[project["key"]],
-                ),
-            )
+                )
+                for project in rows
+                if named[project["key"]] not in others
+            ],
+        )
 
     # -- statements
 
     def _where(self, table: str, column: str, values: Sequence[int], columns: Sequence[str]) -> list[Row]:
         """Columns of the rows with one of these values."""
         found: list[Row] = []
-        for start in range(0, len(values), 1000):
+        for chunk in _chunks(values):
             found += self._connection.execute(
-                f"SELECT {', '.join(columns)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-                (json.dumps(values[start : start + 1000]),),
+                f"SELECT {', '.join(columns)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (chunk,)
             ).fetchall()
         return found
 
@@ -473,6 +631,11 @@ class _Taking:
         self._connection.executemany(
             f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows
         )
+
+
+def _chunks(values: Sequence[int] | Sequence[str]) -> list[str]:
+    """Values as arrays of JSON, of which each is one parameter."""
+    return [json.dumps(values[start : start + 1000]) for start in range(0, len(values), 1000)]
 
 
 def _size_of(body: bytes, message_id: str) -> int:

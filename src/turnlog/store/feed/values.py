@@ -152,6 +152,10 @@ class FeedBatch(msgspec.Struct):
     """Key of a message with a place here -> key of the session that is billed for it."""
     forgotten: list[str] = []
     """Ids of sessions that are to be forgotten."""
+    generation: int = 0
+    """A higher one than before begins again with everything."""
+    levels: dict[int, str] = {}
+    """Key of a session -> its upload level, where it is not `full`."""
 
 
 class ArchivedBytes(msgspec.Struct):

@@ -28,6 +28,9 @@ KEY_BLOCK: Final = 1 << 20
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
 _BEGIN: Final = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; SET LOCAL jit = off"
 
+_TOO_LONG: Final = errors.ProgramLimitExceeded
+"""A text is too long for an index, which takes 2,704 bytes a row."""
+
 _LOCKED: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
 
 _BLOCK: Final = f"SELECT nextval('{SCHEMA}.key_blocks') * {KEY_BLOCK}"
@@ -201,6 +204,8 @@ class TeamConnection:
     def _fail(self, error: psycopg.Error) -> NoReturn:
         if isinstance(error, _LOCKED):
             raise StoreBusyError(f"{self._name} is being written for too long: {_said(error)}") from error
+        if isinstance(error, _TOO_LONG):
+            raise StoreError(f"an id or a path is too long for the store {self._name}: {_said(error)}") from error
         raise StoreError(f"cannot use the store {self._name}: {_said(error)}") from error
 
 

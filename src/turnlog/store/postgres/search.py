@@ -5,18 +5,30 @@ The copy is searched as every SQLite store is, so the language and the hits are 
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+import msgspec
+
 from turnlog.store.connection import connect, write_transaction
+from turnlog.store.feed.keys import find_names
 from turnlog.store.feed.reading import archived_sizes, read_archived, read_batch
-from turnlog.store.feed.taking import find_names, position_of, take, take_archived
-from turnlog.store.feed.values import FeedBatch, Row
-from turnlog.store.search.base import EVERYTHING, SearchFilter, SearchPage, SearchSort, SessionSearchPage, search_path
+from turnlog.store.feed.taking import position_of, take, take_archived
+from turnlog.store.feed.values import TABLES, FeedBatch, Row
+from turnlog.store.search.base import (
+    EVERYTHING,
+    Hit,
+    SearchFilter,
+    SearchPage,
+    SearchSort,
+    SessionSearchPage,
+    search_path,
+)
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
 
@@ -24,6 +36,9 @@ if TYPE_CHECKING:
     from turnlog.store.postgres.store import PostgresStore
 
 _FEED: Final = "postgres"
+
+_OWNER: Final = "\x1f"
+"""Between the id of a message and its owner, in the copy."""
 
 
 class SearchReplica:
@@ -79,6 +94,7 @@ class SearchReplica:
 
         for session_id in batch.forgotten:
             self._forget(connection, session_id)
+        batch = self._with_owners(batch)
         keys = find_names(connection, batch)
         with write_transaction(connection):
             take(connection, _FEED, batch, keys, insert)
@@ -90,6 +106,24 @@ class SearchReplica:
             if archived is not None:
                 with write_transaction(connection):
                     take_archived(connection, archived, insert)
+
+    def _with_owners(self, batch: FeedBatch) -> FeedBatch:
+        """The batch with ids of messages that name their owners: several people may have messages of one id."""
+        keys = sorted(batch.names["messages"])
+        owners: dict[int, str] = {}
+        with self._store.reading() as source:
+            for start in range(0, len(keys), 1000):
+                chunk = json.dumps(keys[start : start + 1000])
+                query = "SELECT key, owner FROM messages WHERE owner <> '' AND key IN (SELECT value FROM json_each(?))"
+                owners |= dict(source.execute(query, (chunk,)).fetchall())
+        if not owners:
+            return batch
+        at = TABLES["messages"].index("external_id")
+        rows = [(*row[:at], _with_owner(row[at], owners.get(row[0])), *row[at + 1 :]) for row in batch.rows["messages"]]
+        names = {key: (name[0], _with_owner(name[1], owners.get(key))) for key, name in batch.names["messages"].items()}
+        return msgspec.structs.replace(
+            batch, rows={**batch.rows, "messages": rows}, names={**batch.names, "messages": names}
+        )
 
     def _forget(self, connection: sqlite3.Connection, session_id: str) -> None:
         """Remove the words of a session from the index, before its rows go."""
@@ -110,14 +144,33 @@ class SearchReplica:
         cursor: str | None = None,
     ) -> SearchPage:
         """Parts in which the query is found; see `Searcher.search`."""
-        return self._searcher.search(query, filter, sort=sort, limit=limit, cursor=cursor)
+        page = self._searcher.search(query, filter, sort=sort, limit=limit, cursor=cursor)
+        return page._replace(hits=tuple([_without_owner(hit) for hit in page.hits]))
 
     def sessions(
-        self, query: str, filter: SearchFilter = EVERYTHING, *, limit: int = 20, cursor: str | None = None
+        self,
+        query: str,
+        filter: SearchFilter = EVERYTHING,
+        *,
+        limit: int = 20,
+        cursor: str | None = None,
+        masked: Callable[[str], str] | None = None,
     ) -> SessionSearchPage:
         """Sessions that fit the query; see `Searcher.sessions`."""
-        return self._searcher.sessions(query, filter, limit=limit, cursor=cursor)
+        page = self._searcher.sessions(query, filter, limit=limit, cursor=cursor, masked=masked)
+        sessions = [
+            found if found.hit is None else found._replace(hit=_without_owner(found.hit)) for found in page.sessions
+        ]
+        return page._replace(sessions=tuple(sessions))
 
     def unindexed(self) -> int:
         """Number of messages of the copy that are not searched yet. `follow` makes it 0."""
         return self._searcher.unindexed()
+
+
+def _with_owner(message_id: str, owner: str | None) -> str:
+    return f"{message_id}{_OWNER}{owner}" if owner else message_id
+
+
+def _without_owner(hit: Hit) -> Hit:
+    return hit._replace(message_id=hit.message_id.partition(_OWNER)[0])

@@ -13,8 +13,10 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.base import Store, check_arguments
+from turnlog.store.feed.keys import find_names
+from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.reading import archived_sizes
-from turnlog.store.feed.taking import find_names, position_of, take, take_archived
+from turnlog.store.feed.taking import NOBODY, Owner, Taken, position_of, progress_of, take, take_archived
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres import schema
 from turnlog.store.postgres.connection import SECONDS_TO_CONNECT, TeamConnection, configure
@@ -189,21 +191,28 @@ class PostgresStore(PostgresConnections, SqliteStore):
         with self._snapshot() as connection:
             return position_of(connection, store)
 
-    def take(self, store: str, batch: FeedBatch) -> bool:
-        """Write a batch of the change feed of the store with this id; False if it was taken before.
+    def feed_progress(self, store: str) -> tuple[FeedPosition, int]:
+        """How far the store with this id was taken, and in which generation."""
+        with self._snapshot() as connection:
+            return progress_of(connection, store)
 
-        Raises ConflictError if something is missing between what was taken and this batch.
+    def take(self, store: str, batch: FeedBatch, owner: Owner = NOBODY) -> Taken:
+        """Write a batch of the change feed of the store with this id, as rows of `owner`.
+
+        Sessions that somebody else has are left as they are. Raises ConflictError if something is missing between what
+        was taken and this batch, or it is of an earlier generation.
         """
+        batch = shorten_all(batch)
         with self._team_connection() as connection:
             keys = find_names(_for_queries(connection), batch)
             connection.begin()
             try:
-                is_new = take(_for_queries(connection), store, batch, keys, connection.copy)
+                taken = take(_for_queries(connection), store, batch, keys, connection.copy, owner)
                 connection.commit()
             except BaseException:
                 connection.roll_back()
                 raise
-            return is_new
+            return taken
 
     def archived_sizes(self, paths: Collection[str]) -> ArchivedSizes:
         """How much of the bytes of these sources is here."""

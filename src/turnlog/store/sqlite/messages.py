@@ -249,7 +249,9 @@ def _messages_of_part(connection: sqlite3.Connection, part_id: str) -> list[str]
 def _message_key(connection: sqlite3.Connection, session_id: str, message_id: str) -> int:
     """The key of a message that a session holds."""
     return connection.execute(
-        "SELECT key FROM messages WHERE agent = ? AND external_id = ?", (session_id.partition(":")[0], message_id)
+        "SELECT m.key FROM messages m JOIN memberships s ON s.message_key = m.key AND s.session_key = ?"
+        " WHERE m.agent = ? AND m.external_id = ?",
+        (session_key(connection, session_id), session_id.partition(":")[0], message_id),
     ).fetchone()[0]
 
 

@@ -1,0 +1,158 @@
+"""Many people push to one store: nobody's batch touches what somebody else has, and nothing is written twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+from time import sleep
+
+import msgspec
+import psycopg
+import pytest
+
+from support.postgres_stores import PostgresDatabases
+from support.toy_store import ToyStore
+from turnlog.store import open_store
+from turnlog.store.feed.reading import read_batch
+from turnlog.store.feed.taking import Owner
+from turnlog.store.feed.values import FeedBatch, FeedPosition
+from turnlog.store.postgres.search import SearchReplica
+from turnlog.store.postgres.store import PostgresStore
+from turnlog.store.postgres.wake_ups import WakeUps
+
+ANA, BEN = Owner("ana", "laptop"), Owner("ben", "desktop")
+SAID = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
+
+
+def said(message: str, text: str) -> bytes:
+    return SAID % (message.encode(), message.encode(), text.encode())
+
+
+def whole(toy: ToyStore) -> FeedBatch:
+    batch = read_batch(toy.connection, FeedPosition())
+    assert batch is not None
+    return batch
+
+
+def words(store: PostgresStore, session_id: str) -> list[str]:
+    return [getattr(placed.message.parts[0], "text", "") for placed in store.messages(session_id)]
+
+
+def stamps(store: PostgresStore) -> dict[str, list[tuple[object, ...]]]:
+    """Every row with the transaction that wrote it."""
+    tables = ("messages", "frames", "parts", "memberships", "sessions", "events", "usage", "links")
+    with psycopg.connect(store.url) as connection:
+        return {
+            table: sorted(connection.execute(f"SELECT ctid::text, xmin::text FROM turnlog.{table}".encode()).fetchall())
+            for table in tables
+        }
+
+
+def test_a_session_that_somebody_else_has_is_refused_and_stays(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
+        ana.add("s.log", said("u1", "of ana"))
+        ben.add("s.log", said("u1", "of ben"), said("u9", "secret of ben"))
+        ben.add("t.log", said("u2", "another of ben"))
+        store.take("ana", whole(ana), ANA)
+        taken = store.take("ben", whole(ben), BEN)
+    assert taken.refused == ("toy:s",)
+    assert words(store, "toy:s") == ["of ana"]
+    assert words(store, "toy:t") == ["another of ben"]
+    with psycopg.connect(store.url) as connection:
+        # What was refused is in no table.
+        assert connection.execute("SELECT count(*) FROM turnlog.messages").fetchone() == (2,)
+        owners = connection.execute("SELECT session_id, owner_user, machine FROM turnlog.session_owners ORDER BY 1")
+        assert owners.fetchall() == [("toy:s", "ana", "laptop"), ("toy:t", "ben", "desktop")]
+
+
+def test_people_have_messages_of_one_id_each_their_own(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
+        ana.add("a.log", said("u1", "walnut of ana"))
+        ben.add("b.log", said("u1", "hazel of ben"))
+        store.take("ana", whole(ana), ANA)
+        store.take("ben", whole(ben), BEN)
+    assert words(store, "toy:a") == ["walnut of ana"]
+    assert words(store, "toy:b") == ["hazel of ben"]
+    assert store.message("u1", session_id="toy:b").parts[0] == store.messages("toy:b")[0].message.parts[0]
+    with SearchReplica(store, tmp_path) as replica:
+        replica.follow()
+        (hit,) = replica.search("walnut").hits
+        assert (hit.message_id, [place.session_id for place in hit.places]) == ("u1", ["toy:a"])
+        (found,) = replica.sessions("hazel", masked=lambda text: text.replace("hazel", "[masked]")).sessions
+        assert found.hit is not None
+        assert (found.session_id, found.hit.message_id, found.hit.snippet) == ("toy:b", "u1", "[masked] of ben")
+
+
+def test_nobody_forgets_a_session_of_somebody_else(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
+        ana.add("s.log", said("u1", "of ana"))
+        ben.add("t.log", said("u2", "of ben"))
+        store.take("ana", whole(ana), ANA)
+        hostile = msgspec.structs.replace(whole(ben), forgotten=["toy:s"])
+        assert store.take("ben", hostile, BEN).refused == ("toy:s",)
+    assert words(store, "toy:s") == ["of ana"]
+
+
+def test_what_is_forgotten_leaves_no_row_when_another_machine_sends_it(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path / "one") as one, ToyStore(tmp_path / "two") as two:
+        one.add("s.log", said("u1", "gone"))
+        two.add("s.log", said("u1", "gone"), said("u2", "gone too"))
+        store.take("one", whole(one), ANA)
+        with open_store(one.path) as other:
+            other.forget("toy:s")
+        batch = read_batch(one.connection, store.feed_position("one"))
+        assert batch is not None
+        store.take("one", batch, ANA)
+        store.take("two", whole(two), Owner("ana", "desktop"))
+    with psycopg.connect(store.url) as connection:
+        for table in ("messages", "frames", "parts", "sessions", "message_digests"):
+            assert connection.execute(f"SELECT count(*) FROM turnlog.{table}".encode()).fetchone() == (0,), table
+
+
+def test_what_comes_again_unchanged_is_not_written_again(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", *[said(f"u{n}", "words") for n in range(5)])
+        toy.add("t.log", *[said(f"w{n}", "words") for n in range(5)])
+        store.take("laptop", whole(toy), ANA)
+        first, last = stamps(store), store.last_change()
+        again = msgspec.structs.replace(whole(toy), generation=1)
+        assert store.take("laptop", again, ANA).is_new
+        assert stamps(store) == first
+        assert store.last_change() == last
+        toy.add("s.log", said("u5", "new"))
+        store.take("laptop", msgspec.structs.replace(whole(toy), generation=2), ANA)
+        assert words(store, "toy:s") == [*["words"] * 5, "new"]
+        changed = {row for row in stamps(store)["messages"] if row not in first["messages"]}
+        assert len(changed) == 1
+        assert [change.session_id for change in store.changes(last)] == ["toy:s"]
+
+
+def test_a_generation_that_is_over_is_refused(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", said("u1", "words"))
+        store.take("laptop", msgspec.structs.replace(whole(toy), generation=2), ANA)
+        assert store.feed_progress("laptop")[1] == 2
+        with pytest.raises(Exception, match="is in generation 2: 1 is over"):
+            store.take("laptop", msgspec.structs.replace(whole(toy), generation=1), ANA)
+
+
+def test_ids_that_no_index_takes_are_shortened(store: PostgresStore, tmp_path: Path) -> None:
+    long = "".join(f"{number:x}" for number in range(3000))
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", said(long, "words"), said(long[:-1], "others"))
+        store.take("laptop", whole(toy), ANA)
+        store.take("laptop", msgspec.structs.replace(whole(toy), generation=1), ANA)
+    assert words(store, "toy:s") == ["words", "others"]
+
+
+def test_a_commit_wakes_who_listens(databases: PostgresDatabases, tmp_path: Path) -> None:
+    with databases.store() as store, ToyStore(tmp_path) as toy, WakeUps(store.url) as wake_ups:
+        assert wake_ups.wait(0.01) == set()
+        toy.add("s.log", said("u1", "words"))
+
+        batch = whole(toy)
+        writer = Thread(target=lambda: (sleep(0.05), store.take("laptop", batch, ANA)))
+        writer.start()
+        assert wake_ups.wait(10) == {store.team}
+        writer.join()
+        assert store.session("toy:s").counts.messages == 1
