@@ -201,6 +201,11 @@ def test_sessions_with_several_very_common_words_are_found_by_the_parts_that_hav
         ("peelre", "peeler"),
         ("eeler", "peeler"),
         ("invioces mangos", "invoices mangos"),
+        ("invioces mangoes", "invoices mangos"),
+        ("-kiwi peelar", "-kiwi peeler"),
+        ("file:slaw.py", "file:slow.py"),
+        # No session has both, whatever the first one is.
+        ("invioces peeler", None),
         ("quarterlyy", "quarterly"),
         ("somthng", "something"),
         ("zzzzzzzz", None),
@@ -211,6 +216,29 @@ def test_sessions_with_several_very_common_words_are_found_by_the_parts_that_hav
 def test_a_misspelt_word_is_answered_with_what_may_be_meant(store: SearchStore, typed: str, meant: str | None) -> None:
     page = sessions(store, typed)
     assert (page.sessions, page.total, page.suggestion) == ((), 0, meant)
+
+
+def test_a_suggestion_finds_something_where_was_searched(empty: SearchStore) -> None:
+    empty.log("parser", cwd="/home/dev/parser").message(text_message("p1", "the lexer reads tokens"))
+    shop = empty.log("shop", cwd="/home/dev/shop")
+    shop.message(text_message("s1", "the ledger adds up; the lever is stuck"))
+    for number in range(3):
+        shop.message(text_message(f"l{number}", "lexers and a lever"))
+    empty.index()
+    assert sessions(empty, "leger").suggestion == "lever"
+    assert sessions(empty, "leger", project="/home/dev/parser").suggestion == "lexer"
+    assert sessions(empty, "leger tokens").suggestion == "lexer tokens"
+    assert sessions(empty, "leger adds").suggestion == "lever adds"
+    # `lever` is a word of the index, but not one of this project's.
+    assert sessions(empty, "lever", project="/home/dev/parser").suggestion == "lexer"
+    assert sessions(empty, "lever tokens").suggestion == "lexer tokens"
+    assert sessions(empty, "leger", project="/home/dev/nowhere").suggestion is None
+
+
+def test_only_whole_words_are_replaced(empty: SearchStore) -> None:
+    empty.log("one").message(text_message("o1", "kiwi kiwis mangos"))
+    empty.index()
+    assert sessions(empty, "xxmangas OR mangas").suggestion == "xxmangas OR mangos"
 
 
 def test_nothing_is_suggested_for_what_is_found(store: SearchStore) -> None:

@@ -212,3 +212,22 @@ it("sends no query that is too long, by the characters of Unicode", async () => 
   expect(screen.getByRole("alert").textContent).toContain("It has 1,001 characters; the limit is 1,000.");
   expect(searches()).toHaveLength(1);
 });
+
+it("suggests another query in the same scope", async () => {
+  answerWith({
+    "GET /api/search": {
+      json: {
+        items: [],
+        next_cursor: null,
+        total: 0,
+        total_is_exact: true,
+        counted: "sessions",
+        unindexed: 0,
+        suggestion: "lexer",
+      },
+    },
+  });
+  renderAt("/search?q=leger&project=%2Fwork%2Fshop", <SearchPage />);
+  const link = await screen.findByRole("link", { name: "lexer" });
+  expect(link.getAttribute("href")).toBe("/search?q=lexer&project=%2Fwork%2Fshop");
+});

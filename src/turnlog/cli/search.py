@@ -54,8 +54,8 @@ class _SearchCommand(click.Command):
 @click.command(
     cls=_SearchCommand,
     epilog=examples(
-        "turnlog search connection reset                   # both words, anywhere in one text",
-        "turnlog search '\"connection reset\" -timeout'      # the phrase, and not that word",
+        "turnlog search connection reset                   # sessions with both words, in any messages",
+        "turnlog search '\"connection reset\" -timeout'      # next to each other, and not that word",
         "turnlog search -- reset -timeout                  # likewise",
         "turnlog search 'ECONN* OR EPIPE' --field output --since 7d",
         "turnlog search reset title:flaky after:2026-11     # fields of the session and of the message",
@@ -100,9 +100,9 @@ def search(
 
     Sessions come with the best match first. Each shows its best hit, and how many more there are.
 
-    QUERY is words that must all occur, quoted "phrases", beginnings with a star*, OR between alternatives, and -words
-    that must not occur. Fields narrow it down: title: project: file: tag: branch: model: agent: role: tool: after:
-    before:, as in title:"flaky test" or -tag:later.
+    QUERY is words that must all occur in a session (with --flat or --sort newest: in one text), quoted "phrases",
+    beginnings with a star*, OR between alternatives, and -words that a message must not have. Fields narrow it down:
+    title: project: file: tag: branch: model: agent: role: tool: after: before:, as in title:"flaky test" or -tag:later.
     """
     query = " ".join(words).strip()
     if not query and session is None and all(value is None for value in filters.values()):

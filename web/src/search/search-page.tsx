@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef } from "react";
 import { Link } from "wouter";
+import { queryString } from "@/api/client";
 import type { SearchResponse } from "@/api/types";
 import { MoreButton } from "@/design/more-button";
 import { Problem, ProblemBox } from "@/design/problem";
@@ -13,7 +14,15 @@ import { useTitle } from "@/shell/title";
 import "./search.css";
 import { SearchFiltersBar } from "./search-filters";
 import { SearchGroup, SearchHints } from "./search-results";
-import { isQuery, joinGroups, LONGEST_QUERY, lengthOf, SEARCH_FILTERS, useSearch } from "./use-search";
+import {
+  isQuery,
+  joinGroups,
+  LONGEST_QUERY,
+  lengthOf,
+  SEARCH_FILTERS,
+  type SearchFilters,
+  useSearch,
+} from "./use-search";
 
 export default function SearchPage() {
   const [filters, change] = useUrlFilters(SEARCH_FILTERS);
@@ -40,7 +49,7 @@ export default function SearchPage() {
       {isTooLong ? <TooLong query={filters.q} /> : !submitted && <SearchHints />}
       {submitted && search.isError && <Problem error={search.error} what="The search" />}
       {submitted && search.data && groups.length === 0 && (
-        <NothingFound query={filters.q} instead={pages?.[0]?.suggestion ?? null} />
+        <NothingFound filters={filters} instead={pages?.[0]?.suggestion ?? null} />
       )}
       <div ref={list} aria-busy={search.isFetching}>
         {submitted &&
@@ -80,16 +89,19 @@ function TooLong({ query }: { query: string }) {
   );
 }
 
-function NothingFound({ query, instead }: { query: string; instead: string | null }) {
+export function NothingFound({ filters, instead }: { filters: SearchFilters; instead: string | null }) {
   return (
     <div className="problem">
-      <h2>{query ? `Nothing found for “${query}”` : "Nothing matches these filters"}</h2>
+      <h2>{filters.q ? `Nothing found for “${filters.q}”` : "Nothing matches these filters"}</h2>
       {instead && (
         <p className="did-you-mean">
-          Did you mean <Link href={`/search?q=${encodeURIComponent(instead)}`}>{instead}</Link>?
+          Did you mean <Link href={`/search${queryString({ ...filters, q: instead })}`}>{instead}</Link>?
         </p>
       )}
-      <p>A session must have all words. A star at the end of a word finds everything that begins with it.</p>
+      <p>
+        A session must have all words, in its messages, title, tags, project or files. A star at the end of a
+        word finds everything that begins with it.
+      </p>
     </div>
   );
 }

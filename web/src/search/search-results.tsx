@@ -112,10 +112,10 @@ function Snippet({ pieces }: { pieces: SnippetPiece[] }) {
 }
 
 const HINTS = [
-  ["red green", "both words"],
-  ['"red green"', "the phrase"],
-  ["gre*", "what begins with it"],
-  ["red OR green -blue", "either word, and not blue"],
+  ["red green", "sessions with both words, in one message or in several"],
+  ['"red green"', "the words next to each other"],
+  ["gre*", "words that begin with it"],
+  ["red OR green -blue", "messages with either word, and without blue"],
   ["ECONNRESET snake_case a.b.c", "code as it is written"],
   ["title:red project:shop tag:later", "words of a session's title, project or tags"],
   ["file:shop.py branch:main", "sessions that touched a file, or worked on a branch"],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from itertools import product
 
 from turnlog.store.search.query import Query
 from turnlog.store.search.vocabulary import Vocabulary
@@ -21,6 +23,9 @@ _SAME_BEGINNING = 2
 
 _MOST_ALIKE = 20_000
 
+_ALTERNATIVES = 4
+"""Words that one word of a query may be replaced by."""
+
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 _TABLES = ("word_list", "fresh_rows", "session_words_rows")
@@ -32,38 +37,74 @@ _BEGINNING = " UNION ".join(
 )
 
 
-def suggestion(connection: sqlite3.Connection, vocabulary: Vocabulary, query: Query, text: str) -> str | None:
-    """The text of a query with its unknown words replaced by known ones that are like them; None without any.
+def suggestions(connection: sqlite3.Connection, vocabulary: Vocabulary, query: Query, text: str) -> Iterator[str]:
+    """Texts of queries that may be meant by one that finds nothing, the most likely first.
+
+    Words that the index does not have are replaced, all of them. If it has all words, one of them is: a slip can make
+    another word. Whether a suggestion finds anything is not known.
 
     `connection` is from `index_file.open_for_reading`.
     """
-    suggested = text
-    for term in [term for group in query.groups for term in group]:
-        for piece in () if term.is_prefix else term.pieces:
-            nearest = _nearest(connection, vocabulary, piece)
-            if nearest is not None:
-                suggested = suggested.replace(piece, nearest, 1)
-    return suggested if suggested != text else None
+    typed = dict.fromkeys(
+        piece
+        for term in (term for group in query.groups for term in group)
+        if not term.is_prefix and term.field not in ("role", "tool")
+        for piece in term.pieces
+        if _can_be_misspelt(index_form(piece))
+    )
+    unknown = [piece for piece in typed if not _is_known(connection, index_form(piece))]
+    if not unknown:
+        for piece in typed:
+            for word in _one_slip_away(connection, vocabulary, index_form(piece)):
+                yield _replaced(text, {piece: word})
+        return
+    # A word that is like no other stays: beside an OR it need not be found.
+    meant = [_nearest(connection, vocabulary, index_form(piece)) or [piece] for piece in unknown]
+    # The sum of the ranks: first the best of each word, last the worst.
+    ranks = sorted(product(*(range(len(words)) for words in meant)), key=sum)
+    for rank in ranks:
+        words = [words[at] for words, at in zip(meant, rank, strict=True)]
+        yield _replaced(text, dict(zip(unknown, words, strict=True)))
 
 
-def _nearest(connection: sqlite3.Connection, vocabulary: Vocabulary, piece: str) -> str | None:
-    word = index_form(piece)
-    if len(word) < _SHORTEST or is_cjk(word) or word.isdigit() or _is_known(connection, word):
-        return None
+def _can_be_misspelt(word: str) -> bool:
+    return len(word) >= _SHORTEST and not is_cjk(word) and not word.isdigit()
+
+
+def _replaced(text: str, words: dict[str, str]) -> str:
+    """The text with whole words replaced."""
+    for piece, word in words.items():
+        text = re.sub(rf"(?<![^\W_]){re.escape(piece)}(?![^\W_])", word, text)
+    return text
+
+
+def _nearest(connection: sqlite3.Connection, vocabulary: Vocabulary, word: str) -> list[str]:
+    """Words of the index that may be meant by one that it does not have, at most `_ALTERNATIVES`, the best first."""
+    near = _one_slip_away(connection, vocabulary, word)
+    if near:
+        return near
+    start = word[:_SAME_BEGINNING]
+    rows = connection.execute(_BEGINNING, (start, f"{start}\U0010ffff"))
+    near = [other for (other,) in rows if abs(len(other) - len(word)) <= 2 and is_near(word, other)]
+    return _commonest(vocabulary, word, near)
+
+
+def _one_slip_away(connection: sqlite3.Connection, vocabulary: Vocabulary, word: str) -> list[str]:
     # Processor time of this thread: other work on the machine takes nothing away from it.
     deadline = time.thread_time() + _SECONDS
     near: list[str] = []
     for other in dict.fromkeys(_one_slip(word)):
         if time.thread_time() > deadline:
             break
-        if len(other) >= _SHORTEST and _is_known(connection, other):
+        if len(other) >= _SHORTEST and other != word and _is_known(connection, other):
             near.append(other)
-    if not near:
-        start = word[:_SAME_BEGINNING]
-        rows = connection.execute(_BEGINNING, (start, f"{start}\U0010ffff"))
-        near = [other for (other,) in rows if abs(len(other) - len(word)) <= 2 and is_near(word, other)]
-    # The commonest is meant most likely; of two the one with the same beginning.
-    return min(near, key=lambda other: (vocabulary.rarity(other), other[0] != word[0], other), default=None)
+    return _commonest(vocabulary, word, near)
+
+
+def _commonest(vocabulary: Vocabulary, word: str, near: list[str]) -> list[str]:
+    """The commonest is meant most likely; of two the one with the same beginning."""
+    near.sort(key=lambda other: (vocabulary.rarity(other), other[0] != word[0], other))
+    return near[:_ALTERNATIVES]
 
 
 def _is_known(connection: sqlite3.Connection, word: str) -> bool:
