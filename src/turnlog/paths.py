@@ -19,7 +19,7 @@ def home() -> Path:
 class Folders(NamedTuple):
     """Where a program keeps its files: the folders that a variable names, else the default ones.
 
-    A default begins with `~` (the user's home), `$XDG_CONFIG_HOME` or `$XDG_DATA_HOME`.
+    A default begins with `~` (the user's home), `$XDG_CONFIG_HOME`, `$XDG_DATA_HOME` or `$TURNLOG_DATA_DIR`.
     """
 
     defaults: tuple[str, ...]
@@ -38,6 +38,20 @@ def folders(rule: Folders) -> tuple[Path, ...]:
         return named
     moved = _folders_named_by(rule.home_variable, is_list=False) if rule.home_variable is not None else ()
     return tuple(_default_folder(default, moved[0] if moved else home()) for default in rule.defaults)
+
+
+def is_anything_at(rule: Folders) -> bool:
+    """Whether one of the folders of a rule may be there: a variable names it, or something is at a default place.
+
+    Every sync asks this for all agents, so it makes no `Path` of each folder. What cannot be looked at may be there.
+    """
+    named = (rule.variable, rule.home_variable)
+    return any(map(is_set, named)) or any(_may_exist(_default_place(default)) for default in rule.defaults)
+
+
+def is_set(variable: str | None) -> bool:
+    """Whether a variable has a value that is not blank."""
+    return variable is not None and bool(os.environ.get(variable, "").strip())
 
 
 def file_named_by(variable: str, folder: Path) -> Path | None:
@@ -103,6 +117,25 @@ def _own_folder(kind: Literal["data", "config"], on_linux: str) -> Path:
     return find("turnlog", appauthor=False)
 
 
+def _default_place(default: str) -> str:
+    """The same place as `_default_folder` says, as a text."""
+    base, _, rest = default.partition("/")
+    if base == "~":
+        # Without a home there is no `Path.home()` either: `folders` raises then, and this finds nothing.
+        return os.path.expanduser(default)  # noqa: PTH111  # a path object costs ten times as much
+    return os.fspath(_default_folder(base, Path.home()) / rest)
+
+
+def _may_exist(place: str) -> bool:
+    try:
+        os.stat(place)  # noqa: PTH116  # a path object costs more than the call
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 _XDG_DEFAULTS = {"$XDG_CONFIG_HOME": ".config", "$XDG_DATA_HOME": ".local/share"}
 
 
@@ -110,6 +143,8 @@ def _default_folder(default: str, user_home: Path) -> Path:
     base, _, rest = default.partition("/")
     if base == "~":
         return user_home / rest
+    if base == "$TURNLOG_DATA_DIR":
+        return data_dir() / rest
     # The XDG base directory specification says that a relative path here is to be ignored.
     configured = Path(os.environ.get(base.removeprefix("$"), ""))
     return (configured if configured.is_absolute() else user_home / _XDG_DEFAULTS[base]) / rest

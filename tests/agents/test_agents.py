@@ -13,6 +13,7 @@ import pytest
 from support.agent_cases import CASES
 from turnlog.agents import GROUP, agent, agents, detect
 from turnlog.agents.base import Agent
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.errors import TurnlogError
 
 
@@ -67,6 +68,29 @@ def test_an_unknown_name_is_told_with_those_there_are() -> None:
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:
     program = "import sys, turnlog.agents; print([name for name in sys.modules if 'claude' in name])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", [["sync"], ["sessions"], ["sessions", "--no-sync"], ["agents", "--help"]])
+def test_without_anything_to_read_no_agent_is_imported(command: list[str], home: Path) -> None:
+    run(["sync"])  # The first one of a store notes which agent has blocks of usage, and asks all for it.
+    assert packages_imported_by(command) == set()
+
+
+def test_only_the_agent_that_may_have_something_here_is_imported(home: Path) -> None:
+    run(["sync"])
+    (home / ".codex").mkdir()
+    assert packages_imported_by(["sync"]) == {"codex"}
+
+
+def run(command: list[str]) -> str:
+    """What the modules are after a command in a process of its own."""
+    script = "import sys\nfrom turnlog.cli.main import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    return subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=True).stderr
+
+
+def packages_imported_by(command: list[str]) -> set[str]:
+    packages = {built_in.place.partition(":")[0] for built_in in BUILT_IN.values()}
+    return {name.rpartition(".")[2] for name in run(command).split() if name.startswith("turnlog.agents.")} & packages
 
 
 def test_listing_the_agents_imports_nothing_that_reads_logs() -> None:

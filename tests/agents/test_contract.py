@@ -5,6 +5,7 @@ An agent's own tests show how its logs look. These here fail until it is registe
 
 from __future__ import annotations
 
+import shutil
 from importlib import metadata
 from pathlib import Path
 
@@ -12,12 +13,12 @@ import pytest
 
 from support.agent_cases import CASES
 from support.claude_files import gather
-from support.environment import names_place
-from turnlog.agents import BUILT_IN, agent, agents, detect, load_target
+from support.environment import variables_of
+from turnlog.agents import agent, agents, detect, load_target
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
+from turnlog.agents.built_in import BUILT_IN, may_be_here
 from turnlog.agents.changes import Changes, LineCounts
 from turnlog.model import ToolCallPart, ToolKind
-from turnlog.paths import Folders
 from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -71,7 +72,7 @@ def test_it_is_there_by_its_name(name: str) -> None:
     found = agent(name)
     assert isinstance(found, Agent)
     assert found.name == name
-    assert type(found) is load_target(BUILT_IN[name])
+    assert type(found) is load_target(BUILT_IN[name].target)
 
 
 def test_it_is_there_also_when_nothing_is_installed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,11 +147,26 @@ def test_a_home_that_is_not_there_has_no_logs(name: str, tmp_path: Path) -> None
     assert list(agent(name).discover([tmp_path])) == []
 
 
-def test_variables_that_name_its_folders_are_hidden_from_tests(name: str) -> None:
-    found = agent(name)
-    named = [value for each in dir(found) if isinstance(value := getattr(found, each), Folders)]
-    variables = {each for folders in named for each in (folders.variable, folders.home_variable) if each is not None}
-    assert [variable for variable in variables if not names_place(variable)] == []
+def test_it_is_looked_for_where_its_homes_are(name: str, home: Path) -> None:
+    """Each folder in which its class looks for a home is one for which the registry imports the class."""
+    for folder in agent(name).home_folders():
+        assert name not in may_be_here()
+        folder.mkdir(parents=True)
+        assert name in may_be_here()
+        shutil.rmtree(home)
+        home.mkdir()
+
+
+def test_it_is_looked_for_where_variables_say(
+    name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = [each for each, case in CASES.items() if case.package == CASES[name].package]
+    pages = "".join((ROOT / f"docs/formats/{each}.md").read_text() for each in package)
+    for variable in variables_of(BUILT_IN[name]):
+        assert f"`{variable}`" in pages
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, str(tmp_path / "elsewhere"))
+            assert name in may_be_here()
 
 
 def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:

@@ -1,7 +1,7 @@
 """Nothing outside of an agent's package knows its name: whatever differs between agents is in their descriptions.
 
 Tests and pages may take some agents as examples. They list them nowhere, so a new agent brings only files of its own:
-its package, `tests/agents/<package>`, `tests/data/<package>`, its page in `docs/formats`, its sample, and its line in
+its package, `tests/agents/<package>`, `tests/data/<package>`, its page in `docs/formats`, its sample, and its entry in
 `BUILT_IN`.
 """
 
@@ -16,7 +16,8 @@ from typing import TypeVar, cast
 import pytest
 
 from support.agent_cases import CASES
-from turnlog.agents import BUILT_IN, agent
+from turnlog.agents import agent
+from turnlog.agents.built_in import BUILT_IN
 
 T = TypeVar("T")
 
@@ -172,7 +173,7 @@ SHARED_PAGES = [
     # The rig has its own list: the programs that it can install and script.
     if path.parent != ROOT / "docs" / "formats" and path.name not in ("CHANGELOG.md", "rig.md")
 ]
-PACKAGES = {name: target.partition(":")[0] for name, target in BUILT_IN.items()}
+PACKAGES = {name: built_in.target.partition(":")[0] for name, built_in in BUILT_IN.items()}
 
 LISTED = 5
 """So many packages in one value are a list of agents; fewer are examples."""

@@ -46,4 +46,5 @@ def plain_agent(logs: Path, monkeypatch: pytest.MonkeyPatch) -> PlainAgent:
         return [agent]
 
     monkeypatch.setattr(agents, "agents", registered)
+    monkeypatch.setattr(agents, "agents_here", registered)
     return agent

@@ -48,8 +48,8 @@ def test_documents_have_their_shape(
     command: str, run: Command, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (rebuild, syncer):
-        monkeypatch.setattr(module, "registered_agents", lambda: [plain_agent])
+    monkeypatch.setattr(rebuild, "registered_agents", lambda: [plain_agent])
+    monkeypatch.setattr(syncer, "agents_here", lambda: [plain_agent])
     arguments, shape = CASES[command]
     result = run(command.split()[0], *arguments, "--json")
     assert result.exit_code in (0, 6), result.stderr

@@ -37,7 +37,7 @@ def is_log(path: Path) -> bool:
 @pytest.fixture
 def synced(plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` in this process reads the logs of the plain agent."""
-    monkeypatch.setattr(syncer, "registered_agents", lambda: [plain_agent])
+    monkeypatch.setattr(syncer, "agents_here", lambda: [plain_agent])
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_read(
 
 
 def test_without_logs_it_says_where_they_are_looked_for(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(syncer, "registered_agents", lambda: [PlainAgent()])
+    monkeypatch.setattr(syncer, "agents_here", lambda: [PlainAgent()])
     assert "No logs found. `turnlog agents`" in run("sync").stdout
 
 

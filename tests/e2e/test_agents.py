@@ -13,7 +13,7 @@ from support.agent_cases import CASES
 from support.browser_server import ask, serving
 from support.browser_visit import Visit, settle
 from support.profiles import some_of
-from turnlog.agents import BUILT_IN
+from turnlog.agents.built_in import BUILT_IN
 
 pytestmark = pytest.mark.browser
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from support.claude_files import Gathered
-from turnlog.agents import BUILT_IN, agent
+from turnlog.agents import agent
 from turnlog.agents.base import Source, reads_rows
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.server.sample import LOGS
 
 FOLDER = Path(__file__).parents[1] / "agents"
@@ -111,7 +112,7 @@ class AgentCase:
     @property
     def package(self) -> str:
         """The package that reads its logs; agents with the same records share it."""
-        return BUILT_IN[self.name].partition(":")[0]
+        return BUILT_IN[self.name].target.partition(":")[0]
 
     def write_home(self, recorded: str, folder: Path) -> Path:
         """Make a recorded home in a folder, and return the folder."""

@@ -1,7 +1,8 @@
 """The registry of coding agents: find one by name, find its sources, and recognise whose log a file is.
 
-Built-in agents are listed in `BUILT_IN`. Other installed packages add agents through the entry-point group
-`turnlog.agents`. An agent's module is imported when the agent is first used.
+Built-in agents are listed in `built_in.BUILT_IN`. Other installed packages add agents through the entry-point group
+`turnlog.agents`. An agent's module is imported when the agent is first used: `agents_here` imports only the built-in
+agents of which something may be on this machine, `agents` all, `agent_names` none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnlog.agents.base import HOOK_MARKERS, Agent, Detection, Source, TurnMarker
+from turnlog.agents.built_in import BUILT_IN, may_be_here
 from turnlog.agents.commands import CommandFacts, find_command
 from turnlog.agents.files import is_nameable, note_unreadable
 from turnlog.errors import TurnlogError
@@ -26,46 +28,6 @@ if TYPE_CHECKING:
 
 GROUP = "turnlog.agents"
 
-BUILT_IN = {
-    "aider": "turnlog.agents.aider:Aider",
-    "chatgpt": "turnlog.agents.chat_exports:ChatGpt",
-    "claude-ai": "turnlog.agents.chat_exports:ClaudeAi",
-    "claude-code": "turnlog.agents.claude_code:ClaudeCode",
-    "cline": "turnlog.agents.cline:Cline",
-    "cline-extension": "turnlog.agents.cline_tasks:ClineExtension",
-    "codex": "turnlog.agents.codex:Codex",
-    "continue": "turnlog.agents.continue_cli:Continue",
-    "copilot-cli": "turnlog.agents.copilot_cli:CopilotCli",
-    "cursor": "turnlog.agents.cursor:Cursor",
-    "droid": "turnlog.agents.droid:Droid",
-    "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
-    "gptme": "turnlog.agents.gptme:Gptme",
-    "hermes": "turnlog.agents.hermes:Hermes",
-    "ibm-bob": "turnlog.agents.cline_tasks:IbmBob",
-    "icodemate": "turnlog.agents.opencode:ICodeMate",
-    "kilo": "turnlog.agents.opencode:Kilo",
-    "kilo-extension": "turnlog.agents.cline_tasks:KiloExtension",
-    "kimi-cli": "turnlog.agents.kimi:KimiCli",
-    "kimi-code": "turnlog.agents.kimi:KimiCode",
-    "klaude": "turnlog.agents.klaude:Klaude",
-    "llm": "turnlog.agents.llm:Llm",
-    "mimo-code": "turnlog.agents.opencode:MiMoCode",
-    "mistral-vibe": "turnlog.agents.mistral_vibe:MistralVibe",
-    "oh-my-pi": "turnlog.agents.pi:OhMyPi",
-    "omo": "turnlog.agents.pi:Omo",
-    "openclaw": "turnlog.agents.openclaw:OpenClaw",
-    "opencode": "turnlog.agents.opencode:OpenCode",
-    "openhands": "turnlog.agents.openhands:OpenHands",
-    "pi": "turnlog.agents.pi:Pi",
-    "prime-agent": "turnlog.agents.pi:PrimeAgent",
-    "qclaw": "turnlog.agents.openclaw:QClaw",
-    "qwen-code": "turnlog.agents.qwen_code:QwenCode",
-    "roo-code": "turnlog.agents.cline_tasks:RooCode",
-    "stepcode": "turnlog.agents.pi:StepCode",
-    "vscode-copilot": "turnlog.agents.copilot_chat:CopilotChat",
-    "zoo-code": "turnlog.agents.cline_tasks:ZooCode",
-}
-"""Agent -> `module:class`. Other packages cannot replace these."""
 
 HEAD_SIZE = 1 << 16
 """Bytes at the beginning of a file from which an agent is first recognised."""
@@ -80,7 +42,7 @@ _LONGEST_LINE = 1 << 28
 def agent(name: str) -> Agent:
     """The agent with that name. Raises TurnlogError, listing the known names, if there is none."""
     if name in BUILT_IN:
-        return _load(BUILT_IN[name])
+        return _load(BUILT_IN[name].target)
     targets = _targets()
     if name not in targets:
         raise TurnlogError(f"no agent is named {name!r}; there are {', '.join(sorted(targets))}")
@@ -89,8 +51,23 @@ def agent(name: str) -> Agent:
 
 def agents() -> Sequence[Agent]:
     """All agents, sorted by name. One that cannot be imported is left out with a warning."""
+    return _loaded(_targets())
+
+
+def agents_here() -> Sequence[Agent]:
+    """Those of `agents` that may have something on this machine: with the others, a sync has nothing to do."""
+    here = set(may_be_here())
+    return _loaded({name: target for name, target in _targets().items() if name in here or name not in BUILT_IN})
+
+
+def agent_names() -> Sequence[str]:
+    """The names of all agents, sorted."""
+    return sorted(_targets())
+
+
+def _loaded(targets: Mapping[str, str]) -> list[Agent]:
     found: list[Agent] = []
-    for name, target in sorted(_targets().items()):
+    for name, target in sorted(targets.items()):
         try:
             found.append(_load(target))
         except Exception as error:  # A package of somebody else must not break everything.
@@ -227,12 +204,13 @@ def fold_bytes(agent: Agent, source: Source, data: bytes) -> Changes:
 
 def _targets() -> dict[str, str]:
     """Agent -> `module:class`, built-in agents and those of installed packages."""
+    built_in = {name: each.target for name, each in BUILT_IN.items()}
     if not any(_names_group(Path(folder)) for folder in sys.path):
-        return BUILT_IN
+        return built_in
     # Imported here because it takes longer than all of this package.
     from importlib.metadata import entry_points
 
-    return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **BUILT_IN}
+    return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **built_in}
 
 
 def _names_group(place: Path) -> bool:

@@ -30,14 +30,18 @@ _SERVERS: Final = (
 _USER: Final = "User"
 
 
-def user_folders(*programs: str) -> Sequence[Path]:
-    """The folders of a user's data of these programs, and of servers; they need not exist.
+def editor_homes(*programs: str) -> Folders:
+    """Where these programs keep a user's data, and where servers do; a portable VS Code has it elsewhere."""
+    own = [f"{place}/{program}/{_USER}" for program in programs for place in _PLACES]
+    return Folders((*own, *(f"~/{server}/data/{_USER}" for server in _SERVERS)))
 
-    `VSCODE_PORTABLE` names the folder of a portable VS Code.
-    """
-    rule = Folders(tuple(f"{place}/{program}/{_USER}" for program in programs for place in _PLACES))
-    portable = paths.file_named_by("VSCODE_PORTABLE", paths.home())
-    found = [] if portable is None else [portable / "user-data" / _USER]
-    found += paths.folders(rule)
-    found += [paths.home() / server / "data" / _USER for server in _SERVERS]
-    return tuple(dict.fromkeys(found))
+
+PORTABLE: Final = "VSCODE_PORTABLE"
+"""The variable with the folder of a portable VS Code."""
+
+
+def user_folders(homes: Folders) -> Sequence[Path]:
+    """The folders that `editor_homes` names, after that of a portable VS Code; they need not exist."""
+    portable = paths.file_named_by(PORTABLE, paths.home())
+    named = [] if portable is None else [portable / "user-data" / _USER]
+    return tuple(dict.fromkeys((*named, *paths.folders(homes))))

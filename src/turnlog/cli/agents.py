@@ -83,10 +83,11 @@ def _span(versions: list[str]) -> str:
 def _items(store_path: Path) -> list[AgentDocument]:
     """The agents of this installation, then those that only the store has."""
     from turnlog.agents import agents as registered_agents
-    from turnlog.agents import homes_of
+    from turnlog.agents import agents_here, homes_of
 
     stored = _stored(store_path)
     installed = {agent.name: agent for agent in registered_agents()}
+    here = {agent.name for agent in agents_here()}
     items: list[AgentDocument] = []
     for name in [*installed, *(name for name in stored.summaries if name not in installed)]:
         agent = installed.get(name)
@@ -95,7 +96,7 @@ def _items(store_path: Path) -> list[AgentDocument]:
             {
                 "agent": name,
                 "display_name": None if agent is None else agent.display_name,
-                "roots": [] if agent is None else [str(root) for root in homes_of(agent)],
+                "roots": [] if agent is None or name not in here else [str(root) for root in homes_of(agent)],
                 "home_folders": [] if agent is None else [str(folder) for folder in agent.home_folders()],
                 "sources": summary.sources,
                 "sessions": summary.sessions,

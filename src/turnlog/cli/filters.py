@@ -91,9 +91,9 @@ def _stored_agents(store: Store) -> list[str]:
 
 
 def _all_agents(stored: Iterable[str]) -> list[str]:
-    from turnlog.agents import agents
+    from turnlog.agents import agent_names
 
-    return sorted({*stored, *(agent.name for agent in agents())})
+    return sorted({*stored, *agent_names()})
 
 
 def _projects(store: Store) -> list[str]:

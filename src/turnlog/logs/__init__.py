@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents import HEAD_SIZE, agents, find_sources
+from turnlog.agents import HEAD_SIZE, agents, agents_here, find_sources
 from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.arguments import checked
 from turnlog.logs.session import SessionHistory, extract_tool_calls, parse_log_file, read_session
@@ -44,7 +44,10 @@ def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Sou
     """
     named = [roots] if isinstance(roots, str | Path) else roots
     homes = None if named is None else [Path(root) for root in named]
-    return [_with_session(agent, source) for agent, source in find_sources(agents(), homes)]
+    return [
+        _with_session(agent, source)
+        for agent, source in find_sources(agents_here() if homes is None else agents(), homes)
+    ]
 
 
 _HISTORIES = (SourceKind.SESSION, SourceKind.SUBAGENT)

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import turnlog
-from turnlog.agents import agents, find_sources
+from turnlog.agents import agents_here, find_sources
 from turnlog.agents.base import SourceKind
 from turnlog.store import open_store
 from turnlog.sync.spools import find_spools
@@ -68,5 +68,5 @@ def _has_sessions(store_path: Path) -> bool:
 def has_own_sessions(store_path: Path) -> bool:
     """Whether any agent has logged a session on this machine, or a hook has reported one."""
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.HOOKS)
-    found = chain(find_spools(store_path, agents()), find_sources(agents()))
+    found = chain(find_spools(store_path), find_sources(agents_here()))
     return any(source.kind in kinds for _, source in found)

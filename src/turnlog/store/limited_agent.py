@@ -27,11 +27,15 @@ def limited_agent(connection: sqlite3.Connection) -> str | None:
     return _first(agents())
 
 
-def note_limited_agent(connection: sqlite3.Connection, agents: Iterable[Agent]) -> None:
-    """Remember which of these agents it is, if one is."""
+def note_limited_agent(connection: sqlite3.Connection, found: Iterable[Agent]) -> None:
+    """Remember which of these agents it is, if one is; if none is known yet, which of all."""
+    from turnlog.agents import agents
     from turnlog.store.connection import write_transaction
 
-    name = _first(agents)
+    name = _first(found)
+    if name is None and _noted(connection) is None:
+        # Once for a store: agents of which nothing is here need not be imported otherwise.
+        name = _first(agents())
     if name is not None and name != _noted(connection):
         with write_transaction(connection):
             connection.execute("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", (_SETTING, name))

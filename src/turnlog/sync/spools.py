@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from turnlog.agents import agent as registered_agent
 from turnlog.agents.base import Agent, Source, SourceKind
-from turnlog.agents.files import entries, is_file
+from turnlog.agents.files import entries, folders, is_file
 from turnlog.hooks import send
 from turnlog.store.connection import Connection, write_transaction
 from turnlog.store.sources import Fingerprint, hooks_folder, known_fingerprints, mark_vanished
@@ -19,13 +21,22 @@ from turnlog.store.sources import Fingerprint, hooks_folder, known_fingerprints,
 KEPT_SECONDS = 7 * 86400
 
 
-def find_spools(store_path: Path, agents: Iterable[Agent]) -> Iterator[tuple[Agent, Source]]:
-    """Every spool next to the store, of the given agents."""
-    folder = hooks_folder(store_path)
-    for agent in agents:
-        for entry in entries(os.fspath(folder / agent.name)):
-            if is_file(entry) and entry.name.endswith(".jsonl"):
+def find_spools(store_path: Path, agents: Sequence[Agent] | None = None) -> Iterator[tuple[Agent, Source]]:
+    """Every spool next to the store, of the given agents or of all that can be loaded; no other is imported."""
+    for folder in folders(os.fspath(hooks_folder(store_path))):
+        agent = _named(folder.name, agents)
+        for entry in entries(folder.path) if agent is not None else ():
+            if agent is not None and is_file(entry) and entry.name.endswith(".jsonl"):
                 yield agent, spool_source(store_path, agent.name, entry.path)
+
+
+def _named(name: str, agents: Sequence[Agent] | None) -> Agent | None:
+    if agents is not None:
+        return next((agent for agent in agents if agent.name == name), None)
+    # A spool may be of an agent whose package is no longer installed, or fails.
+    with suppress(Exception):
+        return registered_agent(name)
+    return None
 
 
 def spool_source(store_path: Path, agent: str, path: str) -> Source:

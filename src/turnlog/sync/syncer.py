@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from turnlog.agents import agents as registered_agents
-from turnlog.agents import find_sources
+from turnlog.agents import agents_here, find_sources
 from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.files import collect_unreadable_folders, is_nameable
 from turnlog.store.connection import Connection, connect, write_transaction
@@ -97,7 +98,7 @@ class Syncer:
         self._own_checkpoints = own_checkpoints
         self._on_saved = on_saved
         self._path = store_path
-        self._agents = list(agents) if agents is not None else registered_agents()
+        self._given = None if agents is None else list(agents)
         self._connection = connect(store_path, checked=False, own_checkpoints=own_checkpoints)
         self._indexer: Indexer | None = None
 
@@ -149,7 +150,7 @@ class Syncer:
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             summary.vanished = mark_missing(self._connection, found, roots, summary.problems)
-        note_limited_agent(self._connection, self._agents)
+        note_limited_agent(self._connection, self._looked_for(roots))
         summary.seconds = time.monotonic() - started
         return summary
 
@@ -197,7 +198,7 @@ class Syncer:
             item.source.path: key + number
             for number, item in enumerate(each for each in changed if each.source.path not in known)
         }
-        foldable = {agent.name for agent in self._agents if is_foldable(agent)}
+        foldable = {agent.name for agent in {item.agent for item in changed} if is_foldable(agent)}
         tasks = [
             FoldingTask(Task(item.source, keys[item.source.path]), item.fingerprint.size)
             for item in changed
@@ -224,9 +225,20 @@ class Syncer:
 
     def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
         """The agents' sources, and without `roots` also the spools of hook events next to the store."""
-        yield from find_sources(self._agents, roots)
+        yield from find_sources(self._looked_for(roots), roots)
         if roots is None:
-            yield from find_spools(self._path, self._agents)
+            yield from find_spools(self._path, self._given)
+
+    def _looked_for(self, roots: Sequence[Path] | None) -> Sequence[Agent]:
+        """The agents that may have something there; without `roots`, on this machine."""
+        if self._given is not None:
+            return self._given
+        return agents_here() if roots is None else registered_agents()
+
+    @cached_property
+    def _agents(self) -> Sequence[Agent]:
+        """All agents: what has changed may be of any."""
+        return registered_agents() if self._given is None else self._given
 
     def unknown(self, paths: Iterable[Path]) -> set[Path]:
         """Those of these files that no sync has read."""

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 from turnlog.agents.files import holds_folder
-from turnlog.paths import Folders
 
 NAME: Final = "aider"
 
@@ -40,7 +40,7 @@ class Aider(Agent):
     display_name = "Aider"
     colour = Colour(light="#166534", dark="#86efac")
     parser_version = 1
-    homes = Folders(("~/.aider",), variable="TURNLOG_AIDER_DIR", is_list=True)
+    homes = BUILT_IN[NAME].homes
     command = _COMMAND
 
     def roots(self) -> Sequence[Path]:

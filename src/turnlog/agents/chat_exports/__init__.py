@@ -15,6 +15,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.files import entries
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 CHATGPT: Final = "chatgpt"
 CLAUDE_AI: Final = "claude-ai"
-
-EXPORTS: Final = "exports"
-"""The folder for exports below that of turnlog's data."""
 
 
 class ExportAgent(RowAgent):
@@ -38,7 +36,7 @@ class ExportAgent(RowAgent):
 
     def home_folders(self) -> Sequence[Path]:
         """The folder in which the user may put exports."""
-        return (paths.data_dir() / EXPORTS / self.name,)
+        return paths.folders(BUILT_IN[self.name].homes)
 
     def roots(self) -> Sequence[Path]:
         """That folder, if there is something in it."""

@@ -24,12 +24,13 @@ from turnlog.agents.base import (
     SourceKind,
     TurnMarker,
 )
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.paths import Folders
 
 NAME = "claude-code"
 
-_HOMES = Folders(("~/.claude", "$XDG_CONFIG_HOME/claude"), variable="CLAUDE_CONFIG_DIR", is_list=True)
+_HOMES = BUILT_IN[NAME].homes
 """1.0.30 and later may write to the XDG folder."""
 
 _COMMAND = CommandForm(

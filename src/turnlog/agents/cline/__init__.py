@@ -12,10 +12,13 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 NAME = "cline"
+
+(_PARENT,) = BUILT_IN[NAME].variables
+"""The variable with the folder that holds the home."""
 
 _COMMAND = CommandForm(
     program="cline",
@@ -38,13 +41,13 @@ class Cline(Agent):
     display_name = "Cline CLI"
     colour = Colour(light="#b0408f", dark="#f08fd0")
     parser_version = 2
-    homes = Folders(("~/.cline/data",), variable="CLINE_DATA_DIR")
+    homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _COMMAND
 
     def home_folders(self) -> Sequence[Path]:
         """What `CLINE_DATA_DIR` names; else `data` in the folder that `CLINE_DIR` names."""
-        moved = paths.file_named_by("CLINE_DIR", paths.home())
+        moved = paths.file_named_by(_PARENT, paths.home())
         named = super().home_folders()
         default = paths.home() / ".cline" / "data"
         return [moved / "data"] if moved is not None and list(named) == [default] else named

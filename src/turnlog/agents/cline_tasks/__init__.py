@@ -12,12 +12,11 @@ from typing import ClassVar, Final
 import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
-from turnlog.agents.editors import DESCENDANTS, VSCODE, user_folders
+from turnlog.agents.built_in import BUILT_IN
+from turnlog.agents.editors import user_folders
 
 STORAGE: Final = "globalStorage"
 TASKS: Final = "tasks"
-
-_BOB: Final = ("IBM Bob", "Bob-IDE")
 
 EXTENSIONS: Final = {
     "saoudrizwan.claude-dev": "cline-extension",
@@ -33,13 +32,12 @@ class TaskAgent(RowAgent):
     """An extension that keeps a folder for each task. See `turnlog.agents.base.Agent` and `RowAgent`."""
 
     extension: ClassVar[str]
-    editors: ClassVar[tuple[str, ...]] = (*VSCODE, *DESCENDANTS)
     parser_version = 1
     log_folders = (TASKS,)
 
     def home_folders(self) -> Sequence[Path]:
         """The extension's folder in each editor."""
-        return tuple(folder / STORAGE / self.extension for folder in user_folders(*self.editors))
+        return tuple(folder / STORAGE / self.extension for folder in user_folders(BUILT_IN[self.name].homes))
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Two sources for each task: its messages, and what is known about it."""
@@ -134,5 +132,4 @@ class IbmBob(TaskAgent):
     name = "ibm-bob"
     display_name = "IBM Bob"
     extension = "ibm.bob-code"
-    editors = _BOB
     colour = Colour(light="#3b5fc0", dark="#9db4f5")

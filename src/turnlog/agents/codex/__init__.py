@@ -23,8 +23,8 @@ from turnlog.agents.base import (
     SourceKind,
     TurnMarker,
 )
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.paths import Folders
 
 NAME = "codex"
 
@@ -34,7 +34,7 @@ FOLDERS = ("sessions", "archived_sessions")
 BRANCH = r"_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """End of a branch's name, after its thread: when a prompt is changed, the thread continues in another file."""
 
-_HOMES = Folders(("~/.codex",), variable="CODEX_HOME", is_list=True)
+_HOMES = BUILT_IN[NAME].homes
 
 _COMMAND = CommandForm(
     program="codex",

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 NAME: Final = "continue"
 
@@ -40,7 +40,7 @@ class Continue(Agent):
     display_name = "Continue"
     colour = Colour(light="#be185d", dark="#f9a8d4")
     parser_version = 1
-    homes = Folders(("~/.continue",), variable="CONTINUE_GLOBAL_DIR")
+    homes = BUILT_IN[NAME].homes
     log_folders = (SESSIONS,)
     command = _COMMAND
 

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, TurnMarker
-from turnlog.agents.editors import VSCODE, user_folders
+from turnlog.agents.built_in import BUILT_IN
+from turnlog.agents.editors import user_folders
 
 NAME: Final = "vscode-copilot"
 
@@ -33,7 +34,7 @@ class CopilotChat(Agent):
 
     def home_folders(self) -> Sequence[Path]:
         """The folders of VS Code's users, and of its servers."""
-        return user_folders(*VSCODE)
+        return user_folders(BUILT_IN[NAME].homes)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """The conversations of each workspace, and those of windows without one."""

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind, TurnMarker
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.paths import Folders
 
 NAME = "copilot-cli"
 
@@ -51,7 +51,7 @@ class CopilotCli(Agent):
     display_name = "Copilot CLI"
     colour = Colour(light="#6e40c9", dark="#b392f0")
     parser_version = 1
-    homes = Folders(("~/.copilot",), variable="COPILOT_HOME")
+    homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND
     turn_markers = _TURN_MARKERS

@@ -13,23 +13,12 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, TurnMarker, Version
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 NAME: Final = "cursor"
 
 TURN_END: Final = "turn_ended"
-
-_HOMES: Final = Folders(("~/.cursor",), variable="CURSOR_DATA_DIR")
-_CONFIG_HOMES: Final = Folders(("$XDG_CONFIG_HOME/cursor",), variable="CURSOR_CONFIG_DIR")
-_EDITOR_HOMES: Final = Folders(
-    (
-        "$XDG_CONFIG_HOME/Cursor/User",
-        "~/Library/Application Support/Cursor/User",
-        "~/AppData/Roaming/Cursor/User",
-    )
-)
-"""Where the editor has its data on Linux, macOS and Windows."""
 
 _COMMAND: Final = CommandForm(
     program="cursor-agent",
@@ -51,16 +40,14 @@ class Cursor(RowAgent):
     display_name = "Cursor"
     colour = Colour(light="#5f6b00", dark="#c3d14a")
     parser_version = 1
-    homes = _HOMES
-    config_homes = _CONFIG_HOMES
-    editor_homes = _EDITOR_HOMES
+    homes = BUILT_IN[NAME].homes
     log_folders = ("projects", "chats", "acp-sessions", "globalStorage")
     command = _COMMAND
     turn_markers = _TURN_MARKERS
 
     def home_folders(self) -> Sequence[Path]:
         """The folders of the program for the terminal, then those of the editor."""
-        rules = (_HOMES, _CONFIG_HOMES, _EDITOR_HOMES)
+        rules = (BUILT_IN[NAME].homes, *BUILT_IN[NAME].others)
         return tuple(dict.fromkeys(folder for rule in rules for folder in paths.folders(rule)))
 
     def find_sources(self, root: Path) -> Iterator[Source]:

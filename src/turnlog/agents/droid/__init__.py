@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.paths import Folders
 
 NAME = "droid"
 
@@ -44,7 +44,7 @@ class Droid(Agent):
     display_name = "Droid"
     colour = Colour(light="#b4471b", dark="#f09a6b")
     parser_version = 1
-    homes = Folders(("~/.factory",), home_variable="FACTORY_HOME_OVERRIDE")
+    homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _COMMAND
     turn_markers = {TURN_END: "end"}

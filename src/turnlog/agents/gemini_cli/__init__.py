@@ -21,12 +21,12 @@ from turnlog.agents.base import (
     Source,
     SourceKind,
 )
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.paths import Folders
 
 NAME = "gemini-cli"
 
-_HOMES = Folders(("~/.gemini",), home_variable="GEMINI_CLI_HOME")
+_HOMES = BUILT_IN[NAME].homes
 
 _COMMAND = CommandForm(
     program="gemini",

@@ -13,8 +13,8 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 NAME: Final = "gptme"
 
@@ -23,6 +23,9 @@ LOGS: Final = "logs"
 LOG: Final = "conversation.jsonl"
 
 SETTINGS: Final = "config.toml"
+
+(_LOGS,) = BUILT_IN[NAME].variables
+"""The variable with the folder of logs itself."""
 
 _COMMAND = CommandForm(
     program="gptme",
@@ -42,13 +45,13 @@ class Gptme(Agent):
     display_name = "gptme"
     colour = Colour(light="#4d7c0f", dark="#bef264")
     parser_version = 1
-    homes = Folders(("$XDG_DATA_HOME/gptme", "~/Library/Application Support/gptme"))
+    homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND
 
     def home_folders(self) -> Sequence[Path]:
-        """The folder that holds what `GPTME_LOGS_HOME` names, or else the platform's."""
-        moved = paths.file_named_by("GPTME_LOGS_HOME", paths.home())
+        """The folder that holds the folder of logs that is named, or else the platform's."""
+        moved = paths.file_named_by(_LOGS, paths.home())
         return [moved.parent] if moved is not None and moved.name == LOGS else super().home_folders()
 
     def find_sources(self, root: Path) -> Iterator[Source]:

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 from turnlog.agents.files import holds_file, holds_folder
-from turnlog.paths import Folders
 
 NAME: Final = "hermes"
 
@@ -41,7 +41,7 @@ class Hermes(RowAgent):
     display_name = "Hermes Agent"
     colour = Colour(light="#8a6d00", dark="#e3c04f")
     parser_version = 1
-    homes = Folders(("~/.hermes",), variable="HERMES_HOME")
+    homes = BUILT_IN[NAME].homes
     command = _COMMAND
 
     def roots(self) -> Sequence[Path]:

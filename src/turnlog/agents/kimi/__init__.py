@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind, TurnMarker
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 KIMI_CODE = "kimi-code"
 KIMI_CLI = "kimi-cli"
@@ -42,7 +42,7 @@ class KimiCode(Agent):
     display_name = "Kimi Code"
     colour = Colour(light="#1d6fd6", dark="#7cb4ff")
     parser_version = 3
-    homes = Folders(("~/.kimi-code",), variable="KIMI_CODE_HOME")
+    homes = BUILT_IN[KIMI_CODE].homes
     log_folders = ("sessions",)
     command = _COMMAND
     turn_markers: Mapping[str, TurnMarker] = _CODE_MARKERS
@@ -81,7 +81,7 @@ class KimiCli(Agent):
     display_name = "Kimi CLI"
     colour = Colour(light="#4a6a94", dark="#a9c1e4")
     parser_version = 1
-    homes = Folders(("~/.kimi",), variable="KIMI_SHARE_DIR")
+    homes = BUILT_IN[KIMI_CLI].homes
     log_folders = ("sessions",)
     turn_markers: Mapping[str, TurnMarker] = _CLI_MARKERS
 

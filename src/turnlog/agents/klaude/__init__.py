@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
-from turnlog.paths import Folders
+from turnlog.agents.built_in import BUILT_IN
 
 NAME = "klaude"
 
@@ -23,7 +23,7 @@ class Klaude(Agent):
     display_name = "klaude-code"
     colour = Colour(light="#a8447f", dark="#e08fc0")
     parser_version = 8
-    homes = Folders(("~/.klaude",))
+    homes = BUILT_IN[NAME].homes
     log_folders = ("projects",)
 
     def find_sources(self, root: Path) -> Iterator[Source]:

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 from turnlog.agents.files import holds_file
-from turnlog.paths import Folders
 
 NAME: Final = "llm"
 
@@ -43,10 +43,7 @@ class Llm(RowAgent):
     display_name = "llm"
     colour = Colour(light="#0f766e", dark="#5eead4")
     parser_version = 1
-    homes = Folders(
-        ("$XDG_CONFIG_HOME/io.datasette.llm", "~/Library/Application Support/io.datasette.llm"),
-        variable="LLM_USER_PATH",
-    )
+    homes = BUILT_IN[NAME].homes
     command = _COMMAND
 
     def roots(self) -> Sequence[Path]:

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 NAME: Final = "mistral-vibe"
 
@@ -42,7 +42,7 @@ class MistralVibe(RowAgent):
     display_name = "Mistral Vibe"
     colour = Colour(light="#c2410c", dark="#ff9d5c")
     parser_version = 1
-    homes = Folders(("~/.vibe",), variable="VIBE_HOME")
+    homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND
     turn_markers = {

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
-from turnlog.paths import Folders
+from turnlog.agents.built_in import BUILT_IN
 
 NAME: Final = "openclaw"
 QCLAW: Final = "qclaw"
@@ -25,7 +25,7 @@ class OpenClaw(RowAgent):
     display_name = "OpenClaw"
     colour = Colour(light="#b5382a", dark="#f08d80")
     parser_version = 1
-    homes = Folders(("~/.openclaw", "~/.clawdbot", "~/.moltbot"), variable="OPENCLAW_STATE_DIR")
+    homes = BUILT_IN[NAME].homes
     log_folders = ("agents",)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
@@ -97,4 +97,4 @@ class QClaw(OpenClaw):
     name = QCLAW
     display_name = "QClaw"
     colour = Colour(light="#8c3fa3", dark="#d59be6")
-    homes = Folders(("~/.qclaw",))
+    homes = BUILT_IN[QCLAW].homes

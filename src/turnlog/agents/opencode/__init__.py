@@ -25,6 +25,7 @@ from turnlog.agents.base import (
     TurnMarker,
     Version,
 )
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.files import holds_file
 from turnlog.paths import Folders
@@ -38,35 +39,41 @@ class Program(NamedTuple):
     agent: str
     database: str
     """How the names of its databases begin; `-` and a release channel may follow."""
-    database_variable: str | None
-    """The environment variable that names a database; None if none is known."""
+
+    @property
+    def database_variable(self) -> str | None:
+        """The environment variable that names a database; None if none is known."""
+        return next((each for each in BUILT_IN[self.agent].variables if each.endswith("_DB")), None)
 
 
 PROGRAMS: Final = (
-    Program(NAME, "opencode", "OPENCODE_DB"),
-    Program("kilo", "kilo", "KILO_DB"),
-    Program("mimo-code", "mimocode", "MIMOCODE_DB"),
-    Program("icodemate", "icodemate", None),
+    Program(NAME, "opencode"),
+    Program("kilo", "kilo"),
+    Program("mimo-code", "mimocode"),
+    Program("icodemate", "icodemate"),
 )
 
-_HOMES = Folders(("$XDG_DATA_HOME/opencode",), home_variable="OPENCODE_TEST_HOME")
+_HOMES = BUILT_IN[NAME].homes
 """The same on every platform."""
 
-_COMMAND = CommandForm(
-    program="opencode",
-    resume=("--session",),
-    prompted=("run", "--session", SESSION),
-    packages=("opencode-ai",),
-    subcommands=(("run",), ()),
-    joins_words=True,
-    model=words("-m --model"),
-    session=words("-s --session"),
-    other=words(
-        "--agent --format -f --file --title --attach --port --variant --log-level --dir --command",
-        "--prompt -p --password -u --username",
-    ),
-)
-"""Of 1.18."""
+
+def _command(program: str, package: str) -> CommandForm:
+    """Of 1.18."""
+    return CommandForm(
+        program=program,
+        resume=("--session",),
+        prompted=("run", "--session", SESSION),
+        packages=(package,),
+        subcommands=(("run",), ()),
+        joins_words=True,
+        model=words("-m --model"),
+        session=words("-s --session"),
+        other=words(
+            "--agent --format -f --file --title --attach --port --variant --log-level --dir --command",
+            "--prompt -p --password -u --username",
+        ),
+    )
+
 
 _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {
     "permission.asked": "asks",
@@ -102,7 +109,7 @@ class OpenCode(RowAgent):
     colour = Colour(light="#7a4fc0", dark="#b79af0")
     parser_version = 16
     homes = _HOMES
-    command = _COMMAND
+    command = _command("opencode", "opencode-ai")
     turn_markers: Mapping[str, TurnMarker] = _TURN_MARKERS
     hooks = _HOOKS
     mcp = _MCP
@@ -233,8 +240,8 @@ class Kilo(_Descendant):
     display_name = "Kilo CLI"
     colour = Colour(light="#7d7400", dark="#e3d94a")
     parser_version = OpenCode.parser_version + 1
-    homes = Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME")
-    command = msgspec.structs.replace(_COMMAND, program="kilo", packages=("@kilocode/cli",))
+    homes = BUILT_IN["kilo"].homes
+    command = _command("kilo", "@kilocode/cli")
     handoff = "turnlog.agents.opencode.handoff:KILO"
 
 
@@ -245,8 +252,8 @@ class MiMoCode(_Descendant):
     name = "mimo-code"
     display_name = "MiMo Code"
     colour = Colour(light="#c2410c", dark="#fb923c")
-    homes = Folders(("$XDG_DATA_HOME/mimocode",))
-    command = msgspec.structs.replace(_COMMAND, program="mimo", packages=("@mimo-ai/cli",))
+    homes = BUILT_IN["mimo-code"].homes
+    command = _command("mimo", "@mimo-ai/cli")
 
     def home_folders(self) -> Sequence[Path]:
         """`data` in the folder that `MIMOCODE_HOME` names; without it, `mimocode` among the user's data."""
@@ -261,5 +268,5 @@ class ICodeMate(_Descendant):
     name = "icodemate"
     display_name = "ICodeMate"
     colour = Colour(light="#0f7490", dark="#67d3e8")
-    homes = Folders(("$XDG_DATA_HOME/icodemate",))
+    homes = BUILT_IN["icodemate"].homes
     command = None

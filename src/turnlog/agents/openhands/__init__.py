@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
-from turnlog.paths import Folders
 
 NAME: Final = "openhands"
 
@@ -39,7 +39,7 @@ class OpenHands(RowAgent):
     display_name = "OpenHands"
     colour = Colour(light="#9a6700", dark="#f4d35e")
     parser_version = 1
-    homes = Folders(("~/.openhands",), variable="OPENHANDS_PERSISTENCE_DIR")
+    homes = BUILT_IN[NAME].homes
     log_folders = (CONVERSATIONS,)
     command = _COMMAND
 

@@ -14,8 +14,8 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.paths import Folders
 
 NAME: Final = "pi"
 
@@ -68,12 +68,10 @@ class Pi(Agent):
     display_name = "pi"
     colour = Colour(light="#0f7f78", dark="#58c7bd")
     parser_version = 1
-    homes = Folders(("~/.pi/agent",), variable="PI_CODING_AGENT_DIR")
+    homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _command("pi", "@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
     handoff: str | None = "turnlog.agents.pi.handoff:WRITER"
-    session_folder: Folders | None = Folders((), variable="PI_CODING_AGENT_SESSION_DIR")
-    """The variable that names the folder of sessions itself; None if the program has none of its own."""
 
     def roots(self) -> Sequence[Path]:
         """The homes that contain logs, and the folder of sessions that the environment names."""
@@ -81,7 +79,8 @@ class Pi(Agent):
         return list(dict.fromkeys([*super().roots(), *named]))
 
     def _session_folders(self) -> Sequence[Path]:
-        return () if self.session_folder is None else paths.folders(self.session_folder)
+        """What the program's own variable for the folder of sessions names, if it has one."""
+        return [folder for rule in BUILT_IN[self.name].others for folder in paths.folders(rule)]
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs of sessions and of subagents below a home.
@@ -122,10 +121,9 @@ class OhMyPi(Pi):
     display_name = "oh-my-pi"
     colour = Colour(light="#a3541f", dark="#e8a06c")
     # Its variable is PI_CODING_AGENT_DIR too; a folder named there counts as pi's.
-    homes = Folders(("~/.omp/agent",))
+    homes = BUILT_IN["oh-my-pi"].homes
     command = _command("omp", "@oh-my-pi/pi-coding-agent")
     handoff = None
-    session_folder = None
 
 
 class PrimeAgent(Pi):
@@ -134,10 +132,9 @@ class PrimeAgent(Pi):
     name = "prime-agent"
     display_name = "Prime Agent"
     colour = Colour(light="#3f6b2f", dark="#93c47d")
-    homes = Folders(("~/.prime/agent",), variable="PRIME_AGENT_CODING_AGENT_DIR")
+    homes = BUILT_IN["prime-agent"].homes
     command = _command("prime-agent")
     handoff = None
-    session_folder = Folders((), variable="PRIME_AGENT_SESSION_DIR")
 
 
 class Omo(Pi):
@@ -146,10 +143,9 @@ class Omo(Pi):
     name = "omo"
     display_name = "omo"
     colour = Colour(light="#7d5ba6", dark="#bfa3e0")
-    homes = Folders(("~/.omo/agent",), variable="OMO_CODING_AGENT_DIR")
+    homes = BUILT_IN["omo"].homes
     command = None
     handoff = None
-    session_folder = None
 
 
 class StepCode(Pi):
@@ -158,7 +154,6 @@ class StepCode(Pi):
     name = "stepcode"
     display_name = "StepCode"
     colour = Colour(light="#2a6f97", dark="#7cc0e8")
-    homes = Folders(("~/.stepcode/agent",))
+    homes = BUILT_IN["stepcode"].homes
     command = None
     handoff = None
-    session_folder = None

@@ -11,12 +11,13 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.paths import Folders, folders
+from turnlog.paths import folders
 
 NAME = "qwen-code"
 
-_RUNTIME = Folders((), variable="QWEN_RUNTIME_DIR")
+(_RUNTIME,) = BUILT_IN[NAME].others
 """Where sessions are written instead of the home, as `Storage.getRuntimeBaseDir` of 0.24.4 decides."""
 
 _COMMAND = CommandForm(
@@ -49,7 +50,7 @@ class QwenCode(Agent):
     display_name = "Qwen Code"
     colour = Colour(light="#6247d8", dark="#a996ff")
     parser_version = 1
-    homes = Folders(("~/.qwen",), variable="QWEN_HOME")
+    homes = BUILT_IN[NAME].homes
     log_folders = ("projects", "tmp")
     command = _COMMAND
     handoff = "turnlog.agents.qwen_code.handoff:WRITER"

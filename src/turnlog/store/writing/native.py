@@ -359,9 +359,9 @@ def _has_logs(agent: str) -> bool:
     if agent == AGENT:
         return False
     # Agents of other packages are found through entry points, which is slow: import only when needed.
-    from turnlog.agents import agents
+    from turnlog.agents import agent_names
 
-    return any(known.name == agent for known in agents())
+    return agent in agent_names()
 
 
 def _check_contents(message: Message) -> None:
