@@ -24,7 +24,7 @@ from turnlog.model import (
 )
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import encode
-from turnlog.model.merge import add_result, block_index, copy_part_id, merge_messages, merge_parts
+from turnlog.model.merge import add_result, block_index, copy_part_id, merge_messages, merge_parts, with_numbers
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TIMES = st.none() | st.integers(0, 5).map(lambda minutes: START + timedelta(minutes=minutes))
@@ -170,6 +170,25 @@ def test_copies_that_number_blocks_otherwise_end_in_one_order_and_different_ids(
     found.add(encode(merge_messages(copies[0], merge_messages(copies[1], copies[2]))))
     assert len(found) == 1
     parts = reduce(merge_messages, copies).parts
+    assert len({part.id for part in parts}) == len(parts)
+
+
+@settings(max_examples=examples(100))
+@given(copied_readings(), copied_readings(), copied_readings(), st.permutations("abc"))
+def test_numbered_as_in_the_original_the_parts_are_in_its_order(
+    one: Message, two: Message, three: Message, order: list[str]
+) -> None:
+    """R-K4: whatever the copies list, in whatever order they were read."""
+    original = {name: number for number, name in enumerate(order, 2)}
+    found = {
+        encode(with_numbers(reduce(merge_messages, copies), original, {0, 1}))
+        for copies in permutations((one, two, three))
+    }
+    assert len(found) == 1
+    parts = with_numbers(reduce(merge_messages, (one, two, three)), original, {0, 1}).parts
+    calls = [part.tool_call_id for part in parts if isinstance(part, ToolCallPart)]
+    assert calls == sorted(calls, key=order.index)
+    assert [part.id for part in parts if isinstance(part, ToolCallPart)] == [f"m.{original[name]}" for name in calls]
     assert len({part.id for part in parts}) == len(parts)
 
 

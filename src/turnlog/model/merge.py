@@ -7,17 +7,17 @@ an id (`<message id>.<block number>`), and a line with a stop reason has its usa
 
 Copies may number the blocks of a message in another way. One that leaves out blocks says so in its ids
 (`copy_part_id`), which yield to those of the original. Two that list the same calls in different order cannot be told
-apart: each part has the smaller number, parts of one number get different ids (`<message id>.<block number>~<count>`),
-and the calls are in the order of their times.
+apart here: each part has the smaller number, and parts of one number get different ids
+(`<message id>.<block number>~<count>`). A store knows which copy is the original, and gives the parts the numbers that
+they have there (`with_numbers`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import groupby
 from typing import Any, TypeGuard, TypeVar
 
 import msgspec
@@ -80,9 +80,59 @@ def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
     merged = _without_copied(merged)
     merged.sort(key=_place)
     counts = Counter(part.id for part in merged if part.id is not None)
-    if len(counts) < counts.total():
-        return tuple(_with_different_ids(_calls_by_time(merged, counts)))
-    return tuple(merged)
+    return tuple(_with_different_ids(merged) if len(counts) < counts.total() else merged)
+
+
+def are_numbered_apart(known: Message, reading: Message, merged: Message) -> bool:
+    """Whether two readings of a message, merged, number a call differently, or two blocks alike.
+
+    A copy that says that it leaves out blocks has numbers of its own, and does not count.
+    """
+    numbers = {call.tool_call_id: call.id for call in _numbered_calls(known)}
+    return any(numbers.get(call.tool_call_id, call.id) != call.id for call in _numbered_calls(reading)) or any(
+        part.id is not None and _COUNTED.search(part.id) for part in merged.parts
+    )
+
+
+def _numbered_calls(message: Message) -> Iterator[ToolCallPart]:
+    return (part for part in message.parts if isinstance(part, ToolCallPart) and not _is_copied(part))
+
+
+def with_numbers(message: Message, calls: Mapping[str, int], others: Container[int]) -> Message:
+    """The message with the blocks numbered, and so ordered, as in its original.
+
+    What only copies have comes after that. A block that a copy numbers differently, because the copy left out others,
+    and that the original has too is dropped.
+
+    Args:
+        message: Readings of all copies, merged.
+        calls: Tool call id -> number, of the calls in the original.
+        others: The numbers of the other blocks there.
+    """
+    parts = [_numbered(_with_own_number(part), message.id, calls, others) for part in message.parts]
+    counts = Counter(part.id for part in parts)
+    single = [part for part in parts if counts[part.id] == 1]
+    parts = [
+        _as_copied(part, message.id)
+        if counts[part.id] > 1 and any(_says_the_same(part, other) for other in single)
+        else part
+        for part in parts
+    ]
+    ordered = sorted(_without_copied(parts), key=_place)
+    return msgspec.structs.replace(message, parts=tuple(_with_different_ids(ordered)))
+
+
+def _numbered(part: Part, message_id: str, calls: Mapping[str, int], others: Container[int]) -> Part:
+    if isinstance(part, ToolCallPart) and part.tool_call_id in calls:
+        return msgspec.structs.replace(part, id=f"{message_id}.{calls[part.tool_call_id]}")
+    if not isinstance(part, ToolCallPart) and block_index(part) in others:
+        return part
+    return _as_copied(part, message_id)
+
+
+def _as_copied(part: Part, message_id: str) -> Part:
+    index = block_index(part)
+    return msgspec.structs.replace(part, id=copy_part_id(message_id, index)) if index < _FIRST_COPY else part
 
 
 _COPY = "c"
@@ -135,23 +185,6 @@ def _with_different_ids(parts: Iterable[Part]) -> Iterable[Part]:
         yield part if not count else msgspec.structs.replace(part, id=f"{part.id}~{count}")
         if part.id is not None:
             seen[part.id] += 1
-
-
-def _calls_by_time(parts: list[Part], counts: Counter[str]) -> list[Part]:
-    """Calls that follow each other, some of them under one number, in the order in which the model made them."""
-    ordered: list[Part] = []
-    for are_calls, run in groupby(parts, lambda part: isinstance(part, ToolCallPart)):
-        found = list(run)
-        if are_calls and any(counts[part.id or ""] > 1 for part in found):
-            # Two readings may number different calls alike; their times are the only order left.
-            found.sort(key=_call_time)
-        ordered += found
-    return ordered
-
-
-def _call_time(part: Part) -> tuple[bool, float, tuple[int, str, str, str]]:
-    at = part.started_at if isinstance(part, ToolCallPart) else None
-    return (at is None, at.timestamp() if at else 0.0, _place(part))
 
 
 def add_result(part: ToolCallPart, result: ToolResult) -> ToolCallPart:

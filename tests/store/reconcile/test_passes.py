@@ -10,6 +10,7 @@ from random import Random
 import msgspec
 import pytest
 
+from support.claude_forks import EQUAL, family
 from support.codex_files import THREAD, meta, prompt
 from support.hook_recordings import NAMES, recording
 from support.pass_recorder import Touched, faults, recorded_passes
@@ -108,6 +109,15 @@ def rename_session(folder: Path) -> None:
         read_recorded(folder.with_suffix(".db"), [folder])
 
 
+def read_forks(folder: Path) -> None:
+    """A session whose forks list the calls of an answer in another order."""
+    for name, data in family(EQUAL, "cba", "bca").items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        read_recorded(folder.with_suffix(".db"), [folder])
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
     """What each pass touched while all that was ever recorded of agents was read."""
@@ -122,6 +132,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
         read_subagent_of_stream(folder / "named")
         rewrite_log(folder / "rewritten")
         rename_session(folder / "renamed")
+        read_forks(folder / "forks")
     return found
 
 

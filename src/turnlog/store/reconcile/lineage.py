@@ -105,6 +105,39 @@ def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
     return (-1 if own is None else own, external_id)
 
 
+class Origins:
+    """Which of the sessions that share a message had it first."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Begin; what is found of a session is kept for further messages."""
+        self._connection = connection
+        self._ranks: dict[int, tuple[int, str]] = {}
+        self._above: dict[int, frozenset[str]] = {}
+
+    def of(self, message_key: int) -> list[int]:
+        """The sessions that hold a message, the original's first, a fork after those that it came out of."""
+        rows = self._connection.execute(
+            "SELECT session_key, copied FROM memberships WHERE message_key = ?", (message_key,)
+        ).fetchall()
+        ids = {key: session_id_of(self._connection, key) for key, _ in rows}
+        for key in ids.keys() - self._ranks.keys():
+            self._ranks[key] = _rank(self._connection, key)
+            self._above[key] = _ancestors(self._connection, ids[key])
+        depth = {key: len(self._above[key].intersection(ids.values())) for key in ids}
+        return [key for key, _ in sorted(rows, key=lambda row: (row[1], depth[row[0]], self._ranks[row[0]]))]
+
+
+def _ancestors(connection: sqlite3.Connection, session_id: str) -> frozenset[str]:
+    """The sessions that records name as those that this one came out of."""
+    rows = connection.execute(
+        "WITH RECURSIVE above (id) AS (SELECT parent_id FROM links WHERE child_id = ?1 AND inferred <> ?2"
+        " UNION SELECT l.parent_id FROM links l JOIN above a ON l.child_id = a.id WHERE l.inferred <> ?2)"
+        " SELECT id FROM above WHERE id <> ?1",
+        (session_id, _BY_STORE),
+    )
+    return frozenset(row[0] for row in rows)
+
+
 def _shared_messages(
     connection: sqlite3.Connection, group: set[int]
 ) -> list[tuple[int, int | None, list[tuple[int, int, int]]]]:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from turnlog.store.archive import Archive
 from turnlog.store.reconcile.activity import measure_activity
+from turnlog.store.reconcile.call_orders import note_numbered_apart, original_numbers
 from turnlog.store.reconcile.calls import abort_in_subagents, find_abandoned_calls, link_spawn_calls
 from turnlog.store.reconcile.fates import BranchTracker, replaced_in, update_fates
 from turnlog.store.reconcile.forks import place_shared_messages
@@ -34,6 +36,8 @@ class Reconciliation(msgspec.Struct, kw_only=True):
     updates: MessageUpdates
     events: EventRows
     branches: BranchTracker
+    archive: Archive | None
+    """The bytes of what was read; None where nothing is archived."""
     linked: set[str]
     """Ids of the sessions that a feed linked to a parent."""
     rewritten: Sequence[SourceRow]
@@ -68,6 +72,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
 AREAS: dict[str, tuple[str, ...]] = {
     "messages": ("messages", "messages.key", "messages.agent", "messages.external_id"),
+    "call orders": ("call_orders",),
     "bodies": ("messages.*", "frames", "archived_texts", "blobs", "blob_uses"),
     "parts": ("parts", "more_paths"),
     "billing": ("messages.billed_key",),
@@ -176,6 +181,17 @@ def _bill_shared_messages(work: Reconciliation) -> None:
 def _abort_abandoned_calls(work: Reconciliation) -> None:
     for session_id, message_key in find_abandoned_calls(work.transaction.connection, work.shared):
         work.updates.abort_open_calls(session_id, message_key)
+
+
+def _order_calls(work: Reconciliation) -> None:
+    connection, updates = work.transaction.connection, work.updates
+    if work.archive is None:
+        return
+    note_numbered_apart(connection, updates.numbered_apart)
+    touched = work.transaction.sessions.ids | work.linked | work.relinked
+    found = original_numbers(connection, work.archive, touched, updates.call_ids)
+    for session_id, message_key, numbers in list(found):
+        updates.renumber(session_id, message_key, numbers)
 
 
 def _attach_parents(work: Reconciliation) -> None:
@@ -302,6 +318,15 @@ PASSES: tuple[Pass, ...] = (
         " difference to the session that is billed by now.",
     ),
     Pass(
+        name="order calls",
+        run=_order_calls,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "links", "sessions", "projects")
+        | _names("touched", "relinked", "call orders"),
+        writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched", "call orders"),
+        follows=("abort abandoned calls",),
+        why="Which session has the original of a shared message is known once all places and links are.",
+    ),
+    Pass(
         name="attach parents",
         run=_attach_parents,
         reads=_names("links", "parents", "sessions", "relinked"),
@@ -314,7 +339,7 @@ PASSES: tuple[Pass, ...] = (
         run=_link_spawn_calls,
         reads=_names("messages", "bodies", "parts", "places", "links", "sessions", "touched"),
         writes=_names("spawn calls"),
-        follows=("abort abandoned calls",),
+        follows=("order calls",),
         why="A call of a superseded message starts nothing, and an abandoned call has its last form.",
     ),
     Pass(

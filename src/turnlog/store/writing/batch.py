@@ -68,6 +68,7 @@ class Batch:
         self._connection = connection
         self._transaction = Transaction(connection, price, price_version)
         self._branches = BranchTracker(self._transaction)
+        self._archive = archive
         self._inserts = MessageInserts(self._transaction, self._branches, worker)
         self._updates = MessageUpdates(self._transaction, self._branches, archive)
         self._events = EventRows(self._transaction, self._branches)
@@ -169,6 +170,7 @@ class Batch:
             updates=self._updates,
             events=self._events,
             branches=self._branches,
+            archive=self._archive,
             linked=self._linked,
             rewritten=self._rewritten,
         )
@@ -313,7 +315,7 @@ def _clear_derived(connection: Connection) -> None:
         " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded) RETURNING key"
     )
     drop_bodies(connection, [key for (key,) in gone.fetchall()])
-    for table in ("parts", "more_paths", "blob_uses", "archived_texts"):
+    for table in ("parts", "more_paths", "blob_uses", "archived_texts", "call_orders"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     for table in ("links", "spills", "leaf_titles"):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange
 from turnlog.model import Fate, Message
-from turnlog.model.merge import merge_messages
+from turnlog.model.merge import are_numbered_apart, merge_messages, with_numbers
 from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive
 from turnlog.store.external_content import (
@@ -31,6 +31,7 @@ from turnlog.store.external_content import (
 )
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, FramePacker, PackedFrames, save_alone
 from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
+from turnlog.store.reconcile.call_orders import BlockNumbers
 from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.merge import (
@@ -259,6 +260,8 @@ class MessageUpdates:
         self._texts = WholeBodies(self._connection, archive)
         self.rewritten: dict[int, Rewritten] = {}
         """By key, the messages that a file has with other contents than before, until `settle_rewritten`."""
+        self.numbered_apart: set[int] = set()
+        """Keys of messages of which two readings number their blocks differently."""
 
     def merge(self, key: int, session_key: int, reading: Reading) -> None:
         """Merge another reading into a stored message and into its place in this session."""
@@ -272,7 +275,10 @@ class MessageUpdates:
 
         def join(known: Message) -> Message:
             self._note_rewritten(key, place, known, change)
-            return merge_messages(known, change.message)
+            merged = merge_messages(known, change.message)
+            if are_numbered_apart(known, change.message, merged):
+                self.numbered_apart.add(key)
+            return merged
 
         self._update_message(key, change.placement.session_id, join, reading.places)
         if place is None:
@@ -364,6 +370,17 @@ class MessageUpdates:
     def abort_open_calls(self, session_id: str, key: int, end: CallEnd = ABANDONED) -> None:
         """Abort the open calls of a message that began before this end, because they will get no result."""
         self._update_message(key, session_id, lambda known: abort_open_calls(known, end))
+
+    def call_ids(self, key: int) -> list[str]:
+        """The ids of the calls in a message."""
+        rows = self._connection.execute(
+            "SELECT tool_call_id FROM parts WHERE message_key = ? AND tool_call_id IS NOT NULL", (key,)
+        )
+        return [row[0] for row in rows]
+
+    def renumber(self, session_id: str, key: int, numbers: BlockNumbers) -> None:
+        """Give the blocks of a message the numbers that they have in its original, which this session has."""
+        self._update_message(key, session_id, lambda known: with_numbers(known, numbers.calls, numbers.others))
 
     def call_key(self, change: ResultChange) -> int | None:
         """The key of the message with the call of a late result.

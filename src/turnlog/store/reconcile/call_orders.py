@@ -1,0 +1,87 @@
+"""The order of a message's calls, where copies of it number them differently: it is that of the original.
+
+A fork may list the parallel calls of an answer in another order than the session that it came out of. Merged alone,
+their readings have a third order. Here the lineage of the sessions decides, as far as it is stored, and the archive
+says where a call is in the original's file. So the order of reading does not matter, and no fork moves the parts of the
+original.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from turnlog.store.archive import Archive, RecordReader
+from turnlog.store.keys import session_id_of
+from turnlog.store.packed_columns import unpack_records
+from turnlog.store.reconcile.lineage import Origins
+
+
+class BlockNumbers(NamedTuple):
+    """The numbers of a message's blocks in its original."""
+
+    calls: dict[str, int]
+    """By tool call id."""
+    others: set[int]
+
+
+def note_numbered_apart(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
+    """Remember messages of which two readings have different numbers."""
+    connection.executemany("INSERT OR IGNORE INTO call_orders VALUES (?)", [(key,) for key in sorted(message_keys)])
+
+
+def original_numbers(
+    connection: sqlite3.Connection,
+    archive: Archive,
+    session_ids: Iterable[str],
+    call_ids: Callable[[int], list[str]],
+) -> Iterator[tuple[str, int, BlockNumbers]]:
+    """(Session, message, numbers in the original) of each message in these sessions whose copies differ.
+
+    `call_ids` returns the ids of the calls in a message. A message of whose records no bytes are archived is left out.
+    """
+    keys = [row[0] for row in connection.execute("SELECT message_key FROM call_orders ORDER BY message_key")]
+    if not keys:
+        return
+    touched, origins, reader = set(session_ids), Origins(connection), RecordReader(archive)
+    for message_key in keys:
+        members = origins.of(message_key)
+        names = [session_id_of(connection, session_key) for session_key in members]
+        if not touched.isdisjoint(names) and (
+            numbers := _numbers(connection, reader, members[0], message_key, call_ids(message_key))
+        ):
+            yield names[0], message_key, numbers
+
+
+def _numbers(
+    connection: sqlite3.Connection, reader: RecordReader, session_key: int, message_key: int, call_ids: list[str]
+) -> BlockNumbers | None:
+    """The numbers of a message's blocks in the file that gives it its place in this session."""
+    source_key, generation, packed = connection.execute(
+        "SELECT source_key, generation, records FROM memberships WHERE session_key = ? AND message_key = ?",
+        (session_key, message_key),
+    ).fetchone()
+    if source_key is None:
+        return None
+    blocks: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for offset, length, what in unpack_records(packed):
+        if isinstance(what, int) and length:
+            blocks[offset, length].append(what)
+    calls: dict[str, int] = {}
+    others: set[int] = set()
+    for (offset, length), numbers in sorted(blocks.items()):
+        record = reader.read(source_key, generation, offset, length)
+        found = _calls_in(record, call_ids)
+        # A record of one block is the rule. In one of several, calls come after texts and thoughts.
+        others.update(sorted(numbers)[: len(numbers) - len(found)])
+        for call_id, number in zip(found, sorted(numbers)[len(numbers) - len(found) :], strict=False):
+            calls.setdefault(call_id, number)
+    return BlockNumbers(calls, others) if calls else None
+
+
+def _calls_in(record: bytes, call_ids: Iterable[str]) -> list[str]:
+    """Those of these calls that a record has, in its order. An id inside of a text stands between escaped quotes."""
+    places = ((record.find(b'"%b"' % call_id.encode(errors="replace")), call_id) for call_id in call_ids)
+    return [call_id for place, call_id in sorted(places) if place >= 0]
