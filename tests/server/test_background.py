@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -12,11 +13,14 @@ from typing import cast
 
 import pytest
 
+from support.environment import hide_places
 from turnlog.errors import StoreBusyError
 from turnlog.server import worker
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.worker import PassEnded, PassFailed, PassMoved, Report, keep_reading
+from turnlog.store import open_store
 from turnlog.sync.summary import SourceProblem, SyncSummary
+from turnlog.sync.wanted import WantedSessions
 from turnlog.sync.watcher import Watcher, WatchResult
 
 ReportProgress = Callable[[str, int, int], None]
@@ -66,11 +70,11 @@ class Passes:
     def run(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Run all passes; the kinds of reports they gave."""
 
-        def opened(_: Path, *, on_saved: object, own_checkpoints: bool) -> Passes:
+        def opened(_: Path, *, on_saved: object, own_checkpoints: bool, wanted: WantedSessions) -> Passes:
             return self
 
         monkeypatch.setattr(worker, "Syncer", opened)
-        keep_reading(Path("store.db"), 60.0, cast("Watcher", self), self.stopped, self.reports.append)
+        keep_reading(Path("store.db"), 60.0, cast("Watcher", self), self.stopped, self.reports.append, WantedSessions())
         return [type(report).__name__ for report in self.reports]
 
 
@@ -186,6 +190,32 @@ def test_the_process_reads_and_ends(tmp_path: Path) -> None:
     background.stop()
     assert progress.current().state == "off"
     assert progress.current().error is None
+
+
+def test_a_session_that_is_asked_for_is_read_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    hide_places(monkeypatch)
+    folder = tmp_path / "home/.claude/projects/-w-shop"
+    folder.mkdir(parents=True)
+    for number in range(600):
+        path = folder / f"{number:08d}-aaaa-4aaa-8aaa-000000000000.jsonl"
+        message = {"role": "user", "content": "hello"}
+        path.write_text(json.dumps({"type": "user", "uuid": f"u{number}", "message": message}) + "\n")
+        moment = 1_700_000_000 + 60 * number
+        os.utime(path, (moment, moment))
+    store, oldest = tmp_path / "turnlog.db", "claude-code:00000000-aaaa-4aaa-8aaa-000000000000"
+    progress = PassProgress()
+    background = Background(store, progress, seconds=60)
+    assert not background.read_next(oldest)
+    background.start()
+    assert background.read_next(oldest)
+    with open_store(store) as opened:
+        assert opened.session(oldest).id == oldest
+        assert opened.status().sessions < 600
+    assert not background.read_next("claude-code:99999999-aaaa-4aaa-8aaa-000000000000")
+    wait_for(lambda: progress.current().passes >= 1)
+    assert not background.read_next(oldest)
+    background.stop()
 
 
 def test_a_process_that_dies_is_noticed(tmp_path: Path) -> None:

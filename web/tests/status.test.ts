@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { SyncProgress } from "@/api/types";
-import { lineOf } from "@/shell/status-line";
+import type { StatusResponse, SyncProgress } from "@/api/types";
+import { lineOf, unreadBytes } from "@/shell/status-line";
 
 const WAITING: SyncProgress = {
   state: "waiting",
@@ -24,7 +24,7 @@ it("is silent while nothing happens, or files are only looked at", () => {
 
 it("says how far reading and indexing are", () => {
   expect(line({ state: "running", phase: "read", done: 12_000_000, total: 300_000_000 })).toEqual({
-    text: "Reading logs, 12.0 MB of 300.0 MB",
+    text: "Reading logs, newest first: 12.0 MB of 300.0 MB",
     done: 12_000_000,
     total: 300_000_000,
   });
@@ -36,4 +36,13 @@ it("says how far reading and indexing are", () => {
 it("says that something is not searchable yet, and that reading failed", () => {
   expect(line({}, 1200)?.text).toBe("1,200 messages are not searchable yet");
   expect(line({ state: "failed", error: "disk full" })?.text).toBe("Reading the logs failed: disk full");
+});
+
+it("counts what lists and search do not cover yet", () => {
+  const unread = (sync: Partial<SyncProgress>) =>
+    unreadBytes({ sync: { ...WAITING, ...sync } } as StatusResponse);
+  expect(unread({ state: "running", phase: "read", done: 100, total: 300 })).toBe(200);
+  expect(unread({ state: "running", phase: "index", done: 100, total: 300 })).toBe(0);
+  expect(unread({})).toBe(0);
+  expect(unreadBytes(null)).toBe(0);
 });

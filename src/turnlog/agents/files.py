@@ -117,14 +117,16 @@ _LARGEST_SMALL = 1 << 20
 """Bytes that are read of a small file."""
 
 
-def read_regular_file(path: Path, limit: int = _LARGEST_SMALL) -> bytes:
-    """The first `limit` bytes of a regular file (-1: all); empty when it is missing, a link, or anything else."""
+def read_regular_file(path: Path | str, limit: int = _LARGEST_SMALL, start: int = 0) -> bytes:
+    """At most `limit` bytes (-1: all) of a regular file; empty when it is missing, a link, or anything else."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return b""
     with os.fdopen(descriptor, "rb") as file:
         try:
+            if start:
+                file.seek(start)
             return file.read(limit)
         except OSError:
             return b""

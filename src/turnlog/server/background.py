@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from turnlog.server.responses import SyncProblem, SyncProgress
-from turnlog.server.worker import PassBegan, PassEnded, PassFailed, PassMoved, Report, StoreSaved
+from turnlog.server.worker import PassBegan, PassEnded, PassFailed, PassMoved, Report, SessionSought, StoreSaved
 
 
 class PassProgress:
@@ -63,6 +64,13 @@ STOP_SECONDS = 5.0
 _decoder = msgspec.json.Decoder(Report)
 
 
+WAIT_SECONDS = 10.0
+"""Seconds that a request waits for a session that is read next."""
+
+MOST_WAITING = 8
+"""Requests that wait at once: each occupies a thread of the server."""
+
+
 class Background:
     """The process that syncs, and a thread that reads its reports."""
 
@@ -79,6 +87,27 @@ class Background:
         self._on_saved = on_saved
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
+        self._sought: dict[str, Future[bool]] = {}
+        self._lock = threading.Lock()
+
+    def read_next(self, session_id: str) -> bool:
+        """Have a session read that no pass has read yet, and wait for it; returns whether a log of it was found."""
+        process, now = self._process, self._progress.current()
+        if process is None or process.stdin is None or not (now.state == "running" or now.passes == 0):
+            return False
+        with self._lock:
+            if session_id not in self._sought and len(self._sought) >= MOST_WAITING:
+                return False
+            answer = self._sought.setdefault(session_id, Future())
+        try:
+            process.stdin.write(session_id.encode(errors="surrogateescape") + b"\n")
+            process.stdin.flush()
+            return answer.result(WAIT_SECONDS)
+        except (OSError, ValueError, TimeoutError):
+            return False
+        finally:
+            with self._lock:
+                self._sought.pop(session_id, None)
 
     def start(self) -> None:
         """Start the first sync."""
@@ -107,6 +136,10 @@ class Background:
         with process.stdout as lines:
             for line in lines:
                 self._take(_decoder.decode(line))
+        with self._lock:
+            for answer in self._sought.values():
+                if not answer.done():
+                    answer.set_result(False)
         if self._process is not None:
             self._progress.fail(f"the process that reads logs ended with status {process.wait()}")
 
@@ -118,6 +151,11 @@ class Background:
                 self._progress.advance(phase, done, total)
             case StoreSaved():
                 self._on_saved()
+            case SessionSought(session_id=session_id, found=found):
+                with self._lock:
+                    answer = self._sought.get(session_id)
+                if answer is not None and not answer.done():
+                    answer.set_result(found)
             case PassEnded(problems=problems):
                 self._progress.end(problems)
             case PassFailed(reason=reason):

@@ -10,6 +10,7 @@ import re
 import secrets
 import threading
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from turnlog import __version__
-from turnlog.errors import StoreError
+from turnlog.errors import NotFoundError, StoreError
+from turnlog.model import Session
 from turnlog.server import Settings
 from turnlog.server.access import SignIn
 from turnlog.server.background import PassProgress
@@ -53,6 +55,8 @@ class Context:
         store_of_hooks = folder / store_path.name if settings.sample else store_path
         self.hooks = HookReader(store_of_hooks, self.hub.wake, only_keep=settings.sample or settings.read_only)
         self.sign_in = SignIn(settings.token, folder) if settings.token else None
+        self.read_next: Callable[[str], bool] = lambda session_id: False
+        """Has a session read before all others while a sync runs; returns whether it is in the store now."""
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
@@ -61,6 +65,15 @@ class Context:
 
     def _touch(self, session_id: str) -> None:
         self.hub.touch(session_id)
+
+    def session(self, session_id: str) -> Session:
+        """A session. One that no sync has reached yet is read first. Raises NotFoundError."""
+        try:
+            return self.store.session(session_id)
+        except NotFoundError:
+            if not self.read_next(session_id):
+                raise
+            return self.store.session(session_id)
 
     def etag(self) -> str:
         """The ETag of the store, which is equal as long as nothing in the store changed."""

@@ -103,6 +103,9 @@ def serve(
         context: Context = app.state.context
         background = Background(store_path, progress, on_saved=context.hub.wake) if sync and not read_only else None
 
+        if background is not None:
+            context.read_next = background.read_next
+
         def link(*, opened: bool) -> SignInLink:
             return SignInLink(page) if context.sign_in is None else context.sign_in.link(page, opened=opened)
 

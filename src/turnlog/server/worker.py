@@ -1,7 +1,8 @@
 """A process that syncs logs into a store as they are written, so that the server stays responsive.
 
-`python -m turnlog.server.worker STORE SECONDS` writes a JSON line for every step to standard output, and ends when its
-standard input does, so that it never outlives the server that started it.
+`python -m turnlog.server.worker STORE SECONDS` writes a JSON line for every step to standard output. A line of its
+standard input is the id of a session that is to be read next. It ends when its standard input does, so that it never
+outlives the server that started it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from turnlog.server.responses import SyncProblem
 from turnlog.store.connection import Checkpointer
 from turnlog.store.search.base import search_path
 from turnlog.sync.syncer import Syncer
+from turnlog.sync.wanted import WantedSessions
 from turnlog.sync.watcher import Watcher
 
 SHARE_OF_TIME = 10
@@ -65,6 +67,13 @@ class StoreSaved(_Report, frozen=True, kw_only=True, tag="saved"):
     sequence: int
 
 
+class SessionSought(_Report, frozen=True, kw_only=True, tag="sought"):
+    """A session that the server waited for was read, or no source of it was found."""
+
+    session_id: str
+    found: bool
+
+
 class PassEnded(_Report, frozen=True, kw_only=True, tag="ended"):
     """The sync is complete."""
 
@@ -77,7 +86,7 @@ class PassFailed(_Report, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-Report: TypeAlias = PassBegan | PassMoved | StoreSaved | PassEnded | PassFailed
+Report: TypeAlias = PassBegan | PassMoved | StoreSaved | SessionSought | PassEnded | PassFailed
 """One line of standard output."""
 
 
@@ -93,18 +102,28 @@ def main() -> None:
     os.nice(5)
     output, sys.stdout = sys.stdout.buffer, sys.stderr
     stopped = threading.Event()
+
+    def report(made: Report) -> None:
+        _write(output, made)
+
+    wanted = WantedSessions(lambda session_id, found: report(SessionSought(session_id=session_id, found=found)))
     with Watcher() as watcher:
 
         def stop() -> None:
             stopped.set()
             watcher.wake()
 
-        threading.Thread(target=_wait_for_end, args=(sys.stdin.fileno(), stop), daemon=True).start()
-        keep_reading(store_path, seconds, watcher, stopped, lambda report: _write(output, report))
+        threading.Thread(target=_take_input, args=(sys.stdin.fileno(), wanted.add, stop), daemon=True).start()
+        keep_reading(store_path, seconds, watcher, stopped, report, wanted)
 
 
 def keep_reading(
-    store_path: Path, seconds: float, watcher: Watcher, stopped: threading.Event, report: Callable[[Report], None]
+    store_path: Path,
+    seconds: float,
+    watcher: Watcher,
+    stopped: threading.Event,
+    report: Callable[[Report], None],
+    wanted: WantedSessions,
 ) -> None:
     """Sync, follow the watcher, and so on until `stopped`.
 
@@ -120,7 +139,7 @@ def keep_reading(
             report(PassBegan())
             rest = seconds
             try:
-                with Syncer(store_path, on_saved=tell_saved, own_checkpoints=False) as syncer:
+                with Syncer(store_path, on_saved=tell_saved, own_checkpoints=False, wanted=wanted) as syncer:
                     rest = _make_pass(syncer, seconds, watcher, _Progress(stopped, report), report)
                     _follow(syncer, watcher, rest, stopped)
             except _StoppedError:
@@ -175,10 +194,13 @@ class _Progress:
             self._report(PassMoved(phase=phase, done=done, total=total))
 
 
-def _wait_for_end(descriptor: int, end: Callable[[], None]) -> None:
+def _take_input(descriptor: int, want: Callable[[str], None], end: Callable[[], None]) -> None:
     # Not through the buffered stream: its lock, held here, would keep the interpreter from exiting.
-    while os.read(descriptor, 4096):
-        pass
+    rest = b""
+    while data := os.read(descriptor, 4096):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            want(line.decode(errors="surrogateescape"))
     end()
 
 

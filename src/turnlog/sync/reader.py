@@ -76,6 +76,7 @@ class SourceReader:
     ) -> None:
         self._connection = connection
         self._ahead = ahead or ReadAhead()
+        self._early: set[str] = set()
         self._worker = worker
         self._archive = Archive(connection, worker)
         self._price = price
@@ -108,7 +109,23 @@ class SourceReader:
             _add(result, self.read([item]))
         return result
 
-    def _read_together(self, group: Sequence[tuple[Agent, Source]]) -> GroupResult:
+    def read_early(self, group: Sequence[tuple[Agent, Source]]) -> GroupResult:
+        """Read sources before their turn, without other processes, which give what they fold in order.
+
+        What cannot be read now is left to its turn.
+        """
+        try:
+            with write_transaction(self._connection):
+                result = self._read_together(group, take_folded=False)
+        except (DatabaseError, StoreError):
+            raise
+        except Exception:  # Whatever is wrong becomes a problem in its turn.
+            self._archive.discard()
+            return GroupResult()
+        self._early |= {source.path for _, source in group}
+        return result
+
+    def _read_together(self, group: Sequence[tuple[Agent, Source]], *, take_folded: bool = True) -> GroupResult:
         batch = Batch(self._connection, self._price, self._price_version, self._worker, self._archive)
         result = GroupResult()
         now = int(time.time() * 1000)
@@ -116,7 +133,10 @@ class SourceReader:
             if reads_rows(agent, source):
                 self._read_rows(agent, source, batch, result, now)
                 continue
-            if (folded := self._ahead.folded(source.path)) is not None:
+            folded = self._ahead.folded(source.path) if take_folded else None
+            if folded is not None and source.path in self._early:
+                folded.skip()
+            elif folded is not None:
                 result.changed += self._read_folded(folded, agent, source, batch, now)
                 continue
             try:

@@ -38,6 +38,7 @@ from turnlog.store.sources import (
 )
 from turnlog.sync.spools import drop_old_spools, find_spools
 from turnlog.sync.summary import SourceProblem, SyncSummary
+from turnlog.sync.wanted import WantedSessions, is_source_of
 from turnlog.sync.workers import (
     ImportWorkers,
     folding_processes,
@@ -63,6 +64,10 @@ COMMIT_SIZE = 8 << 20
 
 COMMIT_SOURCES = 100
 
+FIRST_SIZE = 512 << 10
+FIRST_SOURCES = 10
+"""Bounds of the first transaction: the newest sessions are there while other processes are still starting."""
+
 
 def sync(
     store_path: Path,
@@ -86,6 +91,7 @@ class Syncer:
         agents: Sequence[Agent] | None = None,
         on_saved: OnSaved = lambda sessions, last_change: None,
         own_checkpoints: bool = True,
+        wanted: WantedSessions | None = None,
     ) -> None:
         """Open the store, which is made when it is not there.
 
@@ -94,7 +100,9 @@ class Syncer:
             agents: The agents to look for; all registered ones by default.
             on_saved: Called after every commit that changed sessions.
             own_checkpoints: As in `store.connection.connect`, for both databases.
+            wanted: Sessions that a pass reads before all others.
         """
+        self._wanted = wanted or WantedSessions()
         self._own_checkpoints = own_checkpoints
         self._on_saved = on_saved
         self._path = store_path
@@ -136,7 +144,10 @@ class Syncer:
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
-        changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
+        if len(changed) > 1:
+            from turnlog.sync.order import newest_first
+
+            changed = [changed[place] for place in newest_first((item.source, item.fingerprint) for item in changed)]
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
             if changed:
@@ -146,6 +157,7 @@ class Syncer:
                     garbage_collection_paused(),
                 ):
                     self._read_all(changed, total, workers, ahead, summary, on_progress)
+            self._wanted.refuse_all()
             # A pass over other homes leaves the spools alone: it did not look at them.
             if roots is None:
                 drop_old_spools(self._connection, self._path)
@@ -170,17 +182,32 @@ class Syncer:
         sessions: set[str] = set()
         created: list[int] = []
         reader = _reader(self._connection, count, workers.worker, ahead)
-        for group in _groups(changed):
-            result = reader.read([(item.agent, item.source) for item in group])
+
+        def note(result: GroupResult) -> None:
+            nonlocal sessions, created
             workers.note_commit()
             _add_up(summary, result)
             sessions |= result.saved.sessions
             created += result.saved.created
             if result.saved.sessions:
                 self._on_saved(result.saved.sessions, result.saved.last_change)
+
+        for group in _groups(changed):
+            self._read_wanted(changed, reader, note)
+            note(reader.read([(item.agent, item.source) for item in group]))
         summary.sessions = len(sessions)
         # A subagent may be read in an earlier transaction than the session that it belongs to.
         summary.new_sessions, summary.new_subagents = count_sessions(self._connection, created)
+
+    def _read_wanted(
+        self, changed: list[FoundSource], reader: SourceReader, note: Callable[[GroupResult], None]
+    ) -> None:
+        """Read the sessions first that somebody waits for."""
+        while (session_id := self._wanted.take()) is not None:
+            found = [(item.agent, item.source) for item in changed if is_source_of(item.source, session_id)]
+            if found:
+                note(reader.read_early(found))
+            self._wanted.answer(session_id, found=bool(found))
 
     @contextmanager
     def _read_ahead(self, changed: list[FoundSource]) -> Generator[ReadAhead | None]:
@@ -199,9 +226,11 @@ class Syncer:
             for number, item in enumerate(each for each in changed if each.source.path not in known)
         }
         foldable = {agent.name for agent in {item.agent for item in changed} if is_foldable(agent)}
+        first = next(_groups(changed))
         tasks = [
             FoldingTask(Task(item.source, keys[item.source.path]), item.fingerprint.size)
-            for item in changed
+            # The first group is written before a process has started.
+            for item in changed[len(first) :]
             if item.source.path in keys and item.agent.name in foldable and not reads_rows(item.agent, item.source)
         ]
         count = folding_processes(sum(task.size for task in tasks))
@@ -378,11 +407,13 @@ def _groups(changed: list[FoundSource]) -> Iterator[list[FoundSource]]:
     """
     group: list[FoundSource] = []
     size = 0
+    most_size, most_sources = FIRST_SIZE, FIRST_SOURCES
     for item in changed:
         group.append(item)
         size += item.fingerprint.size
-        if size >= COMMIT_SIZE or len(group) >= COMMIT_SOURCES:
+        if size >= most_size or len(group) >= most_sources:
             yield group
             group, size = [], 0
+            most_size, most_sources = COMMIT_SIZE, COMMIT_SOURCES
     if group:
         yield group

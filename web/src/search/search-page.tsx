@@ -7,9 +7,10 @@ import type { SearchResponse } from "@/api/types";
 import { MoreButton } from "@/design/more-button";
 import { Problem, ProblemBox } from "@/design/problem";
 import { useUrlFilters } from "@/filters/url-filters";
-import { formatCount, plural } from "@/format/numbers";
+import { formatBytes, formatCount, plural } from "@/format/numbers";
 import { useListKeys } from "@/shell/keys";
 import { focusSearch } from "@/shell/search-box";
+import { unreadBytes, useStatus } from "@/shell/status-line";
 import { useTitle } from "@/shell/title";
 import "./search.css";
 import { SearchFiltersBar } from "./search-filters";
@@ -30,6 +31,7 @@ export default function SearchPage() {
   const submitted = isQuery(filters) && !isTooLong;
   const search = useSearch(filters);
   const list = useRef<HTMLDivElement>(null);
+  const unread = unreadBytes(useStatus());
   useTitle(filters.q ? `“${filters.q}”` : "Search");
   useListKeys(list);
   useEffect(() => {
@@ -43,7 +45,7 @@ export default function SearchPage() {
     <main className="page search">
       <div className="page-head">
         <h1>Search</h1>
-        {submitted && <p className="page-count">{countOf(pages?.[0])}</p>}
+        {submitted && <p className="page-count">{countOf(pages?.[0], unread)}</p>}
       </div>
       <SearchFiltersBar filters={filters} onChange={change} />
       {isTooLong ? <TooLong query={filters.q} /> : !submitted && <SearchHints />}
@@ -64,7 +66,7 @@ export default function SearchPage() {
   );
 }
 
-function countOf(page: SearchResponse | undefined): string {
+function countOf(page: SearchResponse | undefined, unread: number): string {
   if (!page) return "";
   const noun = page.counted === "sessions" ? "session" : "result";
   const total =
@@ -75,7 +77,8 @@ function countOf(page: SearchResponse | undefined): string {
         : `${formatCount(page.total)}+ ${noun}s`;
   const unindexed =
     page.unindexed > 0 ? `${formatCount(page.unindexed)} messages are not searchable yet` : "";
-  return [total, unindexed].filter(Boolean).join(" · ");
+  const missing = unread > 0 ? `${formatBytes(unread)} of logs are not read yet` : "";
+  return [total, unindexed, missing].filter(Boolean).join(" · ");
 }
 
 function TooLong({ query }: { query: string }) {

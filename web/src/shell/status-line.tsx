@@ -39,9 +39,15 @@ export function lineOf({ sync, search }: Pick<StatusResponse, "sync" | "search">
 function phaseLine({ phase, done, total }: SyncProgress): Line {
   const text =
     phase === "read"
-      ? `Reading logs, ${formatBytes(done)} of ${formatBytes(total)}`
+      ? `Reading logs, newest first: ${formatBytes(done)} of ${formatBytes(total)}`
       : `Indexing for search, ${formatCount(done)} of ${formatCount(total)}`;
   return { text, done, total };
+}
+
+/** Bytes of logs that lists and search do not cover yet. */
+export function unreadBytes(status: StatusResponse | null): number {
+  if (status?.sync.state !== "running" || status.sync.phase !== "read") return 0;
+  return Math.max(0, status.sync.total - status.sync.done);
 }
 
 /** A notice that these sessions are the bundled sample and not the user's own. */

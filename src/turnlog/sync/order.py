@@ -1,0 +1,59 @@
+"""The order in which a pass reads sources: what was worked on last comes first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from turnlog.agents.base import Source
+from turnlog.agents.files import read_regular_file
+from turnlog.store.sources import Fingerprint
+
+_CROWD = 20
+"""So many files changed within one minute were copied or restored: their own times say only when."""
+
+_MINUTE_NS = 60 * 10**9
+
+_TAIL = 8 << 10
+"""Bytes at the end of a log that are searched for the time of its last record. It decides an order and nothing else."""
+
+_TIME = re.compile(
+    rb'"(?:timestamp|time|ts|created_?at|updated_?at|last_?updated)"\s*:\s*'
+    rb'(?:"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)|(1\d{12})\b)',
+    re.IGNORECASE,
+)
+"""Keys by which the agents' logs name times: in ISO 8601, which is UTC, or as milliseconds since 1970."""
+
+
+def newest_first(sources: Iterable[tuple[Source, Fingerprint]]) -> list[int]:
+    """The places of the sources in the order in which to read them.
+
+    A file counts as of its last change. Where a tree was copied, that is the time of copying: files of one crowded
+    minute count as of their last records, and those whose last records have no time come after all others.
+    """
+    found = list(sources)
+    crowds = Counter(fingerprint.mtime_ns // _MINUTE_NS for _, fingerprint in found)
+    times = [
+        fingerprint.mtime_ns
+        if source.version is not None or crowds[fingerprint.mtime_ns // _MINUTE_NS] < _CROWD
+        else _last_record(source.path, fingerprint)
+        for source, fingerprint in found
+    ]
+    return sorted(range(len(found)), key=times.__getitem__, reverse=True)
+
+
+def _last_record(path: str, fingerprint: Fingerprint) -> int:
+    """Nanoseconds since 1970 of the last record, at most of the last change; 0 if the log's end does not say."""
+    tail = read_regular_file(path, _TAIL, max(0, fingerprint.size - _TAIL))
+    return min(fingerprint.mtime_ns, max((_nanoseconds(*each) for each in _TIME.findall(tail)), default=0))
+
+
+def _nanoseconds(text: bytes, milliseconds: bytes) -> int:
+    if milliseconds:
+        return int(milliseconds) * 10**6
+    try:
+        return int(datetime.fromisoformat(text.decode()).replace(tzinfo=UTC).timestamp()) * 10**9
+    except ValueError:
+        return 0
