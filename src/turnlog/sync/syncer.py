@@ -245,6 +245,7 @@ class Syncer:
         """Import the modules that reading needs, so that the first new line does not wait for them."""
         import_module("turnlog.store.search.batch")
         import_module("turnlog.model.titles")
+        import_module("turnlog.plain_text")
         _reader(self._connection)
         for agent in self._agents:
             # An agent that fails here fails again in the pass, which reports it.
