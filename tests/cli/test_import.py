@@ -51,7 +51,7 @@ def test_a_file_that_is_not_there_is_wrong_use(run: Command) -> None:
     assert run("import", "nowhere.jsonl").exit_code == 2
 
 
-@pytest.fixture(params=["device", "pipe", "socket", "folder"])
+@pytest.fixture(params=["device", "pipe", "socket"])
 def endless(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """What would never end, or is no log, and what it is called."""
     path = tmp_path / "odd"
@@ -59,8 +59,6 @@ def endless(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
         return Path("/dev/zero"), "a device"
     if request.param == "pipe":
         os.mkfifo(path)
-    elif request.param == "folder":
-        path.mkdir()
     else:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(path))
@@ -82,6 +80,13 @@ def test_what_is_no_file_is_refused_before_it_is_read(
     assert f"{what} is there, and no file" in result.stderr
     assert str(path) in result.stderr
     assert f"{what} is there, and no file" in str(detect(path).reason)
+
+
+def test_a_folder_without_an_export_is_refused(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "notes.json").write_text("[]")
+    result = run("import", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"turnlog: {tmp_path}: a folder without an export that is read here")
 
 
 def test_a_device_is_refused_as_a_pipe_too() -> None:

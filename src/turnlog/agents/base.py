@@ -256,6 +256,11 @@ class Agent(ABC):
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Yield all sources below one root, sorted by name. No file is opened."""
 
+    def sources_in(self, folder: Path) -> Iterable[Source]:
+        """What `turnlog import` reads of a folder that a user names: an export that is unpacked. A home is no such."""
+        del folder
+        return ()
+
     @abstractmethod
     def detect(self, path: Path, head: bytes) -> Detection:
         """Whether `head`, the beginning of the file at `path`, was written by this agent. The file is not opened.

@@ -30,7 +30,7 @@ class _Entry(NamedTuple):
 
 COMMANDS = {
     "sync": _Entry("sync", "Read what is new in the agents' logs."),
-    "import": _Entry("sync", "Read one log file, or a pipe.", "import_file"),
+    "import": _Entry("sync", "Read one log file, an export or a pipe.", "import_file"),
     "run": _Entry("run", "Run an agent and record the run."),
     "runs": _Entry("runs", "List recorded runs and how they ended."),
     "sessions": _Entry("sessions", "List sessions."),

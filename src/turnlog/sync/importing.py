@@ -1,8 +1,8 @@
-"""Import of one file or pipe: kept next to the store, recognised by its content, read like any source.
+"""Import of one file, pipe or export: kept next to the store, recognised by its content, read like any source.
 
 The bytes go into `imports/` next to the store, named by their hash, before they are examined. So a pipe can be read as
 well as a file, the same file given twice is one source, and the original may be deleted. A file of no known agent is
-not kept. Neither is a database, which may hold secrets besides sessions: only rows of sessions are stored.
+not kept. Neither is a database or an export, which may hold secrets besides sessions: only rows of sessions are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from turnlog.agents import agent as registered_agent
-from turnlog.agents import detect
+from turnlog.agents import agents, detect
 from turnlog.agents.base import Detection, Source, reads_rows
 from turnlog.atomic_files import open_file, refuse_device, refuse_other_than_file
 from turnlog.errors import FormatError
@@ -64,20 +64,49 @@ class ImportSummary(msgspec.Struct, kw_only=True):
 
 
 def import_file(store_path: Path, path: Path, on_progress: Progress = lambda phase, done, total: None) -> ImportSummary:
-    """Read a file into the store; from a database, all its sessions.
+    """Read a file into the store; from a database, or the folder of an export, all its sessions.
 
-    Raises OSError if it cannot be opened or is a pipe, a device or a folder, and FormatError as `import_stream` does.
+    Raises OSError if it cannot be opened or is a pipe or a device, and FormatError as `import_stream` does, also for a
+    folder without an export.
     """
     started = time.monotonic()
-    refuse_other_than_file(path, follow=True)
-    detection = detect(path)
-    if not _rows_of(detection):
+    is_folder = path.is_dir()
+    if not is_folder:
+        refuse_other_than_file(path, follow=True)
+    detection = _detect_folder(path) if is_folder else detect(path)
+    if not is_folder and not _rows_of(detection):
         with open_file(path) as file:
             return import_stream(store_path, file, str(path), on_progress)
     store_path.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     summary = _read(store_path, path.absolute(), detection, on_progress)
     summary.seconds = time.monotonic() - started
     return summary
+
+
+def _detect_folder(folder: Path) -> Detection:
+    """The sessions of an export that was unpacked into a folder or is in it. Raises FormatError if there are none."""
+    found = {each.name: sources for each in agents() if (sources := tuple(each.sources_in(folder.absolute())))}
+    sources = tuple(source for each in found.values() for source in each)
+    sessions = {source.agent: source for source in sources if source.session_id is not None}
+    if not sources:
+        hint = "`turnlog sync --root` reads the home of an agent"
+        raise FormatError(f"a folder without an export that is read here; {hint}", path=folder)
+    if not sessions:
+        raise FormatError(detect(Path(sources[0].path)).reason or "no session in it", path=Path(sources[0].path))
+    if len(sessions) > 1:
+        raise FormatError(f"exports of {' and '.join(sessions)}: import each of them by itself", path=folder)
+    [(name, session)] = sessions.items()
+    version = detect(Path(_file_of(session))).version
+    return Detection(agent=name, version=version, sources=tuple(sorted(found[name], key=_is_file)))
+
+
+def _is_file(source: Source) -> bool:
+    return source.session_id is None
+
+
+def _file_of(source: Source) -> str:
+    """The path of the file that a source is in, or is."""
+    return source.path if _is_file(source) else source.path.rpartition("#")[0]
 
 
 def import_stream(
@@ -157,7 +186,8 @@ def _read_piece(stream: BinaryIO, name: str) -> bytes:
 def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
     assert detection.agent is not None
     sources = _sources_of(detection)
-    size = path.stat().st_size
+    files = {_file_of(each) for each in sources} if path.is_dir() else {os.fspath(path)}
+    size = sum(Path(file).stat().st_size for file in files)
     read = 0
 
     def count(piece: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 from turnlog.agents import agent, detect
 from turnlog.agents.base import RowAgent
 from turnlog.agents.chat_exports.trees import Node, in_order, nearest
+from turnlog.errors import FormatError
 from turnlog.model import (
     Fate,
     FilePart,
@@ -262,6 +263,55 @@ def test_an_export_of_one_is_not_taken_for_one_of_the_other(tmp_path: Path) -> N
         assert detect(zipped(folder, tmp_path / f"{name}.zip")).agent == name
     (tmp_path / "other.zip").write_bytes(zipped(DATA / "claude_ai/none", tmp_path / "none.zip").read_bytes())
     assert detect(tmp_path / "other.zip").agent is None
+
+
+@pytest.mark.parametrize("place", [".", "export", "export.zip"])
+@pytest.mark.parametrize("folder", [CHATGPT, CLAUDE_AI])
+def test_a_folder_is_imported_as_the_list_in_it(database: Path, tmp_path: Path, folder: Path, place: str) -> None:
+    """The export itself, what was unpacked next to other files, or a zip that is still packed."""
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    (downloads / "other.zip").write_bytes(zipped(DATA / "none", tmp_path / "none.zip").read_bytes())
+    if place.endswith(".zip"):
+        zipped(folder, downloads / place)
+    else:
+        shutil.copytree(folder, downloads / place, dirs_exist_ok=True)
+    summary = import_file(database, downloads)
+    assert (summary.new_sessions, summary.problems, summary.kind) == (2, [], "session")
+    import_file(tmp_path / "other.db", folder / "conversations.json")
+    assert everything(database) == everything(tmp_path / "other.db")
+    assert not import_file(database, downloads).is_new
+    assert not (database.parent / "imports").exists()
+
+
+def test_lists_of_a_large_export_are_all_imported_and_a_damaged_one_is_named(database: Path, tmp_path: Path) -> None:
+    one, other = json.loads((CHATGPT / "conversations.json").read_bytes())
+    shutil.copytree(CHATGPT, tmp_path / "export", ignore=shutil.ignore_patterns("conversations.json"))
+    for number, listed in enumerate(([one], [other])):
+        (tmp_path / f"export/conversations-{number:03}.json").write_text(json.dumps(listed))
+    damaged = tmp_path / "export/conversations-002.json"
+    damaged.write_bytes((CHATGPT / "conversations.json").read_bytes()[:-9])
+    summary = import_file(database, tmp_path / "export")
+    assert summary.new_sessions == 2
+    assert [problem.path for problem in summary.problems] == [str(damaged)]
+    images = [part for message in messages(database, CAT) for part in message.parts if isinstance(part, FilePart)]
+    assert images != []
+    with pytest.raises(FormatError, match="no list of conversations") as error:
+        import_file(database, _only(damaged, tmp_path / "damaged"))
+    assert error.value.path == tmp_path / "damaged" / damaged.name
+
+
+def _only(file: Path, folder: Path) -> Path:
+    folder.mkdir()
+    shutil.copy(file, folder)
+    return folder
+
+
+def test_exports_of_two_services_are_not_imported_as_one(database: Path, tmp_path: Path) -> None:
+    shutil.copytree(CHATGPT, tmp_path / "one")
+    shutil.copytree(CLAUDE_AI, tmp_path / "two")
+    with pytest.raises(FormatError, match="exports of chatgpt and claude-ai"):
+        import_file(database, tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["cut", "list"])

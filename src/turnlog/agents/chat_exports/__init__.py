@@ -48,6 +48,12 @@ class ExportAgent(RowAgent):
 
         return find_sources(self.service(), root)
 
+    def sources_in(self, folder: Path) -> Iterable[Source]:
+        """Each conversation of each export in a folder, and each export that is damaged."""
+        from turnlog.agents.chat_exports.sources import is_damaged
+
+        return [each for each in self.find_sources(folder) if each.session_id is not None or is_damaged(each)]
+
     def detect(self, path: Path, head: bytes) -> Detection:
         """A list of conversations, or a zip with one."""
         from turnlog.agents.chat_exports.sources import detect_file

@@ -74,6 +74,11 @@ def _sources_of(service: Service, path: Path, root: Path) -> Iterator[Source]:
     )
 
 
+def is_damaged(source: Source) -> bool:
+    """Whether a source that `find_sources` found is an export that cannot be read."""
+    return source.version == _UNREADABLE
+
+
 def _conversations(service: Service, path: Path, root: Path) -> Iterator[Source]:
     for identity, version in _versions(service, path, _stamp(path)):
         yield Source(
