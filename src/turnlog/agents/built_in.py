@@ -63,6 +63,10 @@ BUILT_IN: Final = {
     ),
     "droid": BuiltIn("droid:Droid", Folders(("~/.factory",), home_variable="FACTORY_HOME_OVERRIDE")),
     "gemini-cli": BuiltIn("gemini_cli:GeminiCli", Folders(("~/.gemini",), home_variable="GEMINI_CLI_HOME")),
+    "goose": BuiltIn(
+        "goose:Goose",
+        Folders(("$XDG_DATA_HOME/goose", "~/AppData/Roaming/Block/goose/data"), variable="GOOSE_PATH_ROOT"),
+    ),
     "gptme": BuiltIn(
         "gptme:Gptme",
         Folders(("$XDG_DATA_HOME/gptme", "~/Library/Application Support/gptme")),

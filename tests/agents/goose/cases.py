@@ -1,0 +1,22 @@
+"""Goose, for the tests that every agent shares."""
+
+from __future__ import annotations
+
+from support.agent_cases import AgentCase, Answer, CommandLine
+
+CASES = (
+    AgentCase(
+        name="goose",
+        home=".local/share/goose",
+        recorded=("goose/1.52.0/tour",),
+        answer=Answer("The notes hold", 1500, 1400, 60, 0),
+        lacks=frozenset({"stop reasons", "projects", "own records", "written times"}),
+        sample_cwd="/home/dev/work",
+        sample_logs="sessions",
+        commands=(
+            CommandLine("goose run -t 'Fix it' --model gpt-5", "Fix it", "gpt-5"),
+            CommandLine("goose session --resume --session-id 20261126_1", session="20261126_1"),
+        ),
+        subagent_tool="delegate",
+    ),
+)
