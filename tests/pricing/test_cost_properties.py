@@ -7,7 +7,6 @@ from typing import Any
 
 import genai_prices
 import pytest
-from genai_prices import data as genai_data
 from genai_prices import types
 from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
@@ -76,7 +75,7 @@ def is_ours(provider: str, model: str) -> bool:
     return model in OURS or ("claude" in model and provider != "anthropic")
 
 
-@pytest.mark.parametrize("provider", genai_data.providers, ids=lambda provider: provider.id)
+@pytest.mark.parametrize("provider", get_snapshot().providers, ids=lambda provider: provider.id)
 def test_prices_are_those_of_genai_prices_where_it_tells_them(provider: types.Provider) -> None:
     for name, model in listed(provider):
         for at, into, read, written in [] if is_ours(provider.id, model.id) else CALLS:

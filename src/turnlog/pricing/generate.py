@@ -15,7 +15,8 @@ from itertools import chain, product
 from pathlib import Path
 
 import msgspec
-from genai_prices import data, types
+from genai_prices import types
+from genai_prices.data_snapshot import get_snapshot
 
 from turnlog.pricing import rules
 from turnlog.pricing.table import Match, ModelPrices, Period, ProviderPrices, Rates, Tier
@@ -38,7 +39,7 @@ TARIFFS = {
 def generate_table() -> bytes:
     """The price table as JSON, one model a line, so that a change of prices is a readable difference."""
     head = {"source": version("genai-prices"), "rules": rules.REVISION}
-    providers = ",\n".join(_provider_text(_provider(provider)) for provider in data.providers)
+    providers = ",\n".join(_provider_text(_provider(provider)) for provider in get_snapshot().providers)
     return f'{_text(head)[:-1]},"providers":[\n{providers}\n]}}\n'.encode()
 
 
