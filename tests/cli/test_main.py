@@ -237,6 +237,19 @@ def test_usage_imports_nothing_heavy(store: Path) -> None:
     assert result.stderr.strip() == "[]"
 
 
+@pytest.mark.parametrize("arguments", [["sessions"], ["sessions", "--json"], ["show", "3f2"]])
+def test_lists_and_transcripts_import_no_reports(arguments: list[str], store: Path) -> None:
+    reports = ["turnlog.store.usage_report", "turnlog.store.sqlite.store", "statistics", "subprocess"]
+    script = (
+        "import sys\nfrom turnlog.cli.main import main\n"
+        f"try: main()\nfinally: print([name for name in {reports} if name in sys.modules], file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, *arguments, "--no-sync"], capture_output=True, text=True, check=True
+    )
+    assert result.stderr.strip().endswith("[]")
+
+
 def test_completion_is_printed_for_each_shell(run: Command) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_TURNLOG_COMPLETE" in run("completion", shell).stdout

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from turnlog.errors import NotFoundError, SchemaTooNewError, StoreError
 from turnlog.model import Message
 from turnlog.paths import database_path
 from turnlog.store import open_store
+from turnlog.store.base import Store
 from turnlog.store.connection import schema_version
 from turnlog.store.sqlite.reading import Connections
 
@@ -148,3 +151,23 @@ def test_a_path_without_a_store_is_a_mistake_unless_one_is_to_be_made(tmp_path: 
 def test_what_names_no_store_is_a_wrong_type() -> None:
     with pytest.raises(TypeError, match=r"store cannot be 5 \(int\): expected a path, a URL or None"):
         open_store(5)  # pyright: ignore[reportArgumentType]  # the mistake
+
+
+def test_what_is_imported_for_one_query_is_enough_for_every_other_one_after_it(tmp_path: Path) -> None:
+    log = Log(tmp_path, "one")
+    log.message(Message(id="m", role="user", created_at=at(0)))
+    read_home(tmp_path / "turnlog.db", tmp_path)
+    queries: list[Callable[[Store], object]] = [
+        lambda store: store.usage("day").totals.calls,
+        lambda store: [session.id for session in store.sessions().items],
+        lambda store: len(store.messages("plain:one")),
+        lambda store: store.agents()[0].agent,
+        lambda store: len(store.insights().tools),
+        lambda store: list(store.turn_facts(["plain:one"])),
+        lambda store: store.spending(at(0)).block,
+    ]
+    with open_store(tmp_path / "turnlog.db") as store:
+        expected = [query(store) for query in queries]
+    for first, second in permutations(range(len(queries)), 2):
+        with open_store(tmp_path / "turnlog.db") as store:
+            assert [queries[first](store), queries[second](store)] == [expected[first], expected[second]]

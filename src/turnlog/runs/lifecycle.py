@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -69,6 +68,9 @@ def _start_of(pid: int) -> str | None:
 
 
 def _date_of(pid: int) -> str | None:
+    # Not where processes are files, so that a list of sessions does not import it there.
+    import subprocess
+
     command = ["env", "LC_ALL=C", "ps", "-o", "lstart=", "-p", str(pid)]
     found = subprocess.run(command, capture_output=True, check=False)
     return found.stdout.decode(errors="replace").strip() or None

@@ -9,22 +9,35 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from turnlog.store.sqlite.spending import SpendingQueries
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
 
-_LARGER: Final = (
-    ("turnlog.store.sqlite.usage", "UsageStore"),
-    ("turnlog.store.sqlite.lists", "ListStore"),
-    ("turnlog.store.sqlite.store", "SqliteStore"),
-)
+_Larger: TypeAlias = tuple[str, str]
+"""The module and name of a larger class."""
+
+_USAGE: Final[_Larger] = ("turnlog.store.sqlite.usage", "UsageStore")
+_LISTS: Final[_Larger] = ("turnlog.store.sqlite.lists", "ListStore")
+_TRANSCRIPTS: Final[_Larger] = ("turnlog.store.sqlite.transcripts", "TranscriptStore")
+_WHOLE: Final[_Larger] = ("turnlog.store.sqlite.store", "SqliteStore")
+
+_REPORTS: Final = frozenset({"usage", "models", "agents"})
+"""The queries of a `UsageStore`."""
+
+_NEXT: Final[dict[str, tuple[_Larger, ...]]] = {
+    "SmallStore": (_LISTS, _TRANSCRIPTS, _WHOLE),
+    "ListStore": (_TRANSCRIPTS, _WHOLE),
+    "UsageStore": (_WHOLE,),
+    "TranscriptStore": (_WHOLE,),
+}
+"""Class -> those that have all that it has, and more."""
 
 
 class SmallStore(SpendingQueries):
-    """A store that has only imported the query of a status line. Any other query turns it into the next larger class.
+    """A store that has only imported the query of a status line. Any other query turns it into a larger class.
 
     Importing the code that decodes messages takes longer than a usage report or a list of runs.
     """
@@ -32,7 +45,8 @@ class SmallStore(SpendingQueries):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            for module, kind in _LARGER:
+            is_report = type(self) is SmallStore and name in _REPORTS
+            for module, kind in (_USAGE,) if is_report else _NEXT[type(self).__name__]:
                 larger = getattr(import_module(module), kind)
                 if name in dir(larger):
                     self.__class__ = larger

@@ -3,25 +3,19 @@
 The meaning of a passage (`turnlog.replay`) depends on little around it: the assistant message or prompt before it, the
 one that ends it, and the calls whose results arrive in it, however old they are. These are looked up by position, so
 that a passage costs the same anywhere in a session.
-
-`TurnQueries` reads the facts about the last turn, from which `store.session_state` derives the session's state.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
-from turnlog.agents import turn_markers
-from turnlog.agents.base import TurnMarker
 from turnlog.history.order import order_history
 from turnlog.model import (
     CompactionEvent,
@@ -29,26 +23,19 @@ from turnlog.model import (
     Fate,
     HistoryEvent,
     InterruptEvent,
-    Message,
     MessageEvent,
-    Origin,
     Provenance,
     RecordEvent,
     RunMetadataEvent,
-    ToolCallPart,
     ToolResultEvent,
 )
 from turnlog.model.codec import decode_event
-from turnlog.model.parts import OPEN_STATES, call_summary
-from turnlog.store import bodies, zstd
-from turnlog.store.frames import BodyReader
+from turnlog.store import zstd
 from turnlog.store.keys import session_key
 from turnlog.store.packed_columns import unpack_data
 from turnlog.store.rows import TURN_ORIGINS, moment
-from turnlog.store.session_state import PlacedCall, PlacedMarker, TurnFacts, UnfinishedCall
 from turnlog.store.sqlite.messages import MessageQueries, messages_at, position_of, result_places
-from turnlog.store.sqlite.reading import Connections, Span, held, select_span
-from turnlog.store.sqlite.sessions import WANTED_SESSIONS, wanted_sessions
+from turnlog.store.sqlite.reading import Span, held, select_span
 from turnlog.store.values import OutlineEntry, Passage, PlacedMessage
 
 OUTLINE_LENGTH = 200
@@ -312,143 +299,6 @@ def _load_arrivals(connection: sqlite3.Connection, key: int) -> Arrivals:
             event.message_id for event in interrupts if isinstance(event, InterruptEvent) and event.message_id
         ),
     )
-
-
-# Gemini CLI writes a message before its calls as it writes its last one. So an answer is a message with content, or
-# with a reason why the model stopped.
-_NEWEST_MESSAGES: Final = (
-    "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key,"
-    " m.stop_reason IS NOT NULL OR m.has_tool_calls OR EXISTS"
-    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning'), m.billed_key IS NULL"
-    " FROM memberships s JOIN messages m ON m.key = s.message_key"
-    " WHERE s.session_key = ? AND s.fate IN ('active', 'compacted') ORDER BY s.position DESC LIMIT 60"
-)
-_MARKING_EVENTS: Final = (
-    "SELECT position, type, kind, created_at, key FROM events WHERE kind IN (SELECT value FROM json_each(?1))"
-    " AND session_key = ?2 UNION ALL SELECT position, type, kind, created_at, key FROM events"
-    " WHERE kind IS NULL AND session_key = ?2 AND type = 'interrupt' ORDER BY key"
-)
-_OPEN_CALLS: Final = (
-    "SELECT tool_call_id FROM parts WHERE message_key = ? AND tool_name IS NOT NULL"
-    f" AND tool_state IN ({', '.join('?' * len(OPEN_STATES))})"
-)
-
-_BEGINNINGS: Final = TURN_ORIGINS | {Origin.NOTIFICATION}
-_ENDINGS: Final = frozenset({Origin.COMMAND_OUTPUT, Origin.SHELL_OUTPUT})
-"""Origins after which no turn is expected: the printed output is the result, unless a model continues."""
-
-HANDED_OVER_END: Final = "handed-over"
-"""The detail of the end of a turn that turnlog wrote from another session."""
-
-SUMMARY_LENGTH: Final = 200
-"""Characters in the summary of an unfinished call."""
-
-
-class TurnQueries(Connections):
-    """The query of `Store` about the last turn of sessions."""
-
-    def turn_facts(self, session_ids: Iterable[str]) -> dict[str, TurnFacts]:
-        with self._snapshot() as connection:
-            return self._turns.load(connection, session_ids)
-
-    @cached_property
-    def _turns(self) -> TurnCache:
-        return TurnCache()
-
-
-class TurnCache:
-    """A cache of turn facts, valid until the session changes: most of a list is unchanged when it is shown again."""
-
-    def __init__(self, size: int = 5000) -> None:
-        self._size = size
-        self._known: dict[str, tuple[int, TurnFacts]] = {}
-
-    def load(self, connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, TurnFacts]:
-        """Facts by session id; ids that are not stored are left out."""
-        found: dict[str, TurnFacts] = {}
-        rows = connection.execute(
-            "SELECT s.agent || ':' || s.external_id, s.key, s.agent, s.changed_seq, s.updated_at"
-            f" FROM {WANTED_SESSIONS}",
-            (wanted_sessions(session_ids),),
-        )
-        for session_id, key, agent, sequence, updated_at in rows.fetchall():
-            known = self._known.get(session_id)
-            if known is None or known[0] != sequence:
-                known = sequence, _turn_facts(connection, key, agent, updated_at)
-                self._keep(session_id, known)
-            found[session_id] = known[1]
-        return found
-
-    def _keep(self, session_id: str, known: tuple[int, TurnFacts]) -> None:
-        # Two threads may both store the same value here.
-        if len(self._known) >= self._size:
-            self._known.clear()
-        self._known[session_id] = known
-
-
-def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None) -> TurnFacts:
-    """Read what the last records of a session say about its last turn."""
-    markers = _event_markers(connection, key, turn_markers(agent))
-    calls: list[PlacedCall] = []
-    for row in connection.execute(_NEWEST_MESSAGES, (key,)).fetchall():
-        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, has_content, carried = (
-            row
-        )
-        if carried:
-            # Only what was handed over is billed to no session. Its turn runs in no agent until somebody goes on.
-            markers.append(PlacedMarker("end", position, moment(updated_at), HANDED_OVER_END))
-            break
-        begins = role != "assistant" and origin in _BEGINNINGS
-        if begins:
-            markers.append(PlacedMarker("prompt", position, moment(created_at), origin))
-        elif origin in _ENDINGS:
-            markers.append(PlacedMarker("end", position, moment(created_at), origin))
-        elif role == "assistant" and origin is None and has_content:
-            at = moment(created_at if completed_at is None else completed_at)
-            markers.append(PlacedMarker("answer", position, at, stop_reason, bool(has_calls)))
-            calls += _unfinished_calls(connection, message_key, position) if has_calls else ()
-        # The newest come first: what lies before the prompt of the last turn does not matter.
-        if begins:
-            break
-    markers.sort(key=lambda marker: marker.position)
-    calls.sort(key=lambda placed: placed.position)
-    return TurnFacts(markers, calls, moment(updated_at))
-
-
-def _event_markers(connection: sqlite3.Connection, key: int, kinds: Mapping[str, TurnMarker]) -> list[PlacedMarker]:
-    rows = connection.execute(_MARKING_EVENTS, (json.dumps(list(kinds)), key))
-    return [
-        PlacedMarker("interrupt" if type == "interrupt" else kinds[kind], position, moment(at), kind)
-        for position, type, kind, at, _ in rows
-    ]
-
-
-def _unfinished_calls(connection: sqlite3.Connection, message_key: int, position: int) -> list[PlacedCall]:
-    waiting = {row[0] for row in connection.execute(_OPEN_CALLS, (message_key, *OPEN_STATES))}
-    if not waiting:
-        return []
-    message: Message = bodies.decode(BodyReader(connection).of(message_key))
-    return [
-        PlacedCall(
-            position,
-            UnfinishedCall(
-                tool_call_id=part.tool_call_id,
-                tool_name=part.tool_name,
-                kind=part.kind,
-                state=part.state,
-                started_at=part.started_at or message.created_at,
-                summary=_summary(part),
-            ),
-        )
-        for part in message.parts
-        if isinstance(part, ToolCallPart) and part.tool_call_id in waiting
-    ]
-
-
-def _summary(part: ToolCallPart) -> str | None:
-    """A one-line summary of a call: the most telling field of its input, or the input itself if it is text."""
-    text = part.input_text if part.input is UNSET else call_summary(part)
-    return text[:SUMMARY_LENGTH] if text else None
 
 
 def _pins(connection: sqlite3.Connection, key: int) -> list[OutlineEntry]:

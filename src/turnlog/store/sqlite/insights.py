@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, timedelta, tzinfo
 from decimal import Decimal
-from statistics import median
 from typing import Final, NamedTuple
 
 import msgspec
@@ -317,6 +316,9 @@ def _compactions(connection: sqlite3.Connection, chosen: Chosen) -> list[Compact
 
 
 def _median_before(events: Iterable[CompactionEvent | ErrorEvent]) -> float | None:
+    # It imports fractions and random numbers, which no other query needs.
+    from statistics import median
+
     known = [
         event.tokens_before
         for event in events

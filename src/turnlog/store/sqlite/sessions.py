@@ -21,8 +21,6 @@ from turnlog.store.choices import SessionHaving, SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import USAGE_COUNTS, decode_totals, dollars, moment, priced, usage_total
-from turnlog.store.sqlite.hours import active_in, in_quarter_hours
-from turnlog.store.sqlite.messages import position_of
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
@@ -290,6 +288,9 @@ class SessionQueries(Connections):
             return _annotations(connection, session_ids)
 
     def annotate(self, session_id: str, **change: Unpack[AnnotationsChange]) -> Annotations:
+        # Imports what reads messages, which lists do not.
+        from turnlog.store.sqlite.messages import position_of
+
         with self._writing() as connection:
             key = session_key(connection, session_id)
             now = int(time.time() * 1000)
@@ -339,6 +340,8 @@ def _conditions_of(connection: sqlite3.Connection, wanted: SessionFilter) -> tup
     if wanted.having is not None:
         conditions.append(_WITH_PARENTS.format(keys=_HAVING[wanted.having]))
     if wanted.hour is not None:
+        from turnlog.store.sqlite.hours import active_in, in_quarter_hours
+
         keys = active_in(connection, wanted.hour, in_quarter_hours(wanted.since, wanted.until))
         conditions.append(_WITH_PARENTS.format(keys=keys))
     if wanted.parent is not None:

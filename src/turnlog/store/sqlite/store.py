@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from turnlog.store.base import Store, check_arguments
 from turnlog.store.sqlite.changes import ChangeQueries
 from turnlog.store.sqlite.context_growth import ContextQueries
-from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
+from turnlog.store.sqlite.history import HistoryQueries
 from turnlog.store.sqlite.insights import InsightQueries
 from turnlog.store.sqlite.native import NativeQueries
 from turnlog.store.sqlite.projects import ProjectQueries
@@ -15,6 +15,7 @@ from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
 from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
+from turnlog.store.sqlite.turns import TurnQueries
 from turnlog.store.sqlite.usage import UsageQueries
 
 if TYPE_CHECKING:
