@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
@@ -49,7 +49,8 @@ _MATCHES = (
             for table in ("words", "fresh")
         ]
     )
-    + f") ORDER BY 1 DESC LIMIT ?4) CROSS JOIN documents d ON d.block = id >> {index_file.SLOT_BITS}"
+    + ") ORDER BY 1 DESC LIMIT ?4) CROSS JOIN documents d INDEXED BY documents_by_block"
+    f" ON d.block = id >> {index_file.SLOT_BITS}"
 )
 
 _USER = ROLES.index("user")
@@ -81,11 +82,10 @@ class Evidence(NamedTuple):
 
     def strengths(self) -> dict[int, float]:
         """How much the matches in parts say for each session."""
-        return {
-            key: _OTHER_WEIGHT * _share(len(ids))
-            + (_PROMPT_WEIGHT * _share(self.prompts[key]) if key in self.prompts else 0.0)
-            for key, ids in self.ids.items()
-        }
+        strengths = {key: _OTHER_WEIGHT * _share(len(ids)) for key, ids in self.ids.items()}
+        for key, count in self.prompts.items():
+            strengths[key] += _PROMPT_WEIGHT * _share(count)
+        return strengths
 
 
 class FoundGroup(NamedTuple):
@@ -213,12 +213,12 @@ class SessionRanking:
     def _evidence(self, groups: Sequence[Sequence[Term]], last_id: int, most: int) -> Evidence:
         """The newest matches of all these groups in one part, at most so many, and half as many older prompts."""
         rows, is_complete = self._matches(self.expression(groups), last_id, most)
-        ids: dict[int, list[int]] = {}
+        ids: defaultdict[int, list[int]] = defaultdict(list)
         if self._only is not None:
             # The homes of shared messages may be other sessions.
             rows = [(number, self._only, role) for number, _, role in rows]
         for number, home, _ in rows:
-            ids.setdefault(home, []).append(number)
+            ids[home].append(number)
         prompts = [home for _, home, role in rows if role == _USER]
         # A prompt counts most, and an old one would be missed among the newest matches of a common word.
         if not is_complete and most != _MOST_APART and self._planner.prompts():
@@ -227,9 +227,9 @@ class SessionRanking:
                 # Newer prompts are among the matches already.
                 if number < rows[-1][0]:
                     home = home if self._only is None else self._only
-                    ids.setdefault(home, []).append(number)
+                    ids[home].append(number)
                     prompts.append(home)
-        return Evidence(ids, Counter(prompts), is_complete)
+        return Evidence(dict(ids), Counter(prompts), is_complete)
 
     def _matches(self, expression: str | None, last_id: int, most: int) -> tuple[list[tuple[int, int, int]], bool]:
         """The newest matches (document, session, role), and whether these are all."""
@@ -292,7 +292,7 @@ class SessionRanking:
         )
         dated = [(key, score * (1 + _freshness(times.get(key, 0), now) / 3)) for key, score in best]
         dated.sort(key=itemgetter(1, 0), reverse=True)
-        return [RankedSession(key, score) for key, score in [*dated, *ranked[_MOST_DATED:]]]
+        return [*map(RankedSession._make, dated), *map(RankedSession._make, ranked[_MOST_DATED:])]
 
     def _newest(self, last_id: int) -> RankedSessions:
         """Without words: the sessions whose newest match is newest, or that were changed last."""
