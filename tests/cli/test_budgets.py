@@ -35,8 +35,8 @@ def write_settings(text: str) -> None:
 def test_a_budget_that_is_nearly_spent_is_a_warning(run: Command) -> None:
     write_settings("[budgets]\nday = 0.08\nweek = 0.12\nmonth = 5\n")
     warnings = run("usage", "--since", "2020-01", "--until", "2020-01", "--no-sync").stderr
-    assert "Budget of the day exceeded: $0.10 of $0.08 (125%)." in warnings
-    assert "Budget of the week nearly spent: $0.10 of $0.12 (83%)." in warnings
+    assert "Budget of the day exceeded: $0.10 of $0.08 (125 %)." in warnings
+    assert "Budget of the week nearly spent: $0.10 of $0.12 (83 %)." in warnings
     assert "month" not in warnings
     budgets = json.loads(run("usage", "--json", "--no-sync").stdout)["budgets"]
     assert [(each["period"], each["limit"], each["spent"], each["is_exceeded"]) for each in budgets] == [

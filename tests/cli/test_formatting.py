@@ -19,12 +19,25 @@ def test_numbers_have_one_format_on_the_terminal_and_on_the_page() -> None:
     assert [formatting.tokens(int(number)) for number, _ in tokens] == [shown for _, shown in tokens]
     assert [formatting.money(Decimal(str(number))) for number, _ in dollars] == [shown for _, shown in dollars]
     assert [formatting.duration(number) for number, _ in durations] == [shown for _, shown in durations]
+    assert [formatting.share(number) for number, _ in FORMATS["shares"]] == [shown for _, shown in FORMATS["shares"]]
 
 
 def test_unknown_numbers_are_dashes_and_sums_that_lack_calls_are_marked() -> None:
     assert formatting.tokens(None) == formatting.money(None, 3) == formatting.duration(None) == formatting.UNKNOWN
     assert formatting.money(Decimal("12.3"), 1) == "≥ $12.30"
     assert formatting.money(Decimal(0), 2) == "≥ $0"
+
+
+def test_changes_have_a_sign_and_there_is_none_from_nothing() -> None:
+    assert [
+        formatting.change(*pair) for pair in ((100, 150), (100, 25), (2, 42), (3, 3), (0, 5), (None, 5), (5, None))
+    ] == [
+        "+50 %",
+        "-75 %",
+        "+2,000 %",
+        "+0 %",
+        *[formatting.UNKNOWN] * 3,
+    ]
 
 
 def test_sizes_and_counts() -> None:

@@ -96,7 +96,7 @@ def test_a_message_and_a_session_can_be_copied_and_exported(visit: Visit) -> Non
     page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('http'))")
     assert re.search(r"#msg_0bbbbbbb_\d+/1$", page.evaluate(clipboard))
     command = "cd /home/ada/bank && claude --resume 0bbbbbbb-0000-4000-8000-000000000002"
-    page.get_by_role("button", name="Continue in…").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.get_by_text(command)).to_be_visible()
     page.get_by_role("button", name="Copy the command").first.click()
     expect(page.locator(".menu-item", has_text="Copied")).to_have_count(1)

@@ -39,18 +39,18 @@ it("a period is named by the days of the chosen zone", () => {
 it("calls without a known price stand beside the causes, with their number", () => {
   const cause: CostCause = { cause: "cache_share", cost_change: -4.5, earlier: 0, later: 0.5 };
   const totals = { unpriced_calls: 0, unknown_calls: 0 } as UsageTotals;
-  const cells = ["Prompts read from the cache", "0 %", "50 %", "−$4.50"];
+  const cells = ["Prompts read from the cache", "−$4.50", "0 %", "50 %"];
   expect(causeRows([cause], totals, totals).map((row) => row.cells)).toEqual([cells]);
   const unknown = { ...totals, unpriced_calls: 2, unknown_calls: 1 };
   expect(causeRows([cause], totals, unknown).map((row) => row.cells)).toEqual([
     cells,
-    ["Calls without a known price", "0", "3", "not in it"],
+    ["Calls without a known price", "not in it", "0", "3"],
   ]);
   const none: CostCause = { cause: "calls_per_session", cost_change: 0.1, earlier: null, later: 2.25 };
   expect(causeRows([none], totals, totals)[0]?.cells).toEqual([
     "Model calls per session",
+    "+$0.10",
     "unknown",
     "2.3",
-    "+$0.10",
   ]);
 });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SessionItem } from "@/api/types";
 import { FileLines } from "@/files/file-lines";
 import { Commits } from "@/session/page/commits";
-import { ContinueMenu } from "@/session/page/continue-menu";
+import { ContinueMenu, ResumeMenu } from "@/session/page/continue-menu";
 import { renderAt } from "./render";
 
 const SESSION: SessionItem = { id: "claude-code:a", agent: "claude-code", external_id: "a" } as SessionItem;
@@ -56,6 +56,14 @@ describe("a session", () => {
     expect(screen.getByRole("button", { name: "Open the new session", hidden: true })).toBeDefined();
     expect(screen.queryByText("Gemini CLI")).toBeNull();
     expect(screen.queryByText("Claude Code")).toBeNull();
+  });
+
+  it("shows the command that resumes it, and no button without one", () => {
+    const resume = { folder: "/my shop", command: ["claude", "--resume", "a"] };
+    renderAt("/", <ResumeMenu session={{ ...SESSION, resume }} />);
+    expect(screen.getByText("cd '/my shop' && claude --resume a")).toBeDefined();
+    const { container } = renderAt("/", <ResumeMenu session={SESSION} />);
+    expect(container.textContent).toBe("");
   });
 
   it("has no button to hand it over where the server takes no prompts", async () => {

@@ -5,6 +5,7 @@ import {
   formatCost,
   formatRoundCost,
   formatRoundCount,
+  formatShare,
   formatTokens,
   formatTotalCost,
   plural,
@@ -15,6 +16,7 @@ import formats from "../../tests/data/number_formats.json";
 describe("the formats that the command line has too", () => {
   it.each(formats.tokens)("%d tokens are %s", (count, text) => expect(formatCompact(+count)).toBe(text));
   it.each(formats.dollars)("%d dollars are %s", (dollars, text) => expect(formatCost(+dollars)).toBe(text));
+  it.each(formats.shares)("the share %d is %s", (share, text) => expect(formatShare(+share)).toBe(text));
   it.each(formats.milliseconds)("%d ms are %s", (span, text) => expect(formatDuration(+span)).toBe(text));
 
   it("says unknown, not zero, for tokens no log tells", () => {

@@ -44,6 +44,27 @@ def money(amount: Decimal | None, unpriced_calls: int = 0) -> str:
     return f"{'≥ ' if unpriced_calls else ''}${_fixed(dollars, digits)}"
 
 
+def share(value: float | None) -> str:
+    """`0 %`, `< 0.1 %`, `4.2 %`, `83 %`, `99.6 %`, as the page writes them: few and all are not none and all."""
+    if value is None:
+        return UNKNOWN
+    percent = 100 * value
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    digits = 1 if percent < 9.95 or 99 < percent < 100 else 0
+    return f"{_fixed(percent, digits).removesuffix('.0')} %"
+
+
+def change(before: float | Decimal | None, after: float | Decimal | None) -> str:
+    """How much more or less something became: `+50 %`, `-67 %`; unknown from nothing."""
+    if not before or after is None:
+        return UNKNOWN
+    difference = _fixed(100 * (float(after) - float(before)) / float(before), 0)
+    return f"{difference if difference.startswith('-') else f'+{difference}'} %"
+
+
 def _fixed(value: float, digits: int) -> str:
     """So many decimals, with ties rounded up as JavaScript's `toFixed` does."""
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"

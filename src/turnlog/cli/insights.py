@@ -195,7 +195,7 @@ def _tools(report: Insights) -> list[tuple[str, ...]]:
             each.tool_name,
             formatting.count(each.calls),
             formatting.count(each.failed),
-            _share(each.failed / each.calls),
+            formatting.share(each.failed / each.calls),
             formatting.count(each.denied),
             formatting.duration(each.duration_ms if each.unknown_durations < each.calls else None),
         )
@@ -229,7 +229,7 @@ def _models(report: Insights) -> list[tuple[str, ...]]:
             formatting.money(each.cost, each.unpriced_calls),
             formatting.money(each.cost_per_prompt),
             _number(each.steps_per_prompt),
-            _share(each.cache_share),
+            formatting.share(each.cache_share),
             _number(each.output_per_call),
             formatting.count(each.failed_tool_calls),
         )
@@ -241,7 +241,7 @@ def _subagents(report: Insights) -> list[tuple[str, ...]]:
     each = report.subagents
     if not each.calls:
         return []
-    return [("subagents", formatting.count(each.sessions), formatting.money(each.cost), _share(each.share))]
+    return [("subagents", formatting.count(each.sessions), formatting.money(each.cost), formatting.share(each.share))]
 
 
 def _compactions(report: Insights) -> list[tuple[str, ...]]:
@@ -265,10 +265,6 @@ def _errors(report: Insights) -> list[tuple[str, ...]]:
         )
         for each in report.errors
     ]
-
-
-def _share(value: float | None) -> str:
-    return formatting.UNKNOWN if value is None else f"{value:.0%}"
 
 
 def _number(value: float | None) -> str:

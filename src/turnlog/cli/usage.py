@@ -199,7 +199,7 @@ def _budget_warning(budget: UsageBudget) -> str:
     spent = formatting.money(budget.spent, budget.unpriced_calls)
     return (
         f"Budget of the {budget.period} {'exceeded' if budget.is_exceeded else 'nearly spent'}:"
-        f" {spent} of {formatting.money(budget.limit)} ({budget.spent / budget.limit:.0%})."
+        f" {spent} of {formatting.money(budget.limit)} ({formatting.share(float(budget.spent / budget.limit))})."
     )
 
 

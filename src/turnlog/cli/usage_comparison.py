@@ -61,7 +61,7 @@ def write_comparison(comparison: UsageComparison) -> None:
         ),
     )
     counts = {"Sessions": (earlier.sessions, later.sessions), "Calls": (earlier.totals.calls, later.totals.calls)}
-    rows = [(name, *map(formatting.count, both), _percent(*both)) for name, both in counts.items()]
+    rows = [(name, *map(formatting.count, both), formatting.change(*both)) for name, both in counts.items()]
     write_table(columns, [*rows, *((name, *_compared(value, earlier, later)) for name, value in _FIGURES.items())])
     if comparison.causes:
         _heading("Why the cost changed")
@@ -110,10 +110,6 @@ def _tokens(value: float | None) -> str:
     return formatting.tokens(None if value is None else round(value))
 
 
-def _share(value: float | None) -> str:
-    return formatting.UNKNOWN if value is None else f"{value:.1%}"
-
-
 def _nothing(_: float | None) -> str:
     return ""
 
@@ -123,8 +119,8 @@ _CAUSES: dict[Cause, _CauseText] = {
     "calls_per_session": _CauseText("calls per session", _number),
     "models": _CauseText("other models", _nothing),
     "tokens_per_call": _CauseText("tokens per call", _tokens),
-    "output_share": _CauseText("output among the tokens", _share),
-    "cache_share": _CauseText("prompts read from the cache", _share),
+    "output_share": _CauseText("output among the tokens", formatting.share),
+    "cache_share": _CauseText("prompts read from the cache", formatting.share),
     "price": _CauseText("price of a token", _nothing),
 }
 
@@ -149,19 +145,13 @@ def _compared(
     value: Callable[[ComparedPeriod], int | Decimal | None], earlier: ComparedPeriod, later: ComparedPeriod
 ) -> tuple[str, str, str]:
     before, after = value(earlier), value(later)
-    return _shown(before, earlier), _shown(after, later), _percent(before, after)
+    return _shown(before, earlier), _shown(after, later), formatting.change(before, after)
 
 
 def _shown(value: int | Decimal | None, period: ComparedPeriod) -> str:
     if isinstance(value, int):
         return formatting.tokens(value)
     return formatting.money(value, period.totals.unpriced_calls + period.totals.unknown_calls)
-
-
-def _percent(before: int | Decimal | None, after: int | Decimal | None) -> str:
-    if not before or after is None:
-        return formatting.UNKNOWN
-    return f"{(after - before) / before:+.0%}"
 
 
 def _signed(amount: Decimal | None) -> str:

@@ -61,6 +61,16 @@ export function formatTotalCost(dollars: number | null | undefined, unpricedCall
   return unpricedCalls > 0 ? `≥ ${formatCost(dollars)}` : formatCost(dollars);
 }
 
+/** 0 % · < 0.1 % · 4.2 % · 83 % · 99.6 %, as the command line writes them: few and all are not none and all. */
+export function formatShare(share: number | null): string {
+  if (share === null) return UNKNOWN;
+  const percent = 100 * share;
+  if (percent > 0 && percent < 0.1) return "< 0.1 %";
+  if (percent > 99.9 && percent < 100) return "> 99.9 %";
+  const digits = percent < 9.95 || (percent > 99 && percent < 100) ? 1 : 0;
+  return `${formatCount(Number(percent.toFixed(digits)))} %`;
+}
+
 /** 512 B · 4.2 kB · 1.3 MB */
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;

@@ -12,14 +12,17 @@ import type {
   ToolUsage,
 } from "@/api/types";
 import { FiguresTable } from "@/charts/figures-table";
-import { formatCompact, formatCost, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
+import {
+  formatCompact,
+  formatCost,
+  formatCount,
+  formatShare,
+  formatTotalCost,
+  UNKNOWN,
+} from "@/format/numbers";
 import { formatDuration } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { SearchLink, SessionsLink } from "./links";
-
-function share(value: number | null): string {
-  return value === null ? UNKNOWN : `${Math.round(100 * value)} %`;
-}
 
 function time(milliseconds: number | null): string {
   return milliseconds === null ? UNKNOWN : formatDuration(milliseconds);
@@ -42,7 +45,7 @@ export function ToolTable({ tools }: { tools: ToolUsage[] }) {
           </SearchLink>,
           formatCount(each.calls),
           <Failed key="failed" count={each.failed} to={{ tool: each.tool_name }} />,
-          share(each.failed / each.calls),
+          formatShare(each.failed / each.calls),
           formatCount(each.denied),
           time(each.unknown_durations < each.calls ? each.duration_ms : null),
         ],
@@ -146,7 +149,7 @@ export function ModelTable({ models }: { models: ModelFigures[] }) {
           formatTotalCost(each.cost, each.unpriced_calls),
           each.cost_per_prompt === null ? UNKNOWN : `≈ ${formatCost(each.cost_per_prompt)}`,
           each.steps_per_prompt === null ? UNKNOWN : `≈ ${rounded(each.steps_per_prompt)}`,
-          share(each.cache_share),
+          formatShare(each.cache_share),
           each.is_lower_bound ? `≥ ${rounded(each.output_per_call)}` : rounded(each.output_per_call),
           formatCount(each.failed_tool_calls),
         ],
@@ -171,7 +174,7 @@ export function SubagentTable({ subagents }: { subagents: SubagentShare }) {
             </SessionsLink>,
             formatCount(subagents.calls),
             formatCost(subagents.cost),
-            share(subagents.share),
+            formatShare(subagents.share),
           ],
         },
       ]}

@@ -2,7 +2,7 @@
 
 import type { UsageBudget } from "@/api/types";
 import { Icon } from "@/design/icon";
-import { formatCost, formatTotalCost } from "@/format/numbers";
+import { formatCost, formatShare, formatTotalCost } from "@/format/numbers";
 
 /** The share of a budget from which the page warns, as the command does. */
 const NEARLY = 0.8;
@@ -30,7 +30,7 @@ function Budget({ budget: { period, limit, spent, unpriced_calls, is_exceeded } 
       </span>
       <meter aria-labelledby={id} min={0} max={limit} value={Math.min(spent, limit)} high={NEARLY * limit} />
       <span className="budget-figure">
-        {formatTotalCost(spent, unpriced_calls)} of {formatCost(limit)} ({Math.round(100 * share)} %)
+        {formatTotalCost(spent, unpriced_calls)} of {formatCost(limit)} ({formatShare(share)})
       </span>
     </li>
   );

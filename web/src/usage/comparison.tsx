@@ -18,6 +18,7 @@ import { Problem } from "@/design/problem";
 import {
   formatCost,
   formatCount,
+  formatShare,
   formatTokens,
   formatTotalCost,
   formatTotalTokens,
@@ -53,7 +54,7 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
   return (
     <>
       {!parameters.since && !parameters.until && (
-        <p className="usage-note">
+        <p className="usage-note usage-period">
           The last {DAYS} days, today included, beside the {DAYS} days before them.
         </p>
       )}
@@ -139,8 +140,8 @@ const CAUSES: Record<CostCause["cause"], { name: string; measure?: (value: numbe
   calls_per_session: { name: "Model calls per session", measure: oneDigit },
   models: { name: "Other models" },
   tokens_per_call: { name: "Tokens per call", measure: (value) => formatTokens(Math.round(value)) },
-  output_share: { name: "Output among the tokens", measure: percentOf },
-  cache_share: { name: "Prompts read from the cache", measure: percentOf },
+  output_share: { name: "Output among the tokens", measure: formatShare },
+  cache_share: { name: "Prompts read from the cache", measure: formatShare },
   price: { name: "Price of a token" },
 };
 
@@ -148,16 +149,12 @@ function oneDigit(value: number): string {
   return value.toLocaleString("en", { maximumFractionDigits: 1 });
 }
 
-function percentOf(share: number): string {
-  return `${oneDigit(100 * share)} %`;
-}
-
 function Causes({ comparison: { causes, cost_change, earlier, later } }: { comparison: UsageComparison }) {
   return (
     <section className="usage-causes" aria-labelledby="usage-causes">
       <h2 id="usage-causes">Why the cost changed by {signed(cost_change)}</h2>
       <FiguresTable
-        columns={["Cause", "Before", "After", "Change of the cost"]}
+        columns={["Cause", "Change of the cost", "Before", "After"]}
         rows={causeRows(causes, earlier.totals, later.totals)}
       />
     </section>
@@ -169,11 +166,11 @@ export function causeRows(causes: CostCause[], earlier: UsageTotals, later: Usag
   const rows = causes.map(({ cause, earlier, later, cost_change }) => {
     const { name, measure } = CAUSES[cause];
     const shown = (value: number | null) => (!measure ? "" : value === null ? UNKNOWN : measure(value));
-    return { key: cause as string, cells: [name, shown(earlier), shown(later), signed(cost_change)] };
+    return { key: cause as string, cells: [name, signed(cost_change), shown(earlier), shown(later)] };
   });
   const [before, after] = [unpricedOf(earlier), unpricedOf(later)];
   if (before + after === 0) return rows;
-  const unpriced = ["Calls without a known price", formatCount(before), formatCount(after), "not in it"];
+  const unpriced = ["Calls without a known price", "not in it", formatCount(before), formatCount(after)];
   return [...rows, { key: "unpriced", cells: unpriced }];
 }
 

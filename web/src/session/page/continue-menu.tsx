@@ -9,12 +9,27 @@ import type { HandoffResponse, HandoffTargetsResponse, ResumeCommand, SessionIte
 import { CopyButton } from "@/design/copy-button";
 import { Menu, MenuSection } from "@/design/menu";
 
+/** The command with which the session's own agent goes on with it. */
+export function ResumeMenu({ session }: { session: SessionItem }) {
+  if (!session.resume) return null;
+  const line = resumeLine(session.resume);
+  return (
+    <Menu label="Resume" icon="terminal" title="Continue this session in its agent">
+      <MenuSection title="In a terminal">
+        <code className="menu-code">{line}</code>
+        <CopyButton className="menu-item" label="Copy the command" text={() => line} />
+      </MenuSection>
+    </Menu>
+  );
+}
+
 interface ContinueMenuProps {
   session: SessionItem;
   /** Whether the server starts agents, and so hands sessions over. */
   prompts: boolean;
 }
 
+/** The other agents that are installed. A subagent cannot be handed over without its parent. */
 export function ContinueMenu({ session, prompts }: ContinueMenuProps) {
   const { data } = useQuery({
     queryKey: ["handoffs"],
@@ -23,27 +38,19 @@ export function ContinueMenu({ session, prompts }: ContinueMenuProps) {
   });
   const others = (data?.items ?? []).filter((each) => each.agent !== session.agent && each.is_installed);
   const isSubagent = session.relationships?.some((each) => each.kind === "subagent");
-  const line = session.resume && resumeLine(session.resume);
-  if (!line && (isSubagent || others.length === 0)) return null;
+  if (isSubagent || others.length === 0) return null;
   return (
-    <Menu label="Continue in…" icon="terminal" title="Continue this session in its agent or in another one">
-      {line && (
-        <MenuSection title="In its own agent">
-          <code className="menu-code">{line}</code>
-          <CopyButton className="menu-item" label="Copy the command" text={() => line} />
+    <Menu label="Continue in…" icon="move" title="Continue this session in another agent">
+      {others.map(({ agent, display_name }) => (
+        <MenuSection key={agent} title={display_name}>
+          <CopyButton
+            className="menu-item"
+            label="Copy the command"
+            text={() => `turnlog resume ${quoted(session.id)} --in ${quoted(agent)}`}
+          />
+          {prompts && <HandOverButton sessionId={session.id} agent={agent} />}
         </MenuSection>
-      )}
-      {!isSubagent &&
-        others.map(({ agent, display_name }) => (
-          <MenuSection key={agent} title={display_name}>
-            <CopyButton
-              className="menu-item"
-              label="Copy the command"
-              text={() => `turnlog resume ${quoted(session.id)} --in ${quoted(agent)}`}
-            />
-            {prompts && <HandOverButton sessionId={session.id} agent={agent} />}
-          </MenuSection>
-        ))}
+      ))}
     </Menu>
   );
 }

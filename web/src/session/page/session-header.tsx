@@ -8,7 +8,7 @@ import type { Session, SessionItem, SessionResponse } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
 import { BlockMenu } from "./block-menu";
-import { ContinueMenu } from "./continue-menu";
+import { ContinueMenu, ResumeMenu } from "./continue-menu";
 import { SessionMenu } from "./session-menu";
 import "./session-header.css";
 import type { ReactNode } from "react";
@@ -67,6 +67,7 @@ export function SessionHeader(props: SessionHeaderProps) {
           <button type="button" className="button" onClick={onReplay} title="Replay this session (R)">
             <Icon name="play" size={14} /> <span>Replay</span>
           </button>
+          {answer && <ResumeMenu session={answer.session} />}
           {answer && <ContinueMenu session={answer.session} prompts={prompts} />}
           {answer && <SessionMenu session={answer.session} />}
         </div>

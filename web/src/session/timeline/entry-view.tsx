@@ -60,7 +60,10 @@ function NewFate({ entry }: { entry: MessageEntry }) {
     <p className="timeline-fate">
       <Icon name={icon} size={14} /> {text}
       {cause && entry.newFate === "compacted" && (
-        <JumpLink to={{ compaction: cause, after: entry.position }}>Jump</JumpLink>
+        <>
+          {" · "}
+          <JumpLink to={{ compaction: cause, after: entry.position }}>Jump</JumpLink>
+        </>
       )}
     </p>
   );
