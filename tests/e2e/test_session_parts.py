@@ -40,6 +40,15 @@ def test_a_word_far_down_in_a_long_output_is_shown_and_marked(visit: Visit) -> N
     assert seen.lower() == "the very last row"
 
 
+def test_every_match_in_a_long_output_is_marked(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.keyboard.press("f")
+    page.get_by_role("textbox", name="Find in this session").fill('"large output"')
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_function("CSS.highlights.get('found')?.size >= 6000")
+
+
 MARK_IN_SIGHT = """() => {
   const inSight = range => {
     const box = range.getBoundingClientRect();

@@ -1,7 +1,9 @@
+// @vitest-environment happy-dom
+
 import { describe, expect, it } from "vitest";
 import type { SearchHit } from "@/api/types";
 import { anyOf, inOrder, stepFrom, wordsBegun } from "@/session/find/find-hits";
-import { placesIn } from "@/session/find/find-marks";
+import { placesIn, rangesOf } from "@/session/find/find-marks";
 import { following } from "@/session/page/jump-keys";
 import { placeAt } from "@/session/place";
 
@@ -62,15 +64,25 @@ it("steps on from where one is, and around at the ends", () => {
 });
 
 describe("the places of words in a text", () => {
+  const found = (text: string, ...words: string[]) =>
+    placesIn(text, words).map(([start, end]) => text.slice(start, end));
+
   it("are found in any case, the longer of two that overlap", () => {
     expect(placesIn("Words and a WORD", ["words", "word"])).toEqual([
       [0, 5],
       [12, 16],
     ]);
+    expect(found("İ Word", "word")).toEqual(["Word"]);
   });
 
-  it("are left out where lower case has another length", () => {
-    expect(placesIn("İ word", ["word"])).toEqual([]);
+  it("are whole words, except where a script has no borders between words", () => {
+    expect(found("shared red, red2 (RED)", "red")).toEqual(["red", "RED"]);
+    expect(found("全数据库里 a数据b", "数据")).toEqual(["数据", "数据"]);
+    expect(found("x.a*b y", "a*b")).toEqual(["a*b"]);
+  });
+
+  it("may go over the end of a line", () => {
+    expect(found("the very\n  last row", "very last row")).toEqual(["very\n  last row"]);
   });
 });
 
@@ -79,4 +91,11 @@ it("goes to the nearest landmark beyond where one is", () => {
   expect(following(places, 10, 1)?.position).toBe(20);
   expect(following(places, 30, -1)?.position).toBe(20);
   expect(following(places, 30, 1)).toBeNull();
+});
+
+it("marks a word that colours cut in pieces, and none across blocks", () => {
+  document.body.innerHTML =
+    "<p>get<span>_last</span><b><i>_</i>row</b>()</p><pre><span>last</span></pre><div>row<br>last</div><p>row</p>";
+  const marked = rangesOf(document.body, ["get_last_row", "last row", "row", "last"]).map(String);
+  expect(marked).toEqual(["get_last_row", "last", "row", "last", "row"]);
 });
