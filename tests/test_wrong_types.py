@@ -10,26 +10,35 @@ from typing import Any
 
 import pytest
 
-from turnlog import open_store
+from turnlog import DiagnosticFilter, SessionFilter, ToolCallFilter, UsageFilter, open_store
+from turnlog.aisdk import ToolSchema, UIMessage, from_ui_messages
 from turnlog.chat import (
     Chat,
     ChatApp,
+    ChatRequest,
+    Limits,
+    Ownership,
     ProviderRuntime,
+    Retry,
     RunRequest,
     SqliteStreamStore,
     Streams,
     Tool,
+    TransportOptions,
     UIMessagesApp,
     UIMessageStore,
     chat_endpoint,
     ui_messages_endpoint,
 )
 from turnlog.errors import StoreError
-from turnlog.model import DataPart, ToolCallPart
+from turnlog.model import DataPart, Message, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import decode_part, encode, to_json
 from turnlog.model.stream import DataEvent, ToolInputAvailable
 from turnlog.providers import provider
 from turnlog.providers.base import RequestOptions
+from turnlog.store.base import FileFilter, HourOfWeek, InsightFilter, RunFilter
+from turnlog.store.search.base import SearchFilter
+from turnlog.store.values import AgentAnswer
 
 OPTIONS = RequestOptions(model="m")
 anything: Any = {"city": "Berlin"}
@@ -93,6 +102,86 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
         "tools['t'] cannot be run_tool (function): expected Tool(function)",
     ),
 ]
+
+
+OPTION_VALUES: list[tuple[Any, dict[str, Any]]] = [
+    (RequestOptions, {"model": "m"}),
+    (Ownership, {}),
+    (Limits, {}),
+    (Retry, {}),
+    (Tool, {"run": run_tool}),
+    (TransportOptions, {}),
+    (ToolSchema, {"input": dict}),
+    (ChatRequest, {"chat_id": "c", "messages": ()}),
+    (RunRequest, {"chat_id": "c", "messages": ()}),
+    (AgentAnswer, {"log_id": "l"}),
+    (HourOfWeek, {"weekday": 0, "hour": 3}),
+    *((kind, {}) for kind in (SessionFilter, ToolCallFilter, FileFilter, UsageFilter, InsightFilter, RunFilter)),
+    *((kind, {}) for kind in (DiagnosticFilter, SearchFilter)),
+]
+"""What callers make by hand, with the fields that it needs."""
+
+FREE = {"dependencies", "extra"}
+"""Fields that take anything, or that no caller gives."""
+
+
+@pytest.mark.parametrize(("kind", "given"), OPTION_VALUES, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_field_of_the_wrong_type_is_refused_where_it_is_given(kind: Any, given: dict[str, Any]) -> None:
+    assert kind(**given) == kind(**given)
+    for name in set(getattr(kind, "__struct_fields__", ()) or kind._fields) - FREE:
+        wrong_value = object()
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}\.{name} cannot be object: expected "):
+            kind(**{**given, name: wrong_value})
+
+
+def test_a_right_value_of_another_class_is_taken() -> None:
+    assert Limits(seconds=3).seconds == 3
+    assert ToolCallFilter(kind="shell").kind == "shell"
+    assert RequestOptions(model="m", tools=[{"name": "t"}]).tools == [{"name": "t"}]
+
+
+def _messages(**fields: Any) -> list[Message]:
+    return [Message(id="m0", role="user"), Message(id="m1", role="assistant", **fields)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"parts": "hi"}, "messages[1].parts cannot be 'hi' (str): expected a tuple of a TextPart or"),
+        ({"parts": ("hi",)}, "messages[1].parts[0] cannot be 'hi' (str): expected a TextPart or"),
+        ({"parts": [TextPart(text=anything)]}, "messages[1].parts[0].text cannot be dict: expected text"),
+        (
+            {"parts": (ToolCallPart(tool_call_id=anything, tool_name="t"),)},
+            "messages[1].parts[0].tool_call_id cannot be dict: expected text",
+        ),
+    ],
+)
+def test_a_history_that_is_made_wrongly_is_told_where(fields: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    messages = _messages(**fields)
+    with open_store(tmp_path / "turnlog.db", create=True) as store:
+        for take in (
+            lambda: store.save_messages("bot:1", messages),
+            lambda: provider("anthropic").to_request(messages, OPTIONS),
+            lambda: provider("responses").to_request(messages, OPTIONS),
+        ):
+            with pytest.raises(TypeError, match=re.escape(sentence)):
+                take()
+
+
+def test_a_usage_that_is_no_usage_is_not_stored(tmp_path: Path) -> None:
+    with open_store(tmp_path / "turnlog.db", create=True) as store:
+        for usage, sentence in (
+            (anything, "usage cannot be dict: expected a Usage"),
+            (Usage(input=anything), "usage.input cannot be dict"),
+        ):
+            with pytest.raises(TypeError, match=re.escape(f"messages[1].{sentence}")):
+                store.save_messages("bot:1", _messages(usage=usage))
+
+
+def test_a_ui_message_that_is_made_wrongly_is_told_where() -> None:
+    wrong_parts: Any = ("hi",)
+    with pytest.raises(TypeError, match=re.escape("messages[0].parts[0] cannot be 'hi' (str): expected a TextUIPart")):
+        from_ui_messages([UIMessage(id="m", role="user", parts=wrong_parts)])
 
 
 @pytest.mark.parametrize(("make", "error", "sentence"), WRONG)

@@ -4,6 +4,9 @@
 of a few allowed ones, a ValueError) that names the parameter, what was given, and what to give. Annotations are the
 only table: they are evaluated at the first call, so that decorating costs an import nothing. Functions that run once
 per chunk or per event are not decorated.
+
+`checked_fields` does the same for a named tuple that callers make, and `check_fields` for a struct. Structs of which
+logs and streams make millions check nothing: where one makes a function fail, the error names what is wrong in it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from enum import Enum
 from functools import wraps
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, overload
+from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints, overload
 
 Hint = Any
 """An evaluated annotation."""
@@ -23,8 +26,10 @@ Hint = Any
 Expected = Mapping[str, str | None]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+KindT = TypeVar("KindT", bound=type[tuple[Any, ...]])
 
 _NAMES: Final[dict[str, str]] = {
+    "Any": "any value",
     "AsyncIterable": "an async iterator, made by an `async def` function that yields",
     "ChunkWriter": "ChunkWriter(version)",
     "Chat": "Chat(answer)",
@@ -53,6 +58,9 @@ _NAMES: Final[dict[str, str]] = {
 
 _WHOLE: Final = frozenset({"Ownership", "RequestOptions"})
 """Names of structs that callers make by hand, and whose fields are checked with them, as those of all named tuples."""
+
+_LIKE_AN: Final = ("A", "E", "I", "O", "Un")
+"""How names begin that are spoken with a vowel first."""
 
 _SEVERAL: Final = (list, tuple, set, frozenset)
 """What can be looked into without using it up."""
@@ -95,6 +103,27 @@ def check_methods(kind: type, protocol: type, modules: tuple[str, ...]) -> None:
         if not name.startswith("_") and callable(promised) and hasattr(kind, name):
             method = getattr(kind, name)  # A class that another one extends has checked it already.
             setattr(kind, name, _checked(getattr(method, "__wrapped__", method), (protocol.__module__, *modules), {}))
+
+
+def checked_fields(kind: KindT) -> KindT:
+    """Decorate a named tuple so that it refuses fields of the wrong type when it is made."""
+    make: Callable[..., Any] = kind.__new__
+
+    @wraps(make)
+    def new(cls: type[Any], *args: Any, **named: Any) -> Any:
+        made = make(cls, *args, **named)
+        # A module may make one of defaults alone, before the names in the annotations are there.
+        if args or named:
+            _check_values(kind, made)
+        return made
+
+    kind.__new__ = new
+    return kind
+
+
+def check_fields(value: object) -> None:
+    """Refuse a struct with a field of the wrong type; to be called as its `__post_init__`."""
+    _check_values(type(value), value)
 
 
 def refusal(name: str, value: object, expected: str) -> TypeError:
@@ -162,7 +191,14 @@ def _checked(function: Callable[..., Any], modules: tuple[str, ...], expected: E
             elif parameter is None and found.options is not None and name not in found.options:
                 known = ", ".join(sorted(found.named))
                 raise TypeError(f"{function.__name__} has no parameter {name!r}: expected some of {known}")
-        return function(*args, **named)
+        try:
+            return function(*args, **named)
+        except (AttributeError, TypeError) as error:
+            given = [(each.name, value) for each, value in zip(found.positional, args, strict=False) if each]
+            fault = next(filter(None, (_fault_in(name, value) for name, value in (*given, *named.items()))), None)
+            if fault is not None:
+                raise fault from error
+            raise
 
     return check
 
@@ -201,6 +237,21 @@ def _evaluated(annotations: Mapping[str, Any], module: str, modules: tuple[str, 
         except NameError:
             found[name] = Any
     return found
+
+
+_checks: dict[type, tuple[tuple[str, _Parameter], ...]] = {}
+
+
+def _check_values(kind: type[Any], made: object) -> None:
+    if kind not in _checks:
+        hints = _evaluated(kind.__annotations__, kind.__module__, ("turnlog.model",))
+        _checks[kind] = tuple(
+            (name, _Parameter(f"{kind.__name__}.{name}", hint, _quick(hint), None)) for name, hint in hints.items()
+        )
+    for name, parameter in _checks[kind]:
+        value = getattr(made, name)
+        if type(value) not in parameter.quick:
+            parameter.check(value)
 
 
 _fields: dict[type, dict[str, Hint]] = {}
@@ -307,6 +358,31 @@ def _inside(place: str, value: Any, hint: Hint) -> Iterable[tuple[str, object, H
     return ()
 
 
+def _fault_in(place: str, value: Any) -> TypeError | None:
+    """The error for the first field that does not fit, at any depth, of a struct or of the structs in a list."""
+    if isinstance(value, list | tuple):
+        inside = enumerate(cast("Iterable[Any]", value))
+        return next(filter(None, (_fault_in(f"{place}[{at}]", each) for at, each in inside)), None)
+    kind = cast("type[Any]", type(value))
+    names: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    hints = get_type_hints(kind) if names else {}
+    for name in names:
+        hint, field = hints[name], _as_meant(getattr(value, name), hints[name])
+        if not _fits(field, hint):
+            where, found, wanted = _innermost(f"{place}.{name}", field, hint)
+            return refusal(where, found, _describe(wanted))
+        fault = _fault_in(f"{place}.{name}", field)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _as_meant(value: Any, hint: Hint) -> Any:
+    """A list as a tuple where one is meant, which does no harm."""
+    kind = cast("type[Any]", type(value))
+    return tuple(value) if kind is list and any(get_origin(each) is tuple for each in _alternatives(hint)) else value
+
+
 def _show(value: Any) -> str:
     """A wrong value, short: its type, and itself where it is plain."""
     if isinstance(value, type):
@@ -322,6 +398,7 @@ def _show(value: Any) -> str:
 
 _CONTAINERS: Final[tuple[tuple[type, str], ...]] = (
     (Mapping, "a dict of"),
+    (tuple, "a tuple of"),
     (AsyncIterable, _NAMES["AsyncIterable"] + ":"),
     (Iterable, "a list of"),
     (Collection, "a list of"),
@@ -347,4 +424,4 @@ def _describe_one(hint: Hint) -> str:
         return f"{words} {_describe(get_args(hint)[-1 if issubclass(origin, Mapping) else 0])}"
     if isinstance(hint, type) and issubclass(hint, Enum):
         return f"one of {', '.join(repr(each.value) for each in hint)}"
-    return _NAMES.get(name, f"a {name}" if name[:1] not in "AEIOU" else f"an {name}")
+    return _NAMES.get(name, f"an {name}" if name.startswith(_LIKE_AN) else f"a {name}")

@@ -17,7 +17,7 @@ from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.json_text import parse_json, same_json
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Version, sdk_version
-from turnlog.arguments import checked, refusal
+from turnlog.arguments import check_fields, checked, refusal
 from turnlog.errors import ShapeError
 
 Schema: TypeAlias = Callable[[Any], Any]
@@ -29,6 +29,10 @@ class ToolSchema(msgspec.Struct, frozen=True, kw_only=True):
 
     input: Schema
     output: Schema | None = None
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a field of the wrong type."""
+        check_fields(self)
 
 
 _TERMINAL = {

@@ -454,9 +454,9 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 def check_fields(event: msgspec.Struct) -> None:
     """Raise UnusableValue if a field does not have its declared type, at any depth. Other programs build events."""
     for name, classes, holds_values in _field_classes(type(event)):
-        value = getattr(event, name)
+        value: object = getattr(event, name)
         if not isinstance(value, classes):
-            raise UnusableValue(f"{name} is a {type(value).__name__}")
+            raise UnusableValue(f"{name} cannot be {_named(type(value))}: expected {' or '.join(map(_named, classes))}")
         if holds_values:
             _check_inside(name, value)
 
@@ -467,8 +467,12 @@ def _check_inside(name: str, value: object) -> None:
     elif isinstance(value, tuple):
         for item in cast("tuple[object, ...]", value):
             if not isinstance(item, msgspec.Struct):
-                raise UnusableValue(f"{name} holds a {type(item).__name__}")
+                raise UnusableValue(f"{name} cannot hold {_named(type(item))}")
             check_fields(item)
+
+
+def _named(kind: type[Any]) -> str:
+    return "None" if kind is type(None) else kind.__name__
 
 
 @cache

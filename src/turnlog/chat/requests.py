@@ -20,7 +20,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMessagePart
 from turnlog.aisdk.validation import validate_ui_messages
 from turnlog.aisdk.versions import Version
-from turnlog.arguments import checked
+from turnlog.arguments import check_fields, checked
 from turnlog.chat.conversion import has_same_content, without_own_metadata
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model.codec import repair_text, to_plain_json
@@ -46,6 +46,10 @@ class ChatRequest(UIValue, frozen=True, kw_only=True):
     """The message that is edited or regenerated."""
     body: dict[str, Any] = {}
     """Other fields that the page sent."""
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a field of the wrong type."""
+        check_fields(self)
 
 
 class AnswerPlan(NamedTuple):

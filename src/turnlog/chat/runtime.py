@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast, g
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
-from turnlog.arguments import refusal
+from turnlog.arguments import check_fields, refusal
 from turnlog.chat.conversion import to_canonical
 from turnlog.errors import ConflictError
 from turnlog.model import Message, Ownership
@@ -52,6 +52,10 @@ class RunRequest(UIValue, frozen=True, kw_only=True):
     """Who asks, as the server knows them; every name is None without `owner=`."""
     dependencies: Any = None
     """What the server gives to its answers and tools (`dependencies=`): a database, a client, the request."""
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a field of the wrong type."""
+        check_fields(self)
 
     @property
     def prompt(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from turnlog.arguments import check_fields
 from turnlog.model.base import Value
 from turnlog.model.usage import Cost, SessionTotal, UsageTotal
 
@@ -40,6 +41,10 @@ class Ownership(Value, frozen=True, kw_only=True):
     team: str | None = None
     task: str | None = None
     machine: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a field of the wrong type."""
+        check_fields(self)
 
 
 class SessionCounts(Value, frozen=True, kw_only=True):

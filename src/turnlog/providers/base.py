@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from turnlog.arguments import checked
+from turnlog.arguments import check_fields, checked
 from turnlog.errors import LossyConversionError
 from turnlog.model import BlobRef, FilePart, Message
 from turnlog.model.base import Value
@@ -124,6 +124,10 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The text for a call without a result, and for an aborted call without content."""
     denied_result: str = "Tool call execution denied."
     """The text for a denied call without a reason; AI SDK uses the same one."""
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a field of the wrong type."""
+        check_fields(self)
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):

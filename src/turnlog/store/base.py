@@ -12,7 +12,8 @@ from datetime import UTC, datetime, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, Unpack
 
-from turnlog.arguments import check_methods
+from turnlog.arguments import check_methods, checked_fields
+from turnlog.store.choices import SessionHaving, SessionSort, UsageBy
 from turnlog.store.usage_filter import ALL_USAGE, UsageFilter
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         ToolKind,
         ToolState,
     )
-    from turnlog.store.choices import SessionHaving, SessionSort, UsageBy
     from turnlog.store.insights import ContextStep, Insights
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from turnlog.store.window import Window
 
 
+@checked_fields
 class HourOfWeek(NamedTuple):
     """An hour of every week, as the clocks of a zone show it."""
 
@@ -85,6 +86,7 @@ class HourOfWeek(NamedTuple):
     """None is the zone of this machine."""
 
 
+@checked_fields
 class SessionFilter(NamedTuple):
     """A filter of sessions. None matches everything, in this filter and in the others.
 
@@ -124,6 +126,7 @@ class SessionFilter(NamedTuple):
     """Also list subagent sessions. `parent` and `relationship` list them in any case."""
 
 
+@checked_fields
 class ToolCallFilter(NamedTuple):
     """A filter of tool calls. Times compare with their start: `since` is inclusive, `until` exclusive."""
 
@@ -145,6 +148,7 @@ class ToolCallFilter(NamedTuple):
     """Id of the message that contains the call."""
 
 
+@checked_fields
 class FileFilter(NamedTuple):
     """A filter of files."""
 
@@ -157,6 +161,7 @@ class FileFilter(NamedTuple):
     """True: only files that a call changed."""
 
 
+@checked_fields
 class InsightFilter(NamedTuple):
     """A filter of insights. `since` is inclusive, `until` exclusive; a quarter hour that they cut is counted whole."""
 
@@ -166,6 +171,7 @@ class InsightFilter(NamedTuple):
     project: str | None = None
 
 
+@checked_fields
 class RunFilter(NamedTuple):
     """A filter of runs. Times compare with their creation."""
 
@@ -177,6 +183,7 @@ class RunFilter(NamedTuple):
     until: datetime | None = None
 
 
+@checked_fields
 class DiagnosticFilter(NamedTuple):
     """A filter of diagnostics."""
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from turnlog.arguments import checked_fields
 
+
+@checked_fields
 class UsageFilter(NamedTuple):
     """A filter of usage. `since` is inclusive, `until` exclusive; a quarter hour that they cut is counted whole."""
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDic
 
 import msgspec
 
+from turnlog.arguments import checked_fields
 from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Ownership, Part, Provenance, Relationship
 from turnlog.model.usage import Usage
 from turnlog.store.choices import RunStatus
@@ -495,6 +496,7 @@ class RunFacts(NamedTuple):
 # -- chats
 
 
+@checked_fields
 class AgentAnswer(NamedTuple):
     """An agent's message that is also a message of a chat."""
 

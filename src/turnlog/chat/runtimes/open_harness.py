@@ -25,7 +25,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import FileUIPart, TextUIPart, UIMessage
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.arguments import checked
+from turnlog.arguments import checked, checked_fields
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.errors import ConflictError, ConversionError, StreamStateError
 from turnlog.model.parts import ToolResult
@@ -69,6 +69,7 @@ def _uuid4() -> str:
     return str(uuid.uuid4())
 
 
+@checked_fields
 class TransportOptions(NamedTuple):
     """What of a run gets into the stream (R-O1)."""
 

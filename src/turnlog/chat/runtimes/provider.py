@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from turnlog.arguments import checked
+from turnlog.arguments import checked, checked_fields
 from turnlog.chat.runtime import FunctionRuntime, RunRequest, is_async, require_generator, resolved
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
@@ -52,6 +52,7 @@ yields outputs: the last one is final, those before it are preliminary. What it 
 the page get. A function that is not async runs in a thread, so that it does not hold up other chats."""
 
 
+@checked_fields
 class Tool(NamedTuple):
     """What runs when a model calls a tool. `RequestOptions.tools` describes it to the model."""
 
@@ -60,6 +61,7 @@ class Tool(NamedTuple):
     """Whether every call needs the permission of the page's user."""
 
 
+@checked_fields
 class Limits(NamedTuple):
     """When an answer ends although the model would go on: with the stop reason `pause`, or an error for a time limit.
 
@@ -76,6 +78,7 @@ class Limits(NamedTuple):
     """For one tool call; the model gets an error then, and goes on."""
 
 
+@checked_fields
 class Retry(NamedTuple):
     """How often a request is sent again that failed before any of its response came."""
 

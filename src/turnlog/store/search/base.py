@@ -6,6 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from turnlog.arguments import checked_fields
+
 SearchField: TypeAlias = Literal["text", "reasoning", "input", "output", "file"]
 """The field of a part: what was said, reasoning, a tool's input, a tool's output, or the name of a file."""
 
@@ -19,6 +21,7 @@ ROLES = ("system", "developer", "user", "assistant")
 """In the order of their numbers in the index."""
 
 
+@checked_fields
 class SearchFilter(NamedTuple):
     """A filter of parts; None matches everything."""
 
