@@ -1,7 +1,11 @@
 import json
 import os
+import shutil
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -9,6 +13,7 @@ from support.cli_runner import Command, on_terminal
 from support.places import OTHER_KINDS, Kind
 from support.plain_agent import PlainAgent
 from support.plain_history import OTHER, SESSION, SUBAGENT
+from turnlog.store import disk
 from turnlog.sync import rebuild
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -119,3 +124,59 @@ def test_a_terminal_asks_before_it_forgets() -> None:
     code, written = on_terminal("forget", "3f2a", answer="y\n")
     assert "Forgotten." in written
     assert on_terminal("show", "3f2a")[0] == 3
+
+
+def test_compacting_gives_back_what_deleted_sessions_left(run: Command, store: Path) -> None:
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("CREATE TABLE ballast (data BLOB)")
+        connection.execute("INSERT INTO ballast VALUES (zeroblob(4000000))")
+        connection.commit()
+        connection.execute("DROP TABLE ballast")
+        connection.commit()
+        before = connection.execute("SELECT key, title FROM sessions ORDER BY 1").fetchall()
+    size = store.stat().st_size
+    dry = json.loads(run("db", "compact", "--dry-run", "--json").stdout)
+    assert (dry["is_dry_run"], store.stat().st_size) == (True, size)
+    assert run("db", "compact").stdout.splitlines()[0].startswith(f"{store}  ")
+    assert store.stat().st_size < size - 3_900_000
+    assert abs(store.stat().st_size - dry["files"][0]["size"]) < 200_000
+    assert "nothing to gain" in run("db", "compact").stdout
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("SELECT key, title FROM sessions ORDER BY 1").fetchall() == before
+
+
+def test_compacting_needs_room_for_a_copy(run: Command, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("CREATE TABLE ballast (data BLOB)")
+        connection.execute("INSERT INTO ballast VALUES (zeroblob(100000))")
+        connection.commit()
+        connection.execute("DROP TABLE ballast")
+        connection.commit()
+
+    def disk_usage(folder: Path) -> _Usage:
+        return _Usage(100, 90, 10)
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    result = run("db", "compact")
+    assert result.exit_code != 0
+    assert "the disk, which has 10" in result.stderr
+
+
+class _Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_a_store_that_somebody_reads_is_not_compacted(
+    run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "BUSY_TIMEOUT_SECONDS", 0.1)
+    with closing(sqlite3.connect(store, isolation_level=None)) as reader:
+        reader.execute("CREATE TABLE ballast (data BLOB)")
+        reader.execute("INSERT INTO ballast VALUES (zeroblob(100000))")
+        reader.execute("DROP TABLE ballast")
+        reader.execute("BEGIN IMMEDIATE")
+        result = run("db", "compact")
+    assert result.exit_code != 0
+    assert "another process is using" in result.stderr

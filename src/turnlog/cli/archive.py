@@ -1,4 +1,4 @@
-"""`turnlog restore`, `forget`, `rebuild` and `db path`: archived logs and the store that holds them."""
+"""`turnlog restore`, `forget`, `rebuild` and `db`: archived logs and the store that holds them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from turnlog.cli import formatting
 from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
@@ -14,7 +15,13 @@ from turnlog.cli.terminal import PARTIAL, progress, write_json
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
-    from turnlog.cli.documents import DatabaseDocument, ForgetDocument, RebuildDocument, RestoreDocument
+    from turnlog.cli.documents import (
+        CompactDocument,
+        DatabaseDocument,
+        ForgetDocument,
+        RebuildDocument,
+        RestoreDocument,
+    )
     from turnlog.store.values import Forgetting
     from turnlog.sync.rebuild import RebuildSummary
 
@@ -148,7 +155,7 @@ def _rebuild_document(summary: RebuildSummary) -> RebuildDocument:
 
 @click.group()
 def db() -> None:
-    """Print where the store is."""
+    """Print where the store is, or make its files smaller."""
 
 
 @db.command(epilog=examples("turnlog db path", 'sqlite3 "$(turnlog db path)" .tables'))
@@ -161,3 +168,37 @@ def path(as_json: bool, store_path: Path) -> None:
         write_json(document)
     else:
         click.echo(plain(str(store_path.absolute())))
+
+
+@db.command(epilog=examples("turnlog db compact --dry-run", "turnlog db compact"))
+@click.option("--dry-run", is_flag=True, help="Only show how much smaller the files would become.")
+@json_option
+@store_option
+def compact(dry_run: bool, as_json: bool, store_path: Path) -> None:
+    """Write the store's files again without the space that deleted sessions left.
+
+    It takes room on the disk for a copy of each file. Nothing else may use the store meanwhile.
+    """
+    from turnlog.store.disk import compact, database_files
+
+    with open_existing(store_path):
+        """The newest schema, before its pages are counted."""
+    if dry_run:
+        pairs = [
+            (file, msgspec.structs.replace(file, size=file.size - file.free, free=0))
+            for file in database_files(store_path)
+        ]
+    else:
+        pairs = list(compact(store_path))
+    if as_json:
+        document: CompactDocument = {
+            "files": [{"path": before.path, "size_before": before.size, "size": after.size} for before, after in pairs],
+            "is_dry_run": dry_run,
+        }
+        write_json(document)
+        return
+    for before, after in pairs:
+        change = f"{formatting.size(before.size)} → {formatting.size(after.size)}"
+        click.echo(f"{plain(before.path)}  {change if after.size < before.size else 'nothing to gain'}")
+    if dry_run:
+        click.echo("Nothing was changed.")

@@ -202,6 +202,8 @@ def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str
     store = document["store"]
     if store is None:
         yield "There is no store yet: `turnlog sync` creates it."
+    else:
+        yield from _room_warnings(Path(store.path))
     for agent, found in zip(agents, document["agents"], strict=True):
         for root in found["roots"]:
             days = root["retention_days"]
@@ -212,6 +214,16 @@ def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str
                     f" turnlog keeps what it has read:"
                     f" {_advice(store, days, root['pending'])}"
                 )
+
+
+def _room_warnings(store_path: Path) -> Iterator[str]:
+    from turnlog.store.disk import database_files, missing_room
+
+    if missing_room(store_path, 0):
+        yield f"The disk of {store_path} is nearly full: what agents write may not be read."
+    free = sum(file.free for file in database_files(store_path))
+    if free >= _MUCH_FREE:
+        yield f"{formatting.size(free)} of the store hold nothing: `turnlog db compact` gives them back."
 
 
 def _advice(store: StoreStatus | None, days: int, pending: int) -> str:
@@ -288,6 +300,9 @@ def _write_diagnostics(document: DoctorDocument) -> None:
     if total > len(shown):
         click.echo(f"  … {formatting.count(total - len(shown))} more; --limit shows them")
 
+
+_MUCH_FREE = 256 << 20
+"""Bytes of free pages that are worth a hint; fewer are soon used again."""
 
 _SHOWN_PLACES = 3
 """Places of one reason that are listed; the others are counted."""

@@ -340,6 +340,22 @@ class DatabaseDocument(TypedDict):
     exists: bool
 
 
+class CompactedFileDocument(TypedDict):
+    """A file of the store; sizes are in bytes."""
+
+    path: str
+    size_before: int
+    size: int
+
+
+class CompactDocument(TypedDict):
+    """`turnlog db compact`."""
+
+    files: list[CompactedFileDocument]
+    is_dry_run: bool
+    """Nothing was changed: `size` is what the file would have."""
+
+
 class AgentKindDocument(TypedDict):
     """The number of an agent's records of an unknown kind."""
 

@@ -58,7 +58,7 @@ COMMANDS = {
     "rebuild": _Entry("archive", "Build all sessions again from the archived logs."),
     "doctor": _Entry("doctor", "Check what was found and what could not be read."),
     "agents": _Entry("agents", "List the agents whose logs are read."),
-    "db": _Entry("archive", "Print where the store is."),
+    "db": _Entry("archive", "Print where the store is, or make its files smaller."),
     "completion": _Entry("completion", "Print the completion script for a shell."),
 }
 """Command -> the module that holds it and what it does; in the order of `--help`."""

@@ -40,6 +40,7 @@ from turnlog.sync.spools import drop_old_spools, find_spools
 from turnlog.sync.summary import SourceProblem, SyncSummary
 from turnlog.sync.wanted import WantedSessions, is_source_of
 from turnlog.sync.workers import (
+    LARGE_IMPORT,
     ImportWorkers,
     folding_processes,
     garbage_collection_paused,
@@ -149,6 +150,8 @@ class Syncer:
 
             changed = [changed[place] for place in newest_first((item.source, item.fingerprint) for item in changed)]
         total = sum(item.fingerprint.size for item in changed)
+        if total >= LARGE_IMPORT:
+            _warn_of_full_disk(self._path, total)
         with _indexing(self._path, total, on_progress):
             if changed:
                 with (
@@ -368,6 +371,19 @@ def mark_missing(
 def _database(path: str) -> str:
     """The file that holds a source: the database of rows (`<database>#<key>`), else the path itself."""
     return path.rpartition("#")[0] or path
+
+
+def _warn_of_full_disk(store_path: Path, total: int) -> None:
+    """Say before a long import that it will probably not end. What is written until then stays."""
+    from turnlog.store.disk import missing_room
+
+    missing = missing_room(store_path, total)
+    if missing:
+        import logging
+
+        logging.getLogger(__name__).warning(
+            "turnlog: the disk of %s will probably be full: about %.1f GB are missing", store_path, missing / 1e9
+        )
 
 
 def _add_up(summary: SyncSummary, result: GroupResult) -> None:
