@@ -72,6 +72,7 @@ BUILT_IN: Final = {
         Folders(("$XDG_DATA_HOME/gptme", "~/Library/Application Support/gptme")),
         variables=("GPTME_LOGS_HOME",),
     ),
+    "grok-build": BuiltIn("grok_build:GrokBuild", Folders(("~/.grok",), variable="GROK_HOME")),
     "hermes": BuiltIn("hermes:Hermes", Folders(("~/.hermes",), variable="HERMES_HOME")),
     "ibm-bob": BuiltIn("cline_tasks:IbmBob", editor_homes("IBM Bob", "Bob-IDE"), variables=(PORTABLE,)),
     "icodemate": BuiltIn("opencode:ICodeMate", Folders(("$XDG_DATA_HOME/icodemate",))),

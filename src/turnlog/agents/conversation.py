@@ -96,6 +96,7 @@ class Conversation(LogContext):
         parent: str | UnsetType | None = UNSET,
         position: int | None = None,
         is_counted: bool = True,
+        is_copied: bool = False,
     ) -> None:
         """Add a message.
 
@@ -105,6 +106,7 @@ class Conversation(LogContext):
             parent: The message that it follows, if that need not be the newest one.
             position: Its place, if that is not the offset of the record.
             is_counted: Whether the record counts as a message; a record of several counts once.
+            is_copied: The log has it from another session (a fork).
         """
         state = self.state
         if message.origin in TURN_ORIGINS:
@@ -124,19 +126,20 @@ class Conversation(LogContext):
             parent_id=None if before == message.id else before,
             turn=state.turn or None,
             step=state.step if is_answer else None,
+            copied=is_copied,
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))
         self.changes.counts.messages += is_counted
         self.extend_times(message.created_at)
         state.leaf = message.id
 
-    def add_again(self, message: Message) -> None:
-        """Add a further reading of the newest message, from another record of it."""
+    def add_again(self, message: Message, *, is_counted: bool = True) -> None:
+        """Add a further reading of the newest message, from another record of it, which counts unless it has more."""
         self._note_calls(message)
         records = ((*self.record, None), *_result_records(message, self.position))
         placement = Placement(session_id=self.session_id, position=self.position, records=records, step=self.state.step)
         self.changes.messages.append(MessageChange(message=message, placement=placement))
-        self.changes.counts.messages += 1
+        self.changes.counts.messages += is_counted
         self.extend_times(message.created_at)
 
     def _note_calls(self, message: Message) -> None:
