@@ -37,6 +37,34 @@ from turnlog.store.insights import SECTIONS, Insights, context_to_csv, to_csv
 from turnlog.store.periods import QUARTER_HOUR, shifts, start_of
 
 DAY = 24 * 60
+
+
+def test_a_short_list_of_files_is_the_beginning_of_the_whole_one(tmp_path: Path) -> None:
+    """Also of a file that is edited under more names than others, each of them rarely."""
+    written = ("till.py", "./till.py", "x/../till.py", "../shop/till.py", "/w/shop/till.py", "/w/./shop/till.py")
+    others = [f"/w/shop/other{number}.py" for number in range(8)]
+    home = tmp_path / "named"
+    home.mkdir()
+    for session, folder in enumerate(("/w/shop", "/w/shop", "/elsewhere")):
+        log = Log(home, f"s{session}")
+        log.session(project_path=folder, cwd=folder)
+        edits = [path for path in (*written, *others, *others) if session == 0 or path.startswith("till")]
+        calls = [
+            call(f"e{session}.{number}", "Edit", 4 + session, OK, {"file_path": path}, ToolKind.EDIT)
+            for number, path in enumerate(edits)
+        ]
+        log.message(answer(f"a{session}", 1, Usage(input=1), *calls), turn=1, step=1)
+    read_home(tmp_path / "named.db", home)
+    with open_store(tmp_path / "named.db") as opened:
+        whole = opened.insights().files
+        assert [(each.path, each.edits, each.sessions, each.last_at) for each in whole[:2]] == [
+            ("/w/shop/till.py", 7, 2, at(5)),
+            ("/w/shop/other0.py", 2, 1, at(4)),
+        ]
+        for limit in (1, 3, 20):
+            assert opened.insights(limit=limit).files == whole[:limit]
+
+
 SECOND = 1 / 60
 
 

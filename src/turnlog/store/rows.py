@@ -452,6 +452,11 @@ def _several(value: Any) -> list[Any]:
             return []
 
 
+def is_absolute(path: str) -> bool:
+    """Whether a path is the same file in every session."""
+    return path.startswith("/") or _ABSOLUTE.match(path) is not None
+
+
 def resolve_path(path: str, folder: str | None) -> str:
     """The absolute path: a relative one is resolved with the session's folder."""
     if path.startswith("/"):

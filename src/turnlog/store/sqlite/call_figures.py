@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from turnlog.store.insights import CommandFigures, EditedFile
-from turnlog.store.rows import CHANGING_KINDS, UNDONE, moment, resolve_path
+from turnlog.store.rows import CHANGING_KINDS, UNDONE, is_absolute, moment, resolve_path
 from turnlog.store.values import ToolUsage
 
 _COMMANDS = "execute"
@@ -201,8 +201,12 @@ def _places(connection: sqlite3.Connection, messages: Iterable[int]) -> dict[int
 
 # -- files
 
-_SPELLINGS = 4
-"""How many spellings are read for each file that is listed: a file may be written in several ways."""
+
+class _Spelling(NamedTuple):
+    """A path as calls name it, and the folder that it is relative to; None for an absolute one."""
+
+    path: str
+    folder: str | None
 
 
 class _File:
@@ -210,45 +214,70 @@ class _File:
 
     def __init__(self) -> None:
         self.edits = 0
-        self.sessions: set[int] = set()
-        self.spellings: set[str] = set()
+        self.spellings: list[_Spelling] = []
+
+    @property
+    def has_one_name(self) -> bool:
+        """Whether every edit of its path is one of it, in whatever session."""
+        return len(self.spellings) == 1 and is_absolute(self.spellings[0].path)
 
 
-def count_edited(connection: sqlite3.Connection, chosen: Chosen) -> int:
-    """How many files calls changed. Paths are resolved with the folder of the session."""
-    spelt = connection.execute(
-        "SELECT DISTINCT e.path, s.cwd FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
-        f" WHERE {chosen.of_totals('e.')}",
-        chosen.values,
-    )
-    return len({resolve_path(path, folder) for path, folder in spelt})
-
-
-def most_edited(connection: sqlite3.Connection, chosen: Chosen, limit: int | None) -> list[EditedFile]:
-    """The files that calls changed most often. Paths are resolved with the folder of the session."""
-    # Only the spellings with the most edits can be among the first: for these alone the sessions are read.
-    spelt = connection.execute(
-        f"SELECT path FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path ORDER BY sum(edits) DESC, path"
-        f"{'' if limit is None else f' LIMIT {_SPELLINGS * limit}'}",
-        chosen.values,
-    ).fetchall()
-    rows = connection.execute(
-        "SELECT e.path, e.session_key, s.cwd, sum(e.edits) FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
-        f" WHERE e.path IN (SELECT value FROM json_each(:spelt)) AND {chosen.of_totals('e.')}"
-        " GROUP BY e.path, e.session_key",
-        {"spelt": json.dumps([path for (path,) in spelt]), **chosen.values},
-    )
-    found: defaultdict[str, _File] = defaultdict(_File)
-    for path, session, folder, edits in rows:
-        each = found[resolve_path(path, folder)]
-        each.edits += edits
-        each.sessions.add(session)
-        each.spellings.add(path)
+def edited_files(connection: sqlite3.Connection, chosen: Chosen, limit: int | None) -> tuple[list[EditedFile], int]:
+    """The files that calls changed most often, and how many there are. Paths are resolved with the session's folder."""
+    found = _added_edits(connection, chosen)
     most = sorted(found.items(), key=lambda item: (-item[1].edits, item[0]))[:limit]
-    return [
-        EditedFile(path, each.edits, len(each.sessions), moment(_last_edit(connection, each, chosen)))
-        for path, each in most
-    ]
+    sessions_of = _sessions_by_spelling(connection, [file for _, file in most], chosen)
+    listed: list[EditedFile] = []
+    for path, file in most:
+        sessions = set[int]().union(*[sessions_of[spelling] for spelling in file.spellings])
+        last_at = moment(_last_edit(connection, file, None if file.has_one_name else sessions, chosen))
+        listed.append(EditedFile(path, file.edits, len(sessions), last_at))
+    return listed, len(found)
+
+
+def _added_edits(connection: sqlite3.Connection, chosen: Chosen) -> dict[str, _File]:
+    """Resolved path -> its edits."""
+    # Grouped in the order of the key: nothing is sorted, and a path that is the same everywhere needs no session.
+    by_path = connection.execute(
+        f"SELECT path, sum(edits) FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path", chosen.values
+    ).fetchall()
+    found: defaultdict[str, _File] = defaultdict(_File)
+    relative: list[str] = []
+    for path, edits in by_path:
+        if is_absolute(path):
+            _add(found[resolve_path(path, None)], _Spelling(path, None), edits)
+        else:
+            relative.append(path)
+    rows = connection.execute(
+        "SELECT e.path, s.cwd, sum(e.edits) FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
+        f" WHERE e.path IN (SELECT value FROM json_each(:relative)) AND {chosen.of_totals('e.')}"
+        " GROUP BY e.path, s.cwd",
+        {"relative": json.dumps(relative), **chosen.values},
+    )
+    for path, folder, edits in rows:
+        _add(found[resolve_path(path, folder)], _Spelling(path, folder), edits)
+    return found
+
+
+def _add(file: _File, spelling: _Spelling, edits: int) -> None:
+    file.edits += edits
+    file.spellings.append(spelling)
+
+
+def _sessions_by_spelling(
+    connection: sqlite3.Connection, files: Iterable[_File], chosen: Chosen
+) -> dict[_Spelling, set[int]]:
+    """Keys of the sessions that changed files, by how the files are spelled."""
+    paths = {spelling.path for file in files for spelling in file.spellings}
+    rows = connection.execute(
+        "SELECT DISTINCT e.path, s.cwd, e.session_key FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
+        f" WHERE e.path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals('e.')}",
+        {"paths": json.dumps(list(paths)), **chosen.values},
+    )
+    found: defaultdict[_Spelling, set[int]] = defaultdict(set)
+    for path, folder, session in rows:
+        found[_Spelling(path, None if is_absolute(path) else folder)].add(session)
+    return found
 
 
 _AT: Final = "SELECT coalesce(p.started_at, m.created_at) AS at"
@@ -269,11 +298,17 @@ _EDITS: Final = (
 """The condition of the index of edits, in the words in which SQLite recognises it."""
 
 
-def _last_edit(connection: sqlite3.Connection, file: _File, chosen: Chosen) -> int | None:
-    """When calls of these sessions last changed a file. Most often the newest edit of a spelling is the one."""
+def _last_edit(connection: sqlite3.Connection, file: _File, sessions: set[int] | None, chosen: Chosen) -> int | None:
+    """When calls of these sessions (None: of all chosen ones) last changed a file.
+
+    Most often the newest edit of a spelling is the one.
+    """
+    billed = "m.billed_key IN (SELECT value FROM json_each(:keys))"
+    if sessions is None:
+        billed = "m.billed_key IS NOT NULL" if chosen.sessions is None else f"m.billed_key IN ({chosen.sessions})"
     in_time = chosen._replace(sessions=None).of_times("", "p.started_at")
-    edit = f"{_EDITS} AND {in_time} AND m.billed_key IN (SELECT value FROM json_each(:sessions))"
+    paths = {spelling.path for spelling in file.spellings}
     return connection.execute(
-        _LAST_EDIT.format(edit=edit),
-        {"spellings": json.dumps(list(file.spellings)), "sessions": json.dumps(list(file.sessions))},
+        _LAST_EDIT.format(edit=f"{_EDITS} AND {in_time} AND {billed}"),
+        {"spellings": json.dumps(list(paths)), "keys": json.dumps(list(sessions or ())), **chosen.values},
     ).fetchone()[0]

@@ -36,9 +36,8 @@ from turnlog.store.sqlite.call_figures import (
     Chosen,
     commands,
     count_commands,
-    count_edited,
+    edited_files,
     failed_by_model,
-    most_edited,
     read_call_sums,
     tools,
 )
@@ -80,6 +79,7 @@ class InsightQueries(Connections):
             clock = Clock(connection, chosen, zone)
             models = _models(connection, chosen, failed_by_model(calls))
             errors = _errors(connection, chosen)
+            files, files_found = edited_files(connection, chosen, limit)
             return Insights(
                 zone="local" if zone is None else str(zone),
                 granularity=granularity,
@@ -89,8 +89,8 @@ class InsightQueries(Connections):
                 tools=tools(calls),
                 commands=commands(connection, calls, chosen, limit),
                 commands_found=count_commands(calls),
-                files=most_edited(connection, chosen, limit),
-                files_found=count_edited(connection, chosen),
+                files=files,
+                files_found=files_found,
                 models=models,
                 subagents=_subagents(connection, chosen),
                 compactions=_compactions(connection, chosen),
