@@ -59,7 +59,7 @@ def test_a_message_is_a_row(client: TestClient, sql: sqlite3.Connection) -> None
     answer = said("m2", text("b"), CALL) | {"metadata": {"n": 1}, "created_at": "2026-01-01T10:00:00Z"}
     assert write(client, said("m1", text("a"), role="user"), answer) == 200
     assert write(client, said("m3", role="robot")) == 422
-    first, second = sql.execute("SELECT * FROM session_messages WHERE external_id = '1' ORDER BY position").fetchall()
+    first, second = sql.execute("SELECT * FROM v_messages WHERE external_id = '1' ORDER BY position").fetchall()
     assert (first["message_id"], first["session_id"], first["role"], first["turn"]) == ("m1", "my-bot:1", "user", 1)
     assert first["position"] < second["position"]
     assert second["created_at"] == "2026-01-01T10:00:00.000Z"
@@ -79,7 +79,7 @@ def test_a_row_says_what_a_message_has_and_begins_with(
     reasoning = {"type": "reasoning", "text": "hm"}
     file = {"type": "file", "media_type": "image/png", "url": "https://example.org/a.png"}
     write(client, said("m1", reasoning, text(words), CALL), said("m2", file, role="user"), said("m3", text("a")))
-    query = "SELECT text_preview, has_tool_calls, has_reasoning, has_files FROM session_messages ORDER BY position"
+    query = "SELECT text_preview, has_tool_calls, has_reasoning, has_files FROM v_messages ORDER BY position"
     rows = [tuple(row) for row in sql.execute(query)]
     assert rows == [(words[:200], 1, 1, 0), ("", 0, 0, 1), ("a", 0, 0, 0)]
 
@@ -90,7 +90,7 @@ def test_a_part_is_a_row(client: TestClient, sql: sqlite3.Connection) -> None:
     assert write(client, said("m1", text("a"), CALL), said("m2", done | {"tool_call_id": "c2", "id": "look"})) == 200
     assert write(client, said("m3", {"type": "hologram"})) == 422
     columns = "id, message_id, sequence, type, tool_name, tool_call_id, tool_state"
-    rows = sql.execute(f"SELECT {columns}, content FROM message_parts ORDER BY message_id, sequence").fetchall()
+    rows = sql.execute(f"SELECT {columns}, content FROM v_parts ORDER BY message_id, sequence").fetchall()
     assert [tuple(row)[:7] for row in rows] == [
         ("m1.p0", "m1", 0, "text", None, None, None),
         ("m1.p1", "m1", 1, "tool-call", "Bash", "c1", "input-available"),
@@ -106,7 +106,7 @@ def test_a_part_is_a_row(client: TestClient, sql: sqlite3.Connection) -> None:
             "sequence": row["sequence"],
             "part": json.loads(row["content"]),
         }
-    (output,) = sql.execute("SELECT content ->> '$.results[0].content[0].text' FROM message_parts WHERE id = 'm2.look'")
+    (output,) = sql.execute("SELECT content ->> '$.results[0].content[0].text' FROM v_parts WHERE id = 'm2.look'")
     assert tuple(output) == ("out",)
 
 
@@ -124,7 +124,7 @@ def test_a_part_is_whole(library: Path, open_client: Callable[..., TestClient]) 
         picture = store.part("m4.p0").part
         assert isinstance(picture, FilePart)
         assert picture.data == PICTURE
-        query = "SELECT content FROM message_parts WHERE agent = 'plain' AND message_id = 'm2' AND sequence = 2"
+        query = "SELECT content FROM v_parts WHERE agent = 'plain' AND message_id = 'm2' AND sequence = 2"
         ((content,),) = sql.execute(query).fetchall()
         assert json.loads(content)["results"][0]["content"] == [output]
 
@@ -139,13 +139,13 @@ def test_parts_that_are_not_there(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("query", "index"),
     [
-        ("SELECT id FROM message_parts WHERE tool_name = 'Bash'", "parts_by_tool"),
-        ("SELECT id FROM message_parts WHERE tool_call_id = 'c1'", "parts_by_call"),
-        ("SELECT id FROM message_parts WHERE path = '/a'", "parts_by_path"),
-        ("SELECT id FROM message_parts WHERE agent = 'a' AND message_id = 'm'", "messages"),
-        ("SELECT message_id FROM session_messages WHERE role = 'system'", "messages_by_role"),
-        ("SELECT message_id FROM session_messages WHERE agent = 'a' AND external_id = 'b'", "sessions_by_id"),
-        ("SELECT message_id FROM run_messages WHERE run_id = 'r'", "runs"),
+        ("SELECT id FROM v_parts WHERE tool_name = 'Bash'", "parts_by_tool"),
+        ("SELECT id FROM v_parts WHERE tool_call_id = 'c1'", "parts_by_call"),
+        ("SELECT id FROM v_parts WHERE path = '/a'", "parts_by_path"),
+        ("SELECT id FROM v_parts WHERE agent = 'a' AND message_id = 'm'", "messages"),
+        ("SELECT message_id FROM v_messages WHERE role = 'system'", "messages_by_role"),
+        ("SELECT message_id FROM v_messages WHERE agent = 'a' AND external_id = 'b'", "sessions_by_id"),
+        ("SELECT message_id FROM v_run_messages WHERE run_id = 'r'", "runs"),
     ],
 )
 def test_questions_use_an_index(sql: sqlite3.Connection, query: str, index: str) -> None:
@@ -156,7 +156,7 @@ def test_questions_use_an_index(sql: sqlite3.Connection, query: str, index: str)
 
 
 def test_nothing_can_be_written_in_sql(client: TestClient, sql: sqlite3.Connection) -> None:
-    for statement in ("DELETE FROM messages", "DELETE FROM session_messages", "CREATE TABLE main.mine (a)"):
+    for statement in ("DELETE FROM messages", "DELETE FROM v_messages", "CREATE TABLE main.mine (a)"):
         with pytest.raises(sqlite3.OperationalError):
             sql.execute(statement)
 
@@ -165,7 +165,7 @@ def test_what_is_written_is_in_sql_at_once(client: TestClient, sql: sqlite3.Conn
     """A connection that is open sees a message as it is now, though it keeps the last one that it read."""
     for words in ("one", "two"):
         write(client, said("m1", text(words)))
-        assert sql.execute("SELECT content ->> '$.text' FROM message_parts").fetchone()[0] == words
+        assert sql.execute("SELECT content ->> '$.text' FROM v_parts").fetchone()[0] == words
 
 
 def test_a_deleted_session_takes_its_messages_and_parts_along(client: TestClient, sql: sqlite3.Connection) -> None:
@@ -177,5 +177,5 @@ def test_a_deleted_session_takes_its_messages_and_parts_along(client: TestClient
     for address in (SESSION, "/api/messages/m1", "/api/parts/m1.p0"):
         assert client.get(address).status_code == 404
     assert client.get("/api/tool-calls", params={"call": "c1"}).json()["items"] == []
-    assert [row["message_id"] for row in sql.execute("SELECT message_id FROM session_messages")] == ["n1"]
-    assert [row["id"] for row in sql.execute("SELECT id FROM message_parts")] == ["n1.p0"]
+    assert [row["message_id"] for row in sql.execute("SELECT message_id FROM v_messages")] == ["n1"]
+    assert [row["id"] for row in sql.execute("SELECT id FROM v_parts")] == ["n1.p0"]

@@ -202,7 +202,7 @@ def test_a_run_has_the_messages_that_it_added_to_its_session(library: Path) -> N
         assert store.run_messages("fir").items == found["first"]
         with pytest.raises(NotFoundError):
             store.run_messages("f")
-    query = "SELECT message_id, session_id FROM run_messages WHERE run_id = ? ORDER BY position"
+    query = "SELECT message_id, session_id FROM v_run_messages WHERE run_id = ? ORDER BY position"
     with closing(connect_sql(library)) as connection:
         for id, items in found.items():
             rows = connection.execute(query, (id,)).fetchall()

@@ -44,6 +44,7 @@ COMMANDS = {
     "why": _Entry("why", "Show which session a line, commit or pull request came from."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "insights": _Entry("insights", "Show when you work, what it costs, and what fails."),
+    "query": _Entry("query", "Ask the store in SQL."),
     "statusline": _Entry("statusline", "Write a line with costs for an agent's status line."),
     "tui": _Entry("tui", "Search, read and resume sessions on the whole terminal."),
     "serve": _Entry("serve", "Open turnlog in the browser."),

@@ -58,6 +58,16 @@ def connect_sql(store: str | Path | None = None) -> Connection:
     return connect_for_sql(_path(store))
 
 
+def add_sql_views(connection: Connection) -> None:
+    """Give another program's connection to a store the views of docs/reference/sql.md, until it is closed.
+
+    For a tool that opens the file itself, such as Datasette. Nothing is written to the file.
+    """
+    from turnlog.store.sqlite.sql import add_views
+
+    add_views(connection)
+
+
 def _open_postgres(url: str, *, create: bool) -> Store:
     try:
         from turnlog.store.postgres.store import PostgresStore

@@ -10,7 +10,9 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from turnlog.model import Message
+from msgspec import UNSET
+
+from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.codec import encode
 from turnlog.model.message import part_ids
 from turnlog.store import bodies
@@ -28,27 +30,80 @@ _MESSAGE: Final = (
     " m.has_tool_calls, m.has_reasoning, m.has_files, m.text_preview, message_content(m.key) AS content"
 )
 
+_SESSION_ID: Final = "x.agent || ':' || x.external_id AS session_id, x.agent, x.external_id"
+
+_MONEY: Final = "{0} / 1e9 AS {1}"
+"""The tables count nano-dollars."""
+
+_USED: Final = "input, cache_read, cache_write_5m, cache_write_1h, cache_write, output, reasoning"
+"""Columns of tokens in disjoint buckets, but for `reasoning`, which is within `output`."""
+
+_PART: Final = (
+    "p.sequence, p.type, part_text(p.message_key, p.sequence) AS text,"
+    " part_content(p.message_key, p.sequence) AS content"
+)
+
+_CALL: Final = (
+    "p.tool_name, p.tool_kind, p.tool_call_id, p.tool_state, p.exit_code, p.path, p.command,"
+    f" {_TIME.format('p.started_at', 'started_at')}, {_TIME.format('p.completed_at', 'completed_at')}, p.duration_ms"
+)
+
+_PLACES: Final = "JOIN memberships s ON s.message_key = p.message_key JOIN sessions x ON x.key = s.session_key"
+
 VIEWS: Final = {
-    "session_messages": (
+    "v_sessions": (
+        f"SELECT {_SESSION_ID}, o.name AS project, o.path AS project_path, coalesce(a.title, x.title) AS title, x.cwd,"
+        f" x.git_branch, x.agent_version, {_TIME.format('x.created_at', 'created_at')},"
+        f" {_TIME.format('x.updated_at', 'updated_at')}, x.active_ms,"
+        " parent.agent || ':' || parent.external_id AS parent_id, x.relationship, x.turns, x.messages, x.prompts,"
+        " x.steps, x.tool_calls, x.failed_tool_calls, x.calls, x.unknown_calls, x.unpriced_calls,"
+        f" {', '.join(f'x.{name}' for name in _USED.split(', '))}, {_MONEY.format('x.cost', 'cost')},"
+        f" {_MONEY.format('x.reported_cost', 'reported_cost')}, coalesce(a.starred, 0) AS starred,"
+        " coalesce(a.archived, 0) AS archived, a.tags, a.note"
+        " FROM sessions x LEFT JOIN projects o ON o.key = x.project_key"
+        " LEFT JOIN sessions parent ON parent.key = x.parent_key"
+        " LEFT JOIN annotations a ON a.session_id = x.agent || ':' || x.external_id"
+    ),
+    "v_messages": (
         f"SELECT {_MESSAGE} FROM sessions x JOIN memberships s ON s.session_key = x.key"
         " JOIN messages m ON m.key = s.message_key"
     ),
-    "run_messages": (
+    "v_run_messages": (
         f"SELECT r.id AS run_id, {_MESSAGE} FROM runs r JOIN sessions x"
         " ON x.agent = substr(r.session_id, 1, instr(r.session_id, ':') - 1)"
         " AND x.external_id = substr(r.session_id, instr(r.session_id, ':') + 1)"
         " JOIN memberships s ON s.session_key = x.key JOIN messages m ON m.key = s.message_key"
         f" WHERE {OF_RUN}"
     ),
-    "message_parts": (
-        "SELECT part_id(p.message_key, p.sequence) AS id, m.external_id AS message_id, m.agent, p.sequence, p.type,"
-        " part_content(p.message_key, p.sequence) AS content, p.tool_name, p.tool_kind, p.tool_call_id, p.tool_state,"
-        f" p.exit_code, p.path, {_TIME.format('p.started_at', 'started_at')},"
-        f" {_TIME.format('p.completed_at', 'completed_at')}, p.duration_ms"
-        " FROM parts p JOIN messages m ON m.key = p.message_key"
+    "v_parts": (
+        "SELECT part_id(p.message_key, p.sequence) AS id, m.external_id AS message_id, m.agent,"
+        f" {_PART}, {_CALL} FROM parts p JOIN messages m ON m.key = p.message_key"
+    ),
+    "v_tool_calls": (
+        f"SELECT {_SESSION_ID}, m.external_id AS message_id, s.position, s.turn, s.step, s.fate, {_CALL},"
+        " call_input(p.message_key, p.sequence) AS input, call_output(p.message_key, p.sequence) AS output"
+        f" FROM parts p JOIN messages m ON m.key = p.message_key {_PLACES} WHERE p.tool_call_id IS NOT NULL"
+    ),
+    "v_usage": (
+        f"SELECT strftime('%Y-%m-%dT%H:%M:00Z', u.quarter_hour * 900, 'unixepoch') AS quarter_hour, {_SESSION_ID},"
+        " o.name AS project, d.name AS model, u.is_total, u.calls, u.unknown_calls, u.covered_calls, u.unpriced_calls,"
+        f" {', '.join(f'u.{name}' for name in _USED.split(', '))}, {_MONEY.format('u.cost', 'cost')},"
+        f" {_MONEY.format('u.reported_cost', 'reported_cost')}"
+        " FROM usage u JOIN sessions x ON x.key = u.session_key LEFT JOIN models d ON d.key = u.model_key"
+        " LEFT JOIN projects o ON o.key = x.project_key"
+    ),
+    "v_files": (
+        f"SELECT t.path, {_SESSION_ID}, m.external_id AS message_id, s.position, s.fate, p.tool_call_id, p.tool_name,"
+        f" p.tool_kind, p.tool_state, {_TIME.format('coalesce(p.started_at, m.created_at)', 'at')} FROM"
+        " (SELECT path, message_key, sequence FROM parts WHERE path IS NOT NULL"
+        " UNION ALL SELECT path, message_key, sequence FROM more_paths) t"
+        " JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
+        f" JOIN messages m ON m.key = p.message_key {_PLACES}"
     ),
 }
 """Name of a view -> what it selects."""
+
+_TEXTUAL: Final = (TextPart, ReasoningPart)
 
 
 def connect_for_sql(path: Path) -> sqlite3.Connection:
@@ -57,14 +112,22 @@ def connect_for_sql(path: Path) -> sqlite3.Connection:
     Raises StoreError for a file that is no store, SchemaTooNewError for a store of a newer turnlog.
     """
     connection = connect(path, read_only=True)
+    add_views(connection)
+    return connection
+
+
+def add_views(connection: sqlite3.Connection) -> None:
+    """Give any connection to a store `VIEWS` and the functions that they use, until it is closed."""
     reader = _MessageReader(connection)
     connection.create_function("message_content", 1, reader.content)
     connection.create_function("part_id", 2, reader.part_id)
     connection.create_function("part_content", 2, reader.part_content)
+    connection.create_function("part_text", 2, reader.part_text)
+    connection.create_function("call_input", 2, reader.call_input)
+    connection.create_function("call_output", 2, reader.call_output)
     # Temporary views, because the store is opened for reading only.
     for name, select in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {select}")
-    return connection
 
 
 class _MessageReader:
@@ -86,6 +149,23 @@ class _MessageReader:
         """A part as JSON."""
         return encode(self._message(key).parts[sequence]).decode()
 
+    def part_text(self, key: int, sequence: int) -> str | None:
+        """The words of a text or of reasoning, or the input of a call; NULL for parts that have none."""
+        part = self._message(key).parts[sequence]
+        if isinstance(part, _TEXTUAL):
+            return part.text
+        return _input(part) if isinstance(part, ToolCallPart) else None
+
+    def call_input(self, key: int, sequence: int) -> str | None:
+        """The input of a call as JSON, or as the text that is no JSON."""
+        part = self._message(key).parts[sequence]
+        return _input(part) if isinstance(part, ToolCallPart) else None
+
+    def call_output(self, key: int, sequence: int) -> str | None:
+        """The text of a call's last results; NULL if it has none."""
+        part = self._message(key).parts[sequence]
+        return part.output_text if isinstance(part, ToolCallPart) and part.results else None
+
     def _message(self, key: int) -> Message:
         # A message that changes between two statements has another revision.
         place = self._connection.execute(
@@ -95,3 +175,7 @@ class _MessageReader:
             body = WholeBodies(self._connection)(*place[3:])
             self._last = place, bodies.resolve(bodies.decode(body), BlobLoader(self._connection))
         return self._last[1]
+
+
+def _input(part: ToolCallPart) -> str | None:
+    return part.input_text if part.input is UNSET else bytes(part.input).decode(errors="replace")

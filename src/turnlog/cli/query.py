@@ -1,0 +1,132 @@
+"""`turnlog query`: a question in SQL over the documented views of the store."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.options import examples, json_option
+from turnlog.cli.terminal import Column, write_json_text, write_table
+from turnlog.plain_text import csv_cell
+
+if TYPE_CHECKING:
+    from turnlog.store.sqlite.query import SqlValue
+
+_SECONDS = 60.0
+
+_ROWS = 1_000
+
+
+@click.command(
+    epilog=examples(
+        "turnlog query                                              # list the views and their columns",
+        'turnlog query "SELECT project, sum(cost) FROM v_usage GROUP BY 1 ORDER BY 2 DESC"',
+        "turnlog query --csv \"SELECT * FROM v_tool_calls WHERE tool_state = 'output-error'\" > failures.csv",
+        "turnlog query - < question.sql",
+    )
+)
+@click.argument("sql", metavar="[SQL]", required=False)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=_ROWS,
+    show_default=True,
+    help="Show at most this many rows of a table. JSON and CSV have all.",
+)
+@click.option("--seconds", type=click.FloatRange(0.001), default=_SECONDS, show_default=True, help="Give up after.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV for a spreadsheet.")
+@json_option
+@fresh_store_option
+def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bool, store_path: Path) -> None:
+    """Ask the store in SQL; it is only read.
+
+    The views are those of docs/reference/sql.md. Without SQL, they are listed; - reads SQL from standard input.
+    """
+    from turnlog.store.sqlite.query import list_views
+    from turnlog.store.sqlite.query import query as ask
+
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json cannot be combined.")
+    if sql == "-":
+        sql = sys.stdin.read()
+    with open_fresh(store_path):
+        """What is new is in the store now."""
+    if not sql:
+        views = ((name, ", ".join(columns)) for name, columns in list_views(store_path).items())
+        _write(("view", "columns"), iter(views), limit, as_csv=as_csv, as_json=as_json)
+        return
+    try:
+        with ask(store_path, sql, seconds) as found:
+            _write(found.columns, found.rows, limit, as_csv=as_csv, as_json=as_json)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+
+
+def _write(
+    columns: tuple[str, ...], rows: Iterator[tuple[SqlValue, ...]], limit: int, *, as_csv: bool, as_json: bool
+) -> None:
+    if as_json:
+        _write_json(columns, rows)
+    elif as_csv:
+        click.echo(_csv_line(csv_cell(name) for name in columns), nl=False)
+        for row in rows:
+            click.echo(_csv_line([_csv_value(value) for value in row]), nl=False)
+    else:
+        first = list(islice(rows, limit))
+        write_table(_columns(columns, first), [[_text(value) for value in row] for row in first])
+        if next(rows, None) is not None:
+            click.echo(f"These are the first {limit:,} rows: --limit, --json and --csv show more.", err=True)
+
+
+def _columns(names: Iterable[str], rows: list[tuple[SqlValue, ...]]) -> list[Column]:
+    numbers = [
+        any(each is not None for each in values) and all(isinstance(each, int | float | None) for each in values)
+        for values in zip(*rows, strict=True)
+    ]
+    return [
+        Column(name, right=is_number, can_shrink=not is_number)
+        for name, is_number in zip_longest(names, numbers, fillvalue=False)
+        if isinstance(name, str)
+    ]
+
+
+def _write_json(columns: tuple[str, ...], rows: Iterable[tuple[SqlValue, ...]]) -> None:
+    """A row at a time, since there may be millions."""
+    write_json_text('{"columns": ' + json.dumps(columns, ensure_ascii=False) + ', "rows": [')
+    for number, row in enumerate(rows):
+        text = json.dumps([_json_value(value) for value in row], ensure_ascii=False)
+        write_json_text(f"{',' if number else ''}\n{text}")
+    write_json_text("]}\n")
+
+
+def _json_value(value: SqlValue) -> str | int | float | None:
+    # JSON has no infinite number.
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _text(value: SqlValue) -> str:
+    if value is None:
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _csv_value(value: SqlValue) -> str | int | float:
+    return value if isinstance(value, int | float) else csv_cell(_text(value))
+
+
+def _csv_line(cells: Iterable[str | int | float]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_NONNUMERIC).writerow(cells)
+    return text.getvalue()

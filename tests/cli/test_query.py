@@ -1,0 +1,134 @@
+"""`turnlog query`: SQL that only reads, for a bounded time, as a table, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli_runner import Command
+from turnlog.store import connect_sql, open_store
+from turnlog.store.sqlite.sql import VIEWS
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def tables(store: Path) -> list[Any]:
+    with closing(sqlite3.connect(store)) as connection:
+        schema = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY 1").fetchall()
+        return [schema, connection.execute("SELECT * FROM sessions ORDER BY key").fetchall()]
+
+
+def rows(run: Command, sql: str) -> list[list[Any]]:
+    result = run("query", "--json", sql)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)["rows"]
+
+
+def test_without_sql_the_views_are_listed(run: Command) -> None:
+    found = {view: columns.split(", ") for view, columns in json.loads(run("query", "--json").stdout)["rows"]}
+    assert found.keys() == VIEWS.keys()
+    assert {"session_id", "title", "cost"} <= set(found["v_sessions"])
+
+
+def test_views_agree_with_the_store(run: Command, store: Path) -> None:
+    with open_store(store) as opened:
+        sessions = {
+            each.id: each
+            for each in opened.sessions(
+                limit=200,
+            ).items
+        }
+        calls = opened.tool_calls(limit=200).items
+        report = opened.usage("session", zone=None)
+    found = {row[0]: row[1:] for row in rows(run, "SELECT session_id, title, turns, output FROM v_sessions")}
+    assert {name: found[name][:2] for name in sessions} == {
+        name: [each.title, each.counts.turns] for name, each in sessions.items()
+    }
+    assert sorted(row[0] for row in rows(run, "SELECT tool_call_id FROM v_tool_calls")) == sorted(
+        call.tool_call_id for call in calls
+    )
+    sums = "SELECT session_id, sum(calls), sum(output), round(sum(cost), 9) FROM v_usage GROUP BY 1 HAVING sum(calls)"
+    assert {row[0]: row[1:3] for row in rows(run, sums)} == {
+        row.name: [row.totals.calls, row.totals.output] for row in report.rows if row.totals.calls
+    }
+
+
+def test_the_text_of_parts_and_the_output_of_calls_are_columns(run: Command) -> None:
+    texts = [row[0] for row in rows(run, "SELECT text FROM v_parts WHERE type = 'text' ORDER BY message_id")]
+    assert texts
+    assert all(isinstance(text, str) for text in texts)
+    [(output,)] = rows(run, "SELECT count(*) FROM v_tool_calls WHERE output IS NOT NULL")
+    assert output > 0
+    assert rows(run, "SELECT path FROM v_files WHERE path IS NULL") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM sessions",
+        "UPDATE sessions SET title = 'x'",
+        "INSERT INTO sessions (agent) VALUES ('x') RETURNING key",
+        "CREATE TEMP TABLE mine (a)",
+        "ATTACH 'other.db' AS other",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA query_only = 0",
+        "VACUUM INTO 'copy.db'",
+        "BEGIN",
+        "SELECT load_extension('libm')",
+        "SELECT 1; SELECT 2",
+        "SELECT zeroblob(1000000000)",
+        "SELEC 1",
+        "-- nothing",
+    ],
+)
+def test_what_does_not_only_read_is_refused(run: Command, store: Path, sql: str) -> None:
+    before = tables(store)
+    result = run("query", sql)
+    assert result.exit_code == 2, result.stdout
+    assert "Traceback" not in result.stderr
+    assert tables(store) == before
+    assert not list(Path.cwd().glob("*.db"))
+
+
+def test_a_query_that_takes_too_long_is_given_up(run: Command) -> None:
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+    result = run("query", "--seconds", "0.2", endless)
+    assert result.exit_code == 1
+    assert "took more than 0.2 seconds" in result.stderr
+
+
+def test_a_table_says_that_it_is_cut_and_csv_is_whole(run: Command) -> None:
+    numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50) SELECT x FROM c"
+    shown = run("query", "--limit", "7", numbers)
+    assert len(shown.stdout.splitlines()) == 8
+    assert "first 7 rows" in shown.stderr
+    found = list(csv.reader(run("query", "--csv", numbers).stdout.splitlines()))
+    assert (found[0], len(found), found[-1]) == (["x"], 51, ["50"])
+
+
+def test_values_of_every_type_are_written(run: Command) -> None:
+    sql = "SELECT NULL AS a, 1.5 AS b, x'00ff' AS c, 9e999 AS d, '=1+1' AS e, char(27) || '[2J' AS f"
+    assert rows(run, sql) == [[None, 1.5, "00ff", "inf", "=1+1", "\x1b[2J"]]
+    cells = list(csv.reader(run("query", "--csv", sql).stdout.splitlines()))[1]
+    assert (cells[:3], cells[4]) == (["", "1.5", "00ff"], "'=1+1")
+    assert "\x1b" not in run("query", sql).stdout
+
+
+def test_sql_comes_from_standard_input(run: Command) -> None:
+    assert run("query", "-", "--csv", input="SELECT 7 AS seven").stdout.splitlines() == ['"seven"', "7"]
+
+
+def test_a_connection_of_ones_own_has_the_same_views(store: Path) -> None:
+    """As Datasette opens one, whose plug-in calls `add_views`."""
+    from turnlog.store import add_sql_views
+
+    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as own, closing(connect_sql(store)) as ours:
+        add_sql_views(own)
+        query = "SELECT id, text FROM v_parts ORDER BY id"
+        assert own.execute(query).fetchall() == ours.execute(query).fetchall() != []
