@@ -2,11 +2,12 @@
 
 import { screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import type { ProjectPeriod, UsageReport, UsageTotals } from "@/api/types";
+import type { ContextStep, ProjectPeriod, UsageReport, UsageTotals } from "@/api/types";
 import { shownLabels } from "@/charts/bar-chart";
 import { daysOf, everyPeriod, periodLabel } from "@/charts/calendar";
 import { FiguresTable } from "@/charts/figures-table";
 import { COST as PROJECT_COST, chartOf as projectChart } from "@/insights/projects-over-time";
+import { chartOf as contextChart } from "@/session/page/context-growth";
 import { Budgets } from "@/usage/budgets";
 import { COST } from "@/usage/measures";
 import { chartOf } from "@/usage/time-chart";
@@ -43,8 +44,9 @@ describe("the periods of a chart", () => {
 
   it("are named as far as there is room, the last one always", () => {
     const names = ["a", "b", "c", "d", "e"];
-    expect(shownLabels(names, 1000)).toEqual(names);
-    expect(shownLabels(names, 200)).toEqual(["a", "c", "e"]);
+    expect(shownLabels(names, 1000, 72)).toEqual(names);
+    expect(shownLabels(names, 200, 72)).toEqual(["a", "c", "e"]);
+    expect(shownLabels(names, 200, 120)).toEqual(["b", "e"]);
   });
 });
 
@@ -139,4 +141,18 @@ describe("a table of figures", () => {
     renderAt("/insights", <FiguresTable columns={["File", "Edits"]} rows={rows} />);
     expect(screen.getByRole("button").textContent).toBe("Show all 50");
   });
+});
+
+it("shows the step after a compaction, where several steps share a bar", () => {
+  const steps = Array.from({ length: 400 }, (_, position) => ({
+    position,
+    message_id: `m${position}`,
+    context: position < 200 ? 1000 + position : position,
+    is_compacted: position === 200,
+  })) as ContextStep[];
+  const { periods } = contextChart(steps);
+  expect(periods).toHaveLength(134);
+  const compacted = periods.filter(({ values }) => values.has("compacted"));
+  expect(compacted.map(({ name, values }) => [name, values.get("compacted")])).toEqual([["200", 200]]);
+  expect(periods[0]?.values.get("context")).toBe(1002);
 });

@@ -13,9 +13,11 @@ import type { Chart, Series } from "./series";
 import "./charts.css";
 
 const HEIGHT = 220;
-const MARGIN = { left: 56, right: 24, top: 8, bottom: 24 };
+const MARGIN = { left: 56, right: 12, top: 8, bottom: 24 };
 const PLOT = HEIGHT - MARGIN.top - MARGIN.bottom;
-const LABEL_WIDTH = 72;
+/** Of a letter of a label, in pixels, and of what is left free beside a label. */
+const LETTER = 6.3;
+const LABEL_GAP = 26;
 const WIDEST_BAR = 36;
 const TICKS = 4;
 
@@ -35,12 +37,14 @@ export function BarChart({ title, chart }: { title: string; chart: Chart }) {
 
 function Bars({ width, chart }: { width: number; chart: Chart }) {
   const { periods, series, format } = chart;
-  const plot = width - MARGIN.left - MARGIN.right;
+  const names = new Map(periods.map((period) => [period.name, period]));
+  const label = (name: string) => names.get(name)?.label ?? name;
+  const widest = LETTER * Math.max(0, ...periods.map(({ name }) => label(name).length));
+  // The last bar has its label, half of which may be behind the bar.
+  const plot = width - MARGIN.left - Math.max(MARGIN.right, widest / 2);
   const sums = periods.map(({ values }) => series.reduce((sum, { key }) => sum + (values.get(key) ?? 0), 0));
   const y = scaleLinear({ domain: [0, Math.max(...sums, 0) || 1], range: [PLOT, 0], nice: TICKS });
   const x = scaleBand({ domain: periods.map(({ name }) => name), range: [0, plot], padding: 0.28 });
-  const names = new Map(periods.map((period) => [period.name, period]));
-  const label = (name: string) => names.get(name)?.label ?? name;
   return (
     <svg width={width} height={HEIGHT} aria-hidden="true">
       <g transform={`translate(${MARGIN.left} ${MARGIN.top})`}>
@@ -97,6 +101,7 @@ function Bars({ width, chart }: { width: number; chart: Chart }) {
           tickValues={shownLabels(
             periods.map(({ name }) => name),
             plot,
+            widest + LABEL_GAP,
           )}
           tickFormat={(name) => label(String(name))}
           tickClassName="chart-label"
@@ -113,8 +118,8 @@ function titleOf(period: string, series: string, value: string): string {
 }
 
 /** The names that have room, with the last one always among them. */
-export function shownLabels(names: string[], width: number): string[] {
-  const every = Math.max(1, Math.ceil((names.length * LABEL_WIDTH) / Math.max(1, width)));
+export function shownLabels(names: string[], width: number, each: number): string[] {
+  const every = Math.max(1, Math.ceil((names.length * each) / Math.max(1, width)));
   return names.filter((_, index) => (names.length - 1 - index) % every === 0);
 }
 

@@ -15,6 +15,7 @@ import type {
 } from "@/api/types";
 import { FiguresTable } from "@/charts/figures-table";
 import { Problem } from "@/design/problem";
+import { projectLabels } from "@/filters/project-label";
 import {
   formatCost,
   formatCount,
@@ -154,7 +155,7 @@ function Causes({ comparison: { causes, cost_change, earlier, later } }: { compa
     <section className="usage-causes" aria-labelledby="usage-causes">
       <h2 id="usage-causes">Why the cost changed by {signed(cost_change)}</h2>
       <FiguresTable
-        columns={["Cause", "Change of the cost", "Before", "After"]}
+        columns={["Cause", "Change", "Before", "After"]}
         rows={causeRows(causes, earlier.totals, later.totals)}
       />
     </section>
@@ -187,12 +188,15 @@ interface RowsProps {
 
 function Rows({ title, by, rows, filters }: RowsProps) {
   if (rows.length === 0) return null;
+  const labels = projectLabels(
+    rows.flatMap(({ name, label }) => (name === null ? [] : [{ path: name, name: label ?? name }])),
+  );
   return (
     <section className="usage-causes" aria-labelledby={`usage-by-${by}`}>
       <h2 id={`usage-by-${by}`}>{title}s</h2>
       <FiguresTable
         columns={[title, "Calls before", "Calls", "Cost before", "Cost", "Change"]}
-        rows={rows.map(({ name, label, earlier, later, cost_change }) => ({
+        rows={rows.map(({ name, earlier, later, cost_change }) => ({
           key: name ?? "",
           cells: [
             name === null ? (
@@ -201,7 +205,7 @@ function Rows({ title, by, rows, filters }: RowsProps) {
               </span>
             ) : (
               <Link key="name" href={listOf(by, name, filters)} title={name}>
-                {label ?? name}
+                {labels.get(name) ?? name}
               </Link>
             ),
             formatCount(earlier.calls),

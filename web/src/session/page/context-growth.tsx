@@ -62,7 +62,7 @@ export default function ContextGrowth({ id, onClose }: { id: string; onClose: ()
   );
 }
 
-/** Steps side by side; of many, the largest of as many neighbours as it takes. */
+/** Steps side by side; of many neighbours the one after a compaction, else the largest. */
 export function chartOf(steps: ContextStep[]): Chart {
   const size = Math.ceil(steps.length / MOST_BARS);
   const groups = Array.from({ length: Math.ceil(steps.length / size) }, (_, index) =>
@@ -71,11 +71,12 @@ export function chartOf(steps: ContextStep[]): Chart {
   const messages = new Map<string, string>();
   const periods = groups.map((group) => {
     const largest = group.reduce((one, other) => ((other.context ?? 0) > (one.context ?? 0) ? other : one));
-    const name = String(largest.position);
-    messages.set(name, largest.message_id);
-    const key = group.some(({ is_compacted }) => is_compacted) ? COMPACTED : CONTEXT;
-    const label = largest.created_at ? formatClock(largest.created_at) : `Turn ${largest.turn ?? "?"}`;
-    return { name, label, values: new Map([[key, largest.context ?? 0]]) };
+    const compacted = group.find(({ is_compacted }) => is_compacted);
+    const shown = compacted ?? largest;
+    const name = String(shown.position);
+    messages.set(name, shown.message_id);
+    const label = shown.created_at ? formatClock(shown.created_at) : `Turn ${shown.turn ?? "?"}`;
+    return { name, label, values: new Map([[compacted ? COMPACTED : CONTEXT, shown.context ?? 0]]) };
   });
   const series = [
     { key: CONTEXT, name: "Context" },
