@@ -46,6 +46,9 @@ BUILT_IN: Final = {
     "codex": BuiltIn("codex:Codex", Folders(("~/.codex",), variable="CODEX_HOME", is_list=True)),
     "continue": BuiltIn("continue_cli:Continue", Folders(("~/.continue",), variable="CONTINUE_GLOBAL_DIR")),
     "copilot-cli": BuiltIn("copilot_cli:CopilotCli", Folders(("~/.copilot",), variable="COPILOT_HOME")),
+    "crush": BuiltIn(
+        "crush:Crush", Folders(("$XDG_DATA_HOME/crush", "~/AppData/Local/crush"), variable="CRUSH_GLOBAL_DATA")
+    ),
     "cursor": BuiltIn(
         "cursor:Cursor",
         Folders(("~/.cursor",), variable="CURSOR_DATA_DIR"),

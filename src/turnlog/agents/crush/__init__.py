@@ -1,0 +1,113 @@
+"""Crush: where its sessions are, how they are read, and how its program is run (`docs/formats/crush.md`).
+
+What reads the sessions is imported when there is something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.built_in import BUILT_IN
+from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.files import holds_file
+
+NAME: Final = "crush"
+
+DATABASE: Final = "crush.db"
+
+_COMMAND: Final = CommandForm(
+    program="crush",
+    packages=("@charmland/crush",),
+    subcommands=(("run",), ()),
+    resume=("--session",),
+    prompted=("run", "--session", "{session}"),
+    joins_words=True,
+    model=words("-m --model"),
+    session=words("-s --session"),
+    other=words("-c --cwd -D --data-dir -H --host --channels --small-model"),
+)
+"""Of the source, August 2026."""
+
+
+class Crush(RowAgent):
+    """See `turnlog.agents.base.Agent` and `RowAgent`."""
+
+    name = NAME
+    display_name = "Crush"
+    colour = Colour(light="#b5179e", dark="#f59ee0")
+    parser_version = 1
+    homes = BUILT_IN[NAME].homes
+    command = _COMMAND
+
+    def home_folders(self) -> Sequence[Path]:
+        """The folder of the user's data, and those of the projects that it lists."""
+        from turnlog.agents.crush.projects import project_folders
+
+        own = super().home_folders()
+        return tuple(dict.fromkeys([*own, *project_folders(own)]))
+
+    def roots(self) -> Sequence[Path]:
+        """The folders that contain a database."""
+        return [home for home in self.home_folders() if holds_file(home, DATABASE)]
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Two sources for each session, its messages and what is known about it, and one for the database."""
+        from turnlog.agents.crush.sources import find_sources
+
+        return find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A database has the tables and columns of Crush."""
+        from turnlog.agents.crush.sources import detect_database
+
+        return detect_database(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a session's messages, or of what is known about it."""
+        if source.kind is SourceKind.SIDECAR:
+            from turnlog.agents.crush.facts import CrushFactsFold
+
+            return CrushFactsFold(source)
+        from turnlog.agents.crush.fold import CrushFold
+
+        return CrushFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """What a tool says about its result beside the text."""
+        from turnlog.agents.crush.contents import structured_result
+
+        return structured_result(record, tool_call_id)
+
+    def holds_rows(self, source: Source) -> bool:
+        """Every source."""
+        return True
+
+    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
+        """See `RowAgent.sources_at`."""
+        from turnlog.agents.crush.sources import sources_at
+
+        return sources_at(path, root)
+
+    def row_version(self, source: Source) -> Version:
+        """See `RowAgent.row_version`."""
+        from turnlog.agents.crush.sources import DATABASES
+
+        return DATABASES.row_version(source)
+
+    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
+        """See `RowAgent.read_rows`."""
+        from turnlog.agents.crush.sources import DATABASES
+
+        return DATABASES.read_rows(source, log)
+
+    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+        """See `RowAgent.restore_rows`."""
+        from turnlog.agents.crush.database import KEYS
+        from turnlog.agents.row_files import restore_database, rows_in
+
+        return restore_database(source, rows_in(log), to, KEYS)

@@ -1,0 +1,24 @@
+"""Crush, for the tests that every agent shares."""
+
+from __future__ import annotations
+
+from support.agent_cases import AgentCase, Answer, CommandLine
+from support.crush_files import write_home
+
+CASES = (
+    AgentCase(
+        name="crush",
+        home=".local/share/crush",
+        recorded=("crush/handwritten/tour",),
+        answer=Answer("", 0, 0, 0, 0),
+        lacks=frozenset({"tokens", "totals", "folders", "projects", "own records", "written times"}),
+        write_recorded=write_home,
+        sample_cwd="",
+        sample_logs="crush.db",
+        commands=(
+            CommandLine("crush run -m claude-sonnet-4-5 'Fix it'", "Fix it", "claude-sonnet-4-5"),
+            CommandLine("crush --session 8c4e", session="8c4e"),
+        ),
+        subagent_tool="agent",
+    ),
+)
