@@ -129,6 +129,8 @@ def test_a_connection_of_ones_own_has_the_same_views(store: Path) -> None:
     from turnlog.store import add_sql_views
 
     with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as own, closing(connect_sql(store)) as ours:
+        own.execute("PRAGMA query_only = 1")
         add_sql_views(own)
+        assert own.execute("PRAGMA query_only").fetchone() == (1,)
         query = "SELECT id, text FROM v_parts ORDER BY id"
         assert own.execute(query).fetchall() == ours.execute(query).fetchall() != []

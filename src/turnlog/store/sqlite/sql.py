@@ -125,9 +125,13 @@ def add_views(connection: sqlite3.Connection) -> None:
     connection.create_function("part_text", 2, reader.part_text)
     connection.create_function("call_input", 2, reader.call_input)
     connection.create_function("call_output", 2, reader.call_output)
-    # Temporary views, because the store is opened for reading only.
+    # Temporary views, because the store is opened for reading only. A connection that may write nothing at all, as
+    # Datasette's, may not even make these.
+    (is_locked,) = connection.execute("PRAGMA query_only").fetchone()
+    connection.execute("PRAGMA query_only = 0")
     for name, select in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {select}")
+    connection.execute(f"PRAGMA query_only = {is_locked}")
 
 
 class _MessageReader:
