@@ -66,10 +66,11 @@ def install(command: Path, home: Path, data: Path) -> Installed:
     """Read the logs into a store for this turnlog."""
     environment = bare_environment(home, TURNLOG_DATA_DIR=data)
     run([str(command), "sync"], environment, watch_memory=False)
-    listed = json.loads(run([str(command), "sessions", "--json"], environment, watch_memory=False).output)
-    sessions = listed["items"] if isinstance(listed, dict) else listed
+    listed: dict[str, list[dict[str, str]]] = json.loads(
+        run([str(command), "sessions", "--json"], environment, watch_memory=False).output
+    )
     help_text = run([str(command), "sessions", "--help"], environment, watch_memory=False).output
-    return Installed(command.absolute(), environment, sessions[0]["id"], "--no-sync" in help_text)
+    return Installed(command.absolute(), environment, listed["items"][0]["id"], "--no-sync" in help_text)
 
 
 def attempt(

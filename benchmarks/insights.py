@@ -126,7 +126,7 @@ def main() -> None:
         work = Path(temporary)
         home: Path = (options.home or work / "home").resolve()
         if options.home is None:
-            Corpus(home, seed=7, end=datetime(2026, 11, 20, 18, tzinfo=UTC)).write(100)
+            Corpus(home, seed=7, end=datetime(2026, 11, 20, 18, tzinfo=UTC)).write(100, giant_megabytes=8)
         run([str(turnlog), "sync"], bare_environment(home, TURNLOG_DATA_DIR=work), watch_memory=False)
         path = work / "turnlog.db"
         print(f"{multiply(path, options.parts):,} parts")

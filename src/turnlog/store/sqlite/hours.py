@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from typing import Final
 
@@ -20,13 +21,7 @@ class Clock:
     """
 
     def __init__(self, connection: sqlite3.Connection, chosen: Chosen, zone: tzinfo | None) -> None:
-        in_time = chosen._replace(sessions=None)
-        days = connection.execute(
-            f"SELECT quarter_hour / 96 FROM usage WHERE quarter_hour > 0 AND {in_time.of_totals('usage.')}"
-            f" UNION SELECT created_at / {96 * QUARTER_HOUR} FROM messages WHERE {TYPED}"
-            f" AND {in_time.of_times('', 'created_at')} ORDER BY 1"
-        )
-        self._shifts = shifts((day for (day,) in days), zone)
+        self._shifts = shifts(_days(connection, chosen._replace(sessions=None)), zone)
 
     def shown(self, quarter_hour: str) -> str:
         """The quarter hour that clocks show."""
@@ -47,6 +42,25 @@ class Clock:
         day = f"({self.shown(quarter_hour)} / 96)"
         return day if granularity == "day" else f"({day} - ({day} + {_THURSDAY}) % 7)"
 
+
+def _days(connection: sqlite3.Connection, in_time: Chosen) -> Iterable[int]:
+    """Days since 1970 that hold all that a report shows, ascending; those without anything may be among them."""
+    times = ("created_at", 96 * QUARTER_HOUR, f"messages WHERE {TYPED} AND {in_time.of_times('', 'created_at')}")
+    totals = ("quarter_hour", 96, f"usage WHERE quarter_hour > 0 AND {in_time.of_totals()}")
+    # One subquery an end: SQLite looks up a single minimum or maximum in an index.
+    ends = [
+        f"(SELECT {end}({time}) FROM {rows}) / {unit}" for time, unit, rows in (times, totals) for end in ("min", "max")
+    ]
+    known = [day for day in connection.execute(f"SELECT {', '.join(ends)}").fetchone() if day is not None]
+    if not known or max(known) - min(known) < _CENTURY:
+        return range(min(known), max(known) + 1) if known else ()
+    # A damaged log may have any time, and the days between are too many to look at.
+    union = " UNION ".join(f"SELECT {time} / {unit} FROM {rows}" for time, unit, rows in (times, totals))
+    return [day for (day,) in connection.execute(f"{union} ORDER BY 1")]
+
+
+_CENTURY: Final = 36_525
+"""Days."""
 
 _THURSDAY: Final = 3
 """The weekday of 1970-01-01, from Monday."""
