@@ -28,12 +28,25 @@ class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {period: limit for period, limit in every.items() if limit is not None}
 
 
+_Level: TypeAlias = Literal["none", "metrics", "redacted", "full"]
+
+
+class HubSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much leaves this machine for its hub. `turnlog hub level` goes before what is said here."""
+
+    level: _Level = "redacted"
+    """Of projects for which nothing else is said."""
+    projects: dict[str, _Level] = {}
+    """Folder -> the level of projects there and below."""
+
+
 class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields of the file, with their defaults."""
 
     sync_before_reading: bool = True
     """Commands that read the store first sync what is new in the agents' logs."""
     budgets: BudgetSettings = BudgetSettings()
+    hub: HubSettings = HubSettings()
 
 
 def load_settings() -> UserSettings:

@@ -79,7 +79,7 @@ def commands_without_json(command: click.Command, context: click.Context) -> Ite
 def test_the_commands_without_json_are_documented() -> None:
     sentence = re.search(r"All commands have `--json`, but (.*?);", DOCS)
     assert sentence is not None
-    named = set(re.findall(r"`(\w+)`", sentence[1]))
+    named = set(re.findall(r"`([\w -]+)`", sentence[1]))
     # Alone it is the server, whose output is a protocol; `project` alone is `project list`.
     found = {path.strip() for path in commands_without_json(cli, click.Context(cli, info_name=""))}
     assert found - {"project"} == {*named, "mcp"}

@@ -41,6 +41,7 @@ OTHER_DATABASES = (
     "agents/opencode",
     "agents/openclaw",
     "chat/stream_stores.py",  # running streams of chats, in a file of their own
+    "hub/machine/state.py",  # what a machine knows of its hub, in a file of its own
 )
 
 VIEWS = ("cli", "server", "exports", "chat", "runs", "__init__.py", "__main__.py")

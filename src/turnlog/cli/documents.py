@@ -443,3 +443,25 @@ class DoctorDocument(TypedDict):
     diagnostics_total: int
     unknown_kinds: list[UnknownKind]
     warnings: list[str]
+
+
+class HubPushDocument(TypedDict):
+    """`turnlog hub push`. `sent`: false if this is what would be sent. `sessions`: id -> upload level."""
+
+    sent: bool
+    messages: int
+    sessions: dict[str, str]
+    masked: dict[str, int]
+    refused: list[str]
+
+
+class HubStatusDocument(TypedDict):
+    """`turnlog hub status`. `behind`: changes that are not sent yet; null while the hub does not answer."""
+
+    url: str
+    user: str
+    machine: str
+    agreed: bool
+    behind: int | None
+    pushed_at: str | None
+    problem: str | None

@@ -52,6 +52,7 @@ COMMANDS = {
     "resume": _Entry("resume", "Go on with a session in its agent, or in another one."),
     "handoff": _Entry("handoff", "Write a session as a session of another agent."),
     "context": _Entry("context", "Write what a new session should know of a project."),
+    "hub": _Entry("hub", "Keep the sessions of all machines in one place."),
     "mcp": _Entry("mcp", "Let agents search and read earlier sessions."),
     "hooks": _Entry("hooks", "Install hooks that report events before logs do."),
     "restore": _Entry("archive", "Write a session's original log files again."),

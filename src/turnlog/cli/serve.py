@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from click.core import ParameterSource
 from turnlog import paths
 from turnlog.cli.options import examples, store_option
 from turnlog.errors import TurnlogError
-from turnlog.plain_text import plain
+from turnlog.plain_text import one_line, plain
 
 
 @click.command(
@@ -97,7 +99,26 @@ def serve(
             return
         port, browser = gave_way, False
         click.echo("An agent has run: these are your own sessions.", err=True)
-    serve_store(store_path, port=port, sync=sync, prompts=prompts, read_only=read_only, open_browser=browser)
+    with _pushing(store_path, sync=sync and not read_only):
+        serve_store(store_path, port=port, sync=sync, prompts=prompts, read_only=read_only, open_browser=browser)
+
+
+@contextmanager
+def _pushing(store_path: Path, *, sync: bool) -> Generator[None]:
+    """Send what changes to the hub, where this machine has one and its user has agreed."""
+    from turnlog.hub.machine.state import is_connected
+
+    if not sync or not is_connected(store_path):
+        yield
+        return
+    from turnlog.hub.machine.following import Follower
+
+    follower = Follower(store_path, lambda said: click.echo(f"turnlog: {one_line(said)}", err=True))
+    follower.start()
+    try:
+        yield
+    finally:
+        follower.stop()
 
 
 def _token(token: str | None, token_file: Path | None, *, no_token: bool) -> str | None:

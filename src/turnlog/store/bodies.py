@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from turnlog.errors import NotFoundError
 from turnlog.model import (
     BlobRef,
     FilePart,
@@ -94,7 +95,7 @@ def externalize(message: Message, blobs: list[ExternalContent]) -> Message:
 
 
 def resolve(message: Message, load: Callable[[BlobRef], bytes]) -> Message:
-    """Undo `externalize`; `load` returns the bytes of a reference."""
+    """Undo `externalize`; `load` returns the bytes of a reference. What it does not find stays a reference."""
     return msgspec.structs.replace(message, parts=tuple([_resolve_part(part, load) for part in message.parts]))
 
 
@@ -175,12 +176,16 @@ def _add(blobs: list[ExternalContent], data: bytes | memoryview | str, media_typ
 
 
 def _resolve_part(part: Part, load: Callable[[BlobRef], bytes]) -> Part:
-    if isinstance(part, TextPart | ReasoningPart) and part.blob is not None:
-        return msgspec.structs.replace(part, text=load(part.blob).decode(), blob=None)
-    if isinstance(part, FilePart) and part.blob is not None:
-        return msgspec.structs.replace(part, data=load(part.blob), blob=None)
-    if isinstance(part, ToolCallPart):
-        return _resolve_call(part, load)
+    try:
+        if isinstance(part, TextPart | ReasoningPart) and part.blob is not None:
+            return msgspec.structs.replace(part, text=load(part.blob).decode(), blob=None)
+        if isinstance(part, FilePart) and part.blob is not None:
+            return msgspec.structs.replace(part, data=load(part.blob), blob=None)
+        if isinstance(part, ToolCallPart):
+            return _resolve_call(part, load)
+    except NotFoundError:
+        # On a hub, messages may come before their large contents: the preview and the reference stay.
+        return part
     return part
 
 

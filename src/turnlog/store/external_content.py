@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from turnlog.agents.changes import RecordRef
@@ -166,11 +166,23 @@ def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:
         digest = bytes.fromhex(sha256)
     except ValueError as error:
         raise NotFoundError(f"{sha256!r} is no SHA-256") from error
-    row = connection.execute("SELECT compressed, data, media_type FROM blobs WHERE sha256 = ?", (digest,)).fetchone()
+    row = connection.execute(
+        "SELECT compressed, data, media_type, size FROM blobs WHERE sha256 = ?", (digest,)
+    ).fetchone()
     if row is None:
         raise NotFoundError(f"the store holds no blob {sha256}")
-    compressed, data, media_type = row
+    compressed, data, media_type, size = row
+    if size and not data:
+        data = load_outside(connection, sha256)
     return BlobContent(zstd.decompress(data) if compressed else data, media_type)
+
+
+def load_outside(connection: sqlite3.Connection, sha256: str) -> bytes:
+    """The bytes of a blob that is kept beside the database, which only PostgreSQL's connections may have."""
+    load: Callable[[str], bytes] | None = getattr(connection, "load_outside", None)
+    if load is None:
+        raise NotFoundError(f"the store holds no bytes of blob {sha256}")
+    return load(sha256)
 
 
 class BlobLoader:
@@ -205,7 +217,7 @@ def save_blobs(connection: sqlite3.Connection, found: Sequence[tuple[bodies.Exte
                 _save_large(connection, blob)
             else:
                 data = b"".join(blob.pieces())
-                row = (blob.sha256, blob.size, blob.media_type, *_smallest(data))
+                row = (blob.sha256, blob.size, blob.media_type, *smallest(data))
                 connection.execute(_BLOB_INSERT.format("?"), row)
         connection.execute(
             "INSERT OR IGNORE INTO blob_uses (sha256, message_key) VALUES (?, ?)", (blob.sha256, message_key)
@@ -242,7 +254,7 @@ def _save_large(connection: sqlite3.Connection, blob: bodies.ExternalContent) ->
             written.write(piece)
 
 
-def _smallest(data: bytes) -> tuple[bool, bytes]:
+def smallest(data: bytes) -> tuple[bool, bytes]:
     """Compressed if that makes it smaller (text), otherwise unchanged (most images)."""
     packed = zstd.compress(data)
     return (True, packed) if _helps(len(packed), len(data)) else (False, data)

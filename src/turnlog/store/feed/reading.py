@@ -7,11 +7,15 @@ whole comes with the batch that has the last of its changes. A row that changes 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from turnlog.errors import NotFoundError
 from turnlog.store import zstd
-from turnlog.store.external_content import WholeBodies
+from turnlog.store.connection import connect
+from turnlog.store.external_content import WholeBodies, load_outside, smallest
 from turnlog.store.feed.values import (
     IDENTITY,
     KEYS,
@@ -69,6 +73,14 @@ def read_batch(
     return batch
 
 
+@contextmanager
+def snapshot(path: Path) -> Generator[Connection]:
+    """A connection to a store in a file that sees one state of it."""
+    with closing(connect(path, read_only=True)) as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
 def read_archived(connection: Connection, have: ArchivedSizes, path: str) -> ArchivedBytes | None:
     """The archived bytes of a source that another store lacks; None if it has all. The connection is in a snapshot."""
     row = connection.execute("SELECT key FROM sources WHERE path = ?", (path,)).fetchone()
@@ -94,6 +106,41 @@ def archived_sizes(connection: Connection, paths: Collection[str]) -> ArchivedSi
         (json.dumps(list(paths)),),
     )
     return ArchivedSizes({path: (generation, end) for path, generation, end in rows})
+
+
+def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[int, set[str | None]]:
+    """Source -> the paths of the projects of all sessions of which it says something; None for a session without."""
+    found: dict[int, set[str | None]] = {key: set() for key in keys}
+    places = " UNION ".join(
+        [
+            f"SELECT source_key, session_key FROM {table} WHERE source_key IN (SELECT value FROM json_each(?1))"
+            for table in ("memberships", "events", "streams")
+        ]
+    )
+    named = (
+        "SELECT f.key, s.key FROM sources f JOIN sessions s ON s.agent || ':' || s.external_id = f.session_id"
+        " WHERE f.key IN (SELECT value FROM json_each(?1))"
+    )
+    query = (
+        f"SELECT DISTINCT x.source_key, p.path FROM ({places} UNION {named}) x JOIN sessions s ON s.key = x.session_key"
+        " LEFT JOIN projects p ON p.key = s.project_key"
+    )
+    for key, path in connection.execute(query, (json.dumps(sorted(keys)),)):
+        found[key].add(path)
+    return found
+
+
+def projects_of_sessions(connection: Connection) -> list[tuple[str, str | None]]:
+    """Every session and the path of its project, None for a session without."""
+    return connection.execute(
+        "SELECT s.agent || ':' || s.external_id, p.path FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
+    ).fetchall()
+
+
+def last_change(connection: Connection) -> int:
+    """The last number of the change sequence."""
+    (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()
+    return last
 
 
 def _messages(connection: Connection, after: FeedPosition, most: int, most_bytes: int) -> tuple[list[Row], bool]:
@@ -171,6 +218,9 @@ class _Reader:
             keys |= {key for (key,) in connection.execute("SELECT key FROM sessions")}
         if "forgotten" in kinds:
             batch.forgotten = [row[0] for row in connection.execute("SELECT session_id FROM tombstones ORDER BY 1")]
+            batch.remaining = [
+                row[0] for row in connection.execute("SELECT agent || ':' || external_id FROM sessions ORDER BY 1")
+            ]
         known = {row[0] for row in self._where("sessions", "key", sorted(keys), columns=("key",))}
         batch.complete = sorted(known)
         is_all = "rebuilt" in kinds or not first or last - first > LONGEST_MEMORY
@@ -245,7 +295,18 @@ class _Reader:
         hashes = sorted({row[0] for row in self._batch.rows["blob_uses"]})
         columns = ", ".join(TABLES["blobs"])
         query = f"SELECT {columns} FROM blobs WHERE sha256 = ?"
-        self._add("blobs", [self._connection.execute(query, (sha256,)).fetchone() for sha256 in hashes])
+        rows = [self._connection.execute(query, (sha256,)).fetchone() for sha256 in hashes]
+        self._add("blobs", [self._with_data(row) for row in rows if row is not None])
+
+    def _with_data(self, row: Row) -> Row:
+        sha256, size, media_type, _, data = row
+        if data or not size:
+            return row
+        # On a hub it may be beside the database.
+        try:
+            return (sha256, size, media_type, *smallest(load_outside(self._connection, sha256.hex())))
+        except NotFoundError:
+            return row
 
     def _read_named(self) -> None:
         """The rows that others name by their keys, and their names. Sessions name parents, these their own parents."""

@@ -128,6 +128,14 @@ def _setting(store: str) -> str:
     return f"feed of {store}"
 
 
+def withdraw(connection: Connection, session_id: str) -> None:
+    """Delete a session that may come again. The caller owns the transaction."""
+    plan = forget(connection, session_id)
+    connection.execute(
+        "DELETE FROM tombstones WHERE session_id IN (SELECT value FROM json_each(?))", (json.dumps(plan.session_ids),)
+    )
+
+
 class _Moves(msgspec.Struct):
     """What changes of messages that are here already."""
 
@@ -199,7 +207,8 @@ class _Taking:
             return
         sent = {row[0] for row in self._batch.rows.get("sessions", ())}
         names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
-        ids = sorted({*names.values(), *self._batch.forgotten, *(row[0] for row in self._batch.rows.get("links", ()))})
+        gone = (*self._batch.forgotten, *self._batch.withdrawn)
+        ids = sorted({*names.values(), *gone, *(row[0] for row in self._batch.rows.get("links", ()))})
         # Sessions that programs write here have no row of their own among the owners.
         native = "SELECT agent || ':' || external_id FROM sessions WHERE native = 1 AND agent || ':' || external_id"
         self.refused |= {
@@ -239,6 +248,10 @@ class _Taking:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)", (session_id, self._now)
                 )
+
+        for session_id in self._batch.withdrawn:
+            if session_id not in self.refused and self._is_stored(session_id):
+                withdraw(self._connection, session_id)
 
     def _is_stored(self, session_id: str) -> bool:
         agent, _, external_id = session_id.partition(":")
@@ -343,14 +356,35 @@ class _Taking:
         changed = [messages[row[0]] for row in batch.rows.get("messages", ()) if row[0] in messages]
         stored = sorted(set(changed) - self._new["messages"])
         self._delete("frames", "key", [-key for key in stored])
-        for table in _OF_MESSAGE:
+        for table in (*_OF_MESSAGE, *(("blob_claims",) if self._is_of_many else ())):
             self._delete(table, "message_key", stored)
         self._insert("frames", ("key", "data"), [(-messages[key], body) for key, body in batch.bodies.items()])
-        self._save_blobs()
-        for table in _OF_MESSAGE:
+        uses = keys.rows("blob_uses", batch.rows.get("blob_uses", ()))
+        if self._is_of_many:
+            uses = self._claim_blobs(uses)
+        else:
+            self._save_blobs()
+        for table in ("parts", "more_paths"):
             self._insert(table, TABLES[table], keys.rows(table, batch.rows.get(table, ())))
+        self._insert("blob_uses", TABLES["blob_uses"], uses)
         new = self._new["messages"]
         self._insert("memberships", TABLES["memberships"], [row for row in self._places() if row[2] in new])
+
+    def _claim_blobs(self, uses: Sequence[Row]) -> list[Row]:
+        """Note the references to blobs whose bytes the owner has not sent; return the others."""
+        assert self._owner is not None
+        user = self._owner.user
+        held = {
+            sha256
+            for sha256 in {row[0] for row in uses}
+            if self._connection.execute(
+                "SELECT 1 FROM blob_holders WHERE sha256 = ? AND owner = ?", (sha256, user)
+            ).fetchone()
+        }
+        facts = {row[0]: row[1:3] for row in self._batch.rows.get("blobs", ())}
+        claims = [(key, sha256, user, *facts.get(sha256, (0, None))) for sha256, key in uses if sha256 not in held]
+        self._insert("blob_claims", ("message_key", "sha256", "owner", "size", "media_type"), claims)
+        return [row for row in uses if row[0] in held]
 
     def _save_blobs(self) -> None:
         columns = TABLES["blobs"]

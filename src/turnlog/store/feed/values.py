@@ -152,6 +152,10 @@ class FeedBatch(msgspec.Struct):
     """Key of a message with a place here -> key of the session that is billed for it."""
     forgotten: list[str] = []
     """Ids of sessions that are to be forgotten."""
+    withdrawn: list[str] = []
+    """Ids of sessions that go, and may come again."""
+    remaining: list[str] | None = None
+    """Ids of all sessions that are left, where some are gone: what else was taken is to go."""
     generation: int = 0
     """A higher one than before begins again with everything."""
     levels: dict[int, str] = {}

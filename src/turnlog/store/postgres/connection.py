@@ -6,7 +6,7 @@ driver becomes a StoreError, and waiting for a lock for too long a StoreBusyErro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Self
@@ -30,6 +30,8 @@ _BEGIN: Final = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; SET LOCAL j
 
 _TOO_LONG: Final = errors.ProgramLimitExceeded
 """A text is too long for an index, which takes 2,704 bytes a row."""
+
+_WRONG: Final = (errors.DataError, errors.IntegrityError, errors.DatatypeMismatch)
 
 _LOCKED: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
 
@@ -66,6 +68,10 @@ def configure(connection: psycopg.Connection[Any]) -> None:
     register(connection)
 
 
+class WrongRowsError(StoreError):
+    """Rows that no table takes as they are."""
+
+
 class Rows:
     """The result of a statement."""
 
@@ -95,11 +101,18 @@ class Rows:
 class TeamConnection:
     """A connection that sees the rows of one team."""
 
-    def __init__(self, connection: psycopg.Connection[Any], team: int, name: str) -> None:
-        """`name` is that of the store, for errors."""
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        team: int,
+        name: str,
+        load_outside: Callable[[str], bytes] | None = None,
+    ) -> None:
+        """`name` is that of the store, for errors; `load_outside` reads blobs that are beside the database."""
         self._connection = connection
         self._team = team
         self._name = name
+        self.load_outside = load_outside
 
     @property
     def in_transaction(self) -> bool:
@@ -172,6 +185,9 @@ class TeamConnection:
                     copy.write_row((self._team, *row))
         except psycopg.Error as error:
             self._fail(error)
+        except (TypeError, OverflowError) as error:
+            # The driver makes the bytes of a row itself, and finds here what the database would refuse.
+            self._fail(errors.DatatypeMismatch(f"a value of {table} is of another type: {error}"))
 
     def blobopen(self, table: str, column: str, key: int, *, readonly: bool = False, name: str = "main") -> StoredBytes:
         """The bytes in a column of a row, read in pieces or written anew."""
@@ -205,7 +221,9 @@ class TeamConnection:
         if isinstance(error, _LOCKED):
             raise StoreBusyError(f"{self._name} is being written for too long: {_said(error)}") from error
         if isinstance(error, _TOO_LONG):
-            raise StoreError(f"an id or a path is too long for the store {self._name}: {_said(error)}") from error
+            raise WrongRowsError(f"an id or a path is too long for the store {self._name}: {_said(error)}") from error
+        if isinstance(error, _WRONG):
+            raise WrongRowsError(f"the store {self._name} cannot take this: {_said(error)}") from error
         raise StoreError(f"cannot use the store {self._name}: {_said(error)}") from error
 
 

@@ -79,7 +79,7 @@ class SearchReplica:
                     break
                 self._take(connection, batch)
                 taken += 1
-                if batch.forgotten:
+                if batch.remaining is not None:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 if not batch.has_more:
                     break
@@ -92,8 +92,10 @@ class SearchReplica:
             marks = ", ".join("?" * (len(columns)))
             connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
-        for session_id in batch.forgotten:
+        withdrawn = self._withdrawn(connection, batch)
+        for session_id in (*batch.forgotten, *withdrawn):
             self._forget(connection, session_id)
+        batch = msgspec.structs.replace(batch, withdrawn=withdrawn)
         batch = self._with_owners(batch)
         keys = find_names(connection, batch)
         with write_transaction(connection):
@@ -106,6 +108,13 @@ class SearchReplica:
             if archived is not None:
                 with write_transaction(connection):
                     take_archived(connection, archived, insert)
+
+    def _withdrawn(self, connection: sqlite3.Connection, batch: FeedBatch) -> list[str]:
+        """The sessions of the copy that the store has no more."""
+        if batch.remaining is None:
+            return []
+        rows = connection.execute("SELECT agent || ':' || external_id FROM sessions")
+        return sorted({session_id for (session_id,) in rows} - {*batch.remaining} - {*batch.forgotten})
 
     def _with_owners(self, batch: FeedBatch) -> FeedBatch:
         """The batch with ids of messages that name their owners: several people may have messages of one id."""

@@ -18,7 +18,7 @@ from turnlog.store.feed.long_texts import shorten_all
 from turnlog.store.feed.reading import archived_sizes
 from turnlog.store.feed.taking import NOBODY, Owner, Taken, position_of, progress_of, take, take_archived
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
-from turnlog.store.postgres import schema
+from turnlog.store.postgres import blobs, schema
 from turnlog.store.postgres.connection import SECONDS_TO_CONNECT, TeamConnection, configure
 from turnlog.store.postgres.dialect import SCHEMA
 from turnlog.store.rows import moment
@@ -55,6 +55,8 @@ class PostgresConnections(Connections):
         or the database cannot be used.
         """
         self.team = team
+        self.load_outside: Callable[[str], bytes] | None = None
+        """Reads blobs that are kept beside the database, by their SHA-256."""
         self.url = url
         self.name = _without_password(url)
         try:
@@ -85,7 +87,7 @@ class PostgresConnections(Connections):
         """A connection that nobody else uses meanwhile."""
         try:
             with self._pool.connection() as connection:
-                yield TeamConnection(connection, self.team, self.name)
+                yield TeamConnection(connection, self.team, self.name, self.load_outside)
         except PoolClosed as error:
             raise StoreError(f"the store {self.name} is closed") from error
         except PoolTimeout as error:
@@ -205,14 +207,37 @@ class PostgresStore(PostgresConnections, SqliteStore):
         batch = shorten_all(batch)
         with self._team_connection() as connection:
             keys = find_names(_for_queries(connection), batch)
-            connection.begin()
-            try:
-                taken = take(_for_queries(connection), store, batch, keys, connection.copy, owner)
-                connection.commit()
-            except BaseException:
-                connection.roll_back()
-                raise
-            return taken
+        with self._transaction() as connection:
+            return take(_for_queries(connection), store, batch, keys, connection.copy, owner)
+
+    def upload_level(self, session_id: str) -> str | None:
+        """How much of a session its machine has sent; None for one that no machine has."""
+        with self._snapshot() as connection:
+            row = connection.execute("SELECT level FROM session_owners WHERE session_id = ?", (session_id,)).fetchone()
+            return None if row is None else row[0]
+
+    def missing_blobs(self, owner: Owner, most: int = 1000) -> list[tuple[str, int]]:
+        """SHA-256 and size of blobs to which messages of this owner refer, and whose bytes he has not sent."""
+        with self._snapshot() as connection:
+            return blobs.missing_blobs(connection, owner.user, most)
+
+    def claimed_size(self, owner: Owner, sha256: str) -> int:
+        """The size that messages of this owner say of a blob. Raises NotFoundError if none refers to it."""
+        with self._snapshot() as connection:
+            return blobs.claimed_size(connection, owner.user, sha256)
+
+    def save_blob(self, owner: Owner, sha256: str, data: bytes, keep: Callable[[bytes], None] | None = None) -> None:
+        """Keep the bytes of a blob for messages of this owner; `keep` writes them beside the database.
+
+        Raises NotFoundError if no message refers to it, ValueError if the bytes have another hash.
+        """
+        with self._transaction() as connection:
+            blobs.save_blob(_for_queries(connection), owner.user, sha256, data, keep)
+
+    def drop_garbage(self, delete: Callable[[str], None]) -> None:
+        """Delete the bytes of blobs beside the database that no message names any more."""
+        with self._transaction() as connection:
+            blobs.drop_garbage(_for_queries(connection), delete)
 
     def archived_sizes(self, paths: Collection[str]) -> ArchivedSizes:
         """How much of the bytes of these sources is here."""
@@ -221,10 +246,16 @@ class PostgresStore(PostgresConnections, SqliteStore):
 
     def take_archived(self, archived: ArchivedBytes) -> None:
         """Write bytes of a source."""
+        with self._transaction() as connection:
+            take_archived(_for_queries(connection), archived, connection.copy)
+
+    @contextmanager
+    def _transaction(self) -> Generator[TeamConnection]:
+        """A transaction that waits for others only where both write the same rows."""
         with self._team_connection() as connection:
             connection.begin()
             try:
-                take_archived(_for_queries(connection), archived, connection.copy)
+                yield connection
                 connection.commit()
             except BaseException:
                 connection.roll_back()

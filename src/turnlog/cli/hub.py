@@ -1,0 +1,51 @@
+"""`turnlog hub`: one place for the sessions of many machines and people."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from turnlog.cli.options import examples
+
+
+class _Entry(NamedTuple):
+    module: str
+    function: str
+    summary: str
+
+
+COMMANDS = {
+    "connect": _Entry("hub_machine", "connect", "Connect this machine with a hub."),
+    "push": _Entry("hub_machine", "push", "Send what has changed to the hub."),
+    "level": _Entry("hub_machine", "level", "Choose how much of a project leaves this machine."),
+    "agent": _Entry("hub_machine", "agent", "Send what changes, until Ctrl-C."),
+    "status": _Entry("hub_machine", "status", "Show the hub of this machine, and how far it is."),
+    "pull": _Entry("hub_machine", "pull", "Write a session's log files from the hub here."),
+    "disconnect": _Entry("hub_machine", "disconnect", "Forget the hub on this machine."),
+}
+"""Command -> where it is, and what it does; in the order of `--help`."""
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else getattr(import_module(f"turnlog.cli.{entry.module}"), entry.function)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without importing one of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=_Commands, epilog=examples("turnlog hub connect https://hub.example", "turnlog hub push --dry-run"))
+def hub() -> None:
+    """One place for the sessions of all your machines, or of a team."""

@@ -1,0 +1,290 @@
+"""`turnlog hub connect`, `push`, `status`, `level`, `agent`, `pull` and `disconnect`: this machine and its hub."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli import formatting
+from turnlog.cli.options import examples, json_option, open_existing, store_option
+from turnlog.cli.terminal import write_json
+from turnlog.errors import NotFoundError, TurnlogError
+from turnlog.plain_text import one_line, plain
+
+if TYPE_CHECKING:
+    from turnlog.cli.documents import HubPushDocument, HubStatusDocument
+    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.pusher import PushReport
+    from turnlog.hub.machine.state import MachineState
+
+
+@click.command(
+    epilog=examples("turnlog hub connect https://hub.example", "turnlog hub connect http://127.0.0.1:8766 --name box")
+)
+@click.argument("url")
+@click.option("--name", help="What this machine is called on the hub.  [default: its host name]")
+@store_option
+def connect(url: str, name: str | None, store_path: Path) -> None:
+    """Connect this machine with a hub: a person says yes to a code in the browser.
+
+    Nothing is sent yet. `turnlog hub push` shows what would leave, and asks.
+    """
+    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.state import Connection, MachineState
+
+    with HubClient(url) as client:
+        asked = client.begin_device(name or platform.node() or "machine", platform.system().lower())
+        code = plain(str(asked["user_code"]))
+        click.echo(f"Open {plain(str(asked['verification_uri']))} and enter this code: {code}")
+        joined = _wait(client, asked)
+    said = Connection(client.url, *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")))
+    with MachineState(store_path) as state:
+        state.connect(said)
+    click.echo(f"Connected as {plain(said.user)}, machine {plain(said.machine)}.")
+    click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
+
+
+def _wait(client: HubClient, asked: dict[str, object]) -> dict[str, object]:
+    """The token, once a person has said yes."""
+    pause = float(str(asked.get("interval", 5)))
+    until = time.monotonic() + float(str(asked.get("expires_in", 900)))
+    while time.monotonic() < until:
+        time.sleep(pause)
+        said = client.poll_device(str(asked["device_code"]))
+        if not isinstance(said, str):
+            return said
+        if said == "slow_down":
+            pause += 5
+        elif said != "authorization_pending":
+            raise TurnlogError("the hub refuses this machine" if said == "access_denied" else f"the hub says {said}")
+    raise TurnlogError("nobody has entered the code in time")
+
+
+@click.command(epilog=examples("turnlog hub push --dry-run", "turnlog hub push --yes"))
+@click.option("--dry-run", is_flag=True, help="List what would leave, and send nothing.")
+@click.option("--yes", is_flag=True, help="Send without asking, also the first time.")
+@json_option
+@store_option
+def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
+    """Send what has changed to the hub. The first time, show what would leave and ask.
+
+    How much of a project leaves is its upload level: `turnlog hub level`. Secrets are taken out at `redacted`, which is
+    the default.
+    """
+    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.pusher import Pusher
+    from turnlog.hub.machine.state import MachineState
+
+    open_existing(store_path).close()
+    with ExitStack() as opened:
+        state = opened.enter_context(MachineState(store_path))
+        connection = state.connection()
+        pusher = Pusher(store_path, state, opened.enter_context(HubClient(connection.url, connection.token)))
+        if dry_run or not (yes or state.is_agreed):
+            report = pusher.plan()
+            if as_json:
+                write_json(_document(report, sent=False))
+            else:
+                _write_plan(report, store_path, state)
+            if dry_run:
+                return
+            if as_json or not sys.stdin.isatty() or not click.confirm("Send it, now and later?"):
+                if not as_json:
+                    click.echo("Nothing was sent; --yes sends it.")
+                return
+        state.agree()
+        report = pusher.push()
+        state.note("pushed", int(time.time() * 1000))
+        state.note("problem", None)
+    if as_json:
+        write_json(_document(report, sent=True))
+    else:
+        click.echo(
+            f"Sent {formatting.plural(report.messages, 'message')} of"
+            f" {formatting.plural(len(report.sessions), 'session')}."
+        )
+        _write_masked(report)
+    for session_id in sorted(report.refused):
+        click.echo(f"turnlog: {plain(session_id)} is somebody else's on the hub: it was not sent", err=True)
+
+
+def _document(report: PushReport, *, sent: bool) -> HubPushDocument:
+    return {
+        "sent": sent,
+        "messages": report.messages,
+        "sessions": {**dict(sorted(report.sessions.items()))},
+        "masked": dict(sorted(report.masked.items())),
+        "refused": sorted(report.refused),
+    }
+
+
+def _write_plan(report: PushReport, store_path: Path, state: MachineState) -> None:
+    """What would leave, by project and level."""
+    from turnlog.hub.machine.levels import MEANINGS
+    from turnlog.hub.machine.pusher import current_levels
+
+    levels, counts = current_levels(state), Counter[str]()
+    with open_existing(store_path) as store:
+        for project in store.projects():
+            counts[project.path] += project.sessions
+            level = levels.of(project.path)
+            click.echo(f"{level:9} {formatting.plural(project.sessions, 'session'):>14}  {plain(project.path)}")
+    for level, meaning in MEANINGS.items():
+        click.echo(f"  {level}: {meaning}")
+    click.echo(
+        f"{formatting.plural(report.messages, 'message')} of {formatting.plural(len(report.sessions), 'session')}"
+        f" would be sent, and {formatting.plural(report.files, 'log file')}."
+    )
+    _write_masked(report)
+    click.echo("Another level: turnlog hub level PROJECT LEVEL")
+
+
+def _write_masked(report: PushReport) -> None:
+    if report.masked:
+        every = ", ".join(f"{count} {rule}" for rule, count in report.masked.most_common())
+        click.echo(f"Secrets taken out: {every}.")
+
+
+@click.command(epilog=examples("turnlog hub level ~/work/client none", "turnlog hub level /srv/app metrics"))
+@click.argument("project", required=False)
+@click.argument("level", required=False, type=click.Choice(["none", "metrics", "redacted", "full"]))
+@store_option
+def level(project: str | None, level: str | None, store_path: Path) -> None:
+    """Choose how much of a project leaves this machine; without a level, show the levels.
+
+    It holds for the folder of the project and all below. What was sent by another level is taken back with the next
+    push.
+    """
+    from turnlog.hub.machine.levels import MEANINGS
+    from turnlog.hub.machine.pusher import current_levels
+    from turnlog.hub.machine.state import MachineState
+
+    with MachineState(store_path) as state:
+        if level is not None and project is not None:
+            path = str(Path(project).expanduser().absolute())
+            state.set_level(path, level)
+            click.echo(f"{plain(path)}: {level} ({MEANINGS[current_levels(state).of(path)]})")
+            return
+        levels = current_levels(state)
+        with open_existing(store_path) as store:
+            wanted = None if project is None else str(Path(project).expanduser().absolute())
+            for found in store.projects():
+                if wanted in (None, found.path):
+                    click.echo(f"{levels.of(found.path):9} {plain(found.path)}")
+
+
+@click.command(epilog=examples("turnlog hub status"))
+@json_option
+@store_option
+def status(as_json: bool, store_path: Path) -> None:
+    """Show the hub of this machine, and how far it is."""
+    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.pusher import Pusher
+    from turnlog.hub.machine.state import MachineState
+    from turnlog.store.rows import moment
+
+    with MachineState(store_path) as state:
+        connection = state.connection()
+        problem: str | None = state.noted("problem")
+        behind: int | None = None
+        try:
+            open_existing(store_path).close()
+            with HubClient(connection.url, connection.token, seconds=0) as client:
+                behind = Pusher(store_path, state, client).behind()
+        except TurnlogError as error:
+            problem = str(error)
+        document: HubStatusDocument = {
+            "url": connection.url,
+            "user": connection.user,
+            "machine": connection.machine,
+            "agreed": state.is_agreed,
+            "behind": behind,
+            "pushed_at": formatting.iso(moment(state.noted("pushed"))),
+            "problem": problem,
+        }
+    if as_json:
+        write_json(document)
+        return
+    click.echo(f"{plain(connection.url)} as {plain(connection.user)}, machine {plain(connection.machine)}")
+    if not document["agreed"]:
+        click.echo("Nothing is sent yet: `turnlog hub push` shows what would leave.")
+    if behind is not None:
+        click.echo("Everything is sent." if behind <= 0 else f"{formatting.plural(behind, 'change')} to send.")
+    if problem is not None:
+        click.echo(f"turnlog: {one_line(problem)}", err=True)
+
+
+@click.command(epilog=examples("turnlog hub disconnect"))
+@store_option
+def disconnect(store_path: Path) -> None:
+    """Forget the hub and its token on this machine. What is on the hub stays there."""
+    from turnlog.hub.machine.state import MachineState
+
+    with MachineState(store_path) as state:
+        connection = state.connection()
+        state.disconnect()
+    click.echo(f"Disconnected from {plain(connection.url)}. Its token still holds there: end it on the hub's page.")
+
+
+@click.command(epilog=examples("turnlog hub pull 3f2a91c0", "turnlog hub pull claude-code:3f2a91c0 --to ~/pulled"))
+@click.argument("session_id", metavar="SESSION")
+@click.option(
+    "--to",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write into this folder.  [default: the home of the session's agent]",
+)
+@store_option
+def pull(session_id: str, folder: Path | None, store_path: Path) -> None:
+    """Write a session's log files from the hub on this machine, byte for byte, so that its agent goes on here.
+
+    The project must be pushed at the level `full`. An existing file is left as it is; if its content differs, the
+    command fails (exit code 4).
+    """
+    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.pulling import agent_home, unpack_logs
+    from turnlog.hub.machine.state import MachineState
+
+    with MachineState(store_path) as state:
+        connection = state.connection()
+    if ":" not in session_id:
+        raise NotFoundError("name the session with its agent, as in claude-code:3f2a91c0-…")
+    with HubClient(connection.url, connection.token) as client:
+        packed = client.logs(session_id)
+    for path, size in unpack_logs(packed, folder or agent_home(session_id)):
+        click.echo(f"{plain(str(path))}  {formatting.size(size)}")
+
+
+@click.command(epilog=examples("turnlog hub agent", "turnlog hub agent --install"))
+@click.option("--install", is_flag=True, help="Start it with every login: write a systemd user unit or launchd file.")
+@click.option("--sync/--no-sync", default=True, help="Read logs, too, or do not.")
+@store_option
+def agent(install: bool, sync: bool, store_path: Path) -> None:
+    """Send what changes to the hub, within a second, until Ctrl-C.
+
+    `turnlog serve` does the same while it runs.
+    """
+    from turnlog.hub.machine.following import follow
+    from turnlog.hub.machine.service import install_service
+    from turnlog.hub.machine.state import MachineState
+
+    with MachineState(store_path) as state:
+        connection = state.connection()
+        if not state.is_agreed:
+            raise TurnlogError("nothing is sent yet: `turnlog hub push` shows what would leave, and asks")
+    if install:
+        path, commands = install_service(store_path)
+        click.echo(f"Wrote {plain(str(path))}. Start it:")
+        for command in commands:
+            click.echo(f"  {command}")
+        return
+    click.echo(f"Sending to {plain(connection.url)} until Ctrl-C.", err=True)
+    follow(store_path, sync=sync, announce=lambda said: click.echo(f"turnlog: {one_line(said)}", err=True))

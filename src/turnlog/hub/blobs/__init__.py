@@ -1,0 +1,91 @@
+"""Where a hub keeps large contents beside its database: a folder, or a bucket of an S3-compatible store."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from turnlog.errors import NotFoundError, StoreError
+
+
+class BlobStore(Protocol):
+    """Bytes by team and SHA-256. Any number of threads may use it."""
+
+    def put(self, team: int, sha256: str, data: bytes) -> None:
+        """Keep bytes; nothing if they are there. Raises StoreError if they cannot be kept now."""
+        ...
+
+    def get(self, team: int, sha256: str) -> bytes:
+        """Bytes. Raises NotFoundError if they are not there, StoreError if they cannot be had now."""
+        ...
+
+    def delete(self, team: int, sha256: str) -> None:
+        """Delete bytes; nothing if they are not there. Raises StoreError if they cannot be deleted now."""
+        ...
+
+
+def open_blobs(place: str) -> BlobStore:
+    """The blobs at a path, or at `s3://bucket/prefix`.
+
+    The credentials and the endpoint of S3 come from the usual variables (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    `AWS_REGION`, `AWS_ENDPOINT_URL`). Raises StoreError if a folder cannot be made.
+    """
+    if place.startswith("s3://"):
+        from turnlog.hub.blobs.s3 import S3Blobs
+
+        return S3Blobs(place)
+    return FolderBlobs(Path(place))
+
+
+class FolderBlobs:
+    """Blobs in files of a folder that only this user reads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder if it is not there."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StoreError(f"cannot make the folder of blobs {folder}: {error.strerror}") from error
+        self._folder = folder
+
+    def put(self, team: int, sha256: str, data: bytes) -> None:
+        """Keep bytes: they are on the disk when this returns."""
+        path = self._path(team, sha256)
+        if path.exists():
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+                try:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                    Path(file.name).replace(path)
+                except BaseException:
+                    with suppress(FileNotFoundError):
+                        Path(file.name).unlink()
+                    raise
+        except OSError as error:
+            raise StoreError(f"cannot write a blob to {self._folder}: {error.strerror}") from error
+
+    def get(self, team: int, sha256: str) -> bytes:
+        """The bytes of a file."""
+        try:
+            return self._path(team, sha256).read_bytes()
+        except FileNotFoundError as error:
+            raise NotFoundError(f"there is no blob {sha256}") from error
+        except OSError as error:
+            raise StoreError(f"cannot read a blob of {self._folder}: {error.strerror}") from error
+
+    def delete(self, team: int, sha256: str) -> None:
+        """Delete a file."""
+        try:
+            self._path(team, sha256).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot delete a blob of {self._folder}: {error.strerror}") from error
+
+    def _path(self, team: int, sha256: str) -> Path:
+        return self._folder / str(team) / sha256[:2] / sha256

@@ -1,0 +1,251 @@
+"""Speaks to the hub: requests with the machine's token, compressed, tried again where that helps."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import quote, urlsplit
+
+from turnlog import __version__
+from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError, TurnlogError
+from turnlog.hub.sync.wire import content_digest
+from turnlog.store import zstd
+from turnlog.store.feed import taking
+from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
+
+SECONDS_TO_ANSWER: Final = 120
+
+SECONDS_TO_TRY: Final = 60
+"""How long a request is tried again where the hub is busy."""
+
+_LONGEST_WAIT: Final = 10.0
+
+_AGAIN: Final = frozenset({429, 502, 503, 504})
+
+
+class HubUnreachableError(StoreError):
+    """No hub answers now."""
+
+
+class HubRefusedError(StoreError):
+    """The hub does not take it: status, and what it says."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """Keep the status of the answer."""
+        super().__init__(f"the hub refuses ({status}): {message}")
+        self.status = status
+
+
+class BehindError(ConflictError):
+    """The hub is somewhere else in the feed than this machine believed."""
+
+    def __init__(self, position: FeedPosition, generation: int) -> None:
+        """Keep where it is."""
+        super().__init__("the hub is somewhere else in the feed")
+        self.position = position
+        self.generation = generation
+
+
+class Accepted(NamedTuple):
+    """What the hub says of a batch."""
+
+    position: FeedPosition
+    refused: tuple[str, ...]
+
+
+class _Answer(NamedTuple):
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    def json(self) -> Any:
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise StoreError("the hub answers with something that is no JSON") from error
+
+
+class HubClient:
+    """A hub at a URL. One thread at a time uses it."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        seconds: float = SECONDS_TO_TRY,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """`seconds` is how long a request is tried again while the hub is busy or away.
+
+        Raises TurnlogError for a URL that is none, or that would send the token where others can read it.
+        """
+        parts = urlsplit(url.rstrip("/"))
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise TurnlogError(f"{url} is no address of a hub: https://hub.example")
+        if parts.scheme == "http" and not _is_local(parts.hostname):
+            raise TurnlogError(f"{url} would send the token in the open: use https")
+        self.url = parts.geturl()
+        self._parts = parts
+        self._token = token
+        self._seconds = seconds
+        self._sleep = sleep
+        self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        """The client itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- joining
+
+    def begin_device(self, machine: str, platform: str) -> dict[str, Any]:
+        """Ask for a code that a person enters in a browser."""
+        return self._json("POST", "/hub/v1/device", {"machine": machine, "platform": platform})
+
+    def poll_device(self, device_code: str) -> dict[str, Any] | str:
+        """The token, or why there is none (yet): `authorization_pending`, `slow_down` and so on."""
+        answer = self._request("POST", "/hub/v1/device/token", json.dumps({"device_code": device_code}).encode())
+        said = answer.json()
+        if answer.status == 200:
+            return said
+        error = said.get("error")
+        if answer.status == 400 and isinstance(error, str):
+            return error
+        raise HubRefusedError(answer.status, _message(answer))
+
+    # -- pushing
+
+    def position(self, store: str) -> tuple[FeedPosition, int]:
+        """How far a store was taken, and in which generation."""
+        said = self._json("GET", f"/hub/v1/position?store={quote(store)}")
+        return FeedPosition(*said["position"]), said["generation"]
+
+    def push(self, store: str, batch: FeedBatch) -> Accepted:
+        """Send a batch. Raises BehindError if the hub is somewhere else."""
+        data = zstd.compress(taking.encode(batch))
+        answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", data, packed=True)
+        if answer.status == 409:
+            said = answer.json()
+            raise BehindError(FeedPosition(*said["position"]), said["generation"])
+        said = self._checked(answer).json()
+        return Accepted(FeedPosition(*said["position"]), tuple(said["refused"]))
+
+    def archived_sizes(self, paths: list[str]) -> ArchivedSizes:
+        """How much of the bytes of files the hub has."""
+        said = self._json("POST", "/hub/v1/archives/sizes", paths)
+        return ArchivedSizes({path: (end[0], end[1]) for path, end in said["ends"].items()})
+
+    def push_archived(self, archived: ArchivedBytes) -> None:
+        """Send bytes of a file."""
+        import msgspec
+
+        self._checked(self._request("POST", "/hub/v1/archives", msgspec.msgpack.encode(archived)))
+
+    def missing_blobs(self) -> list[str]:
+        """Hashes of large contents that the hub lacks."""
+        return self._json("POST", "/hub/v1/blobs/missing", {})["missing"]
+
+    def push_blob(self, sha256: str, data: bytes) -> None:
+        """Send a large content."""
+        packed = zstd.compress(data)
+        smaller = len(packed) < len(data)
+        self._checked(self._request("PUT", f"/hub/v1/blobs/{sha256}", packed if smaller else data, packed=smaller))
+
+    def logs(self, session_id: str) -> bytes:
+        """The log files of a session, as a tar in zstd."""
+        return self._checked(self._request("GET", f"/hub/v1/sessions/{quote(session_id)}/logs")).body
+
+    # -- requests
+
+    def _json(self, method: str, path: str, value: Any = None) -> Any:
+        body = None if value is None else json.dumps(value).encode()
+        return self._checked(self._request(method, path, body)).json()
+
+    def _checked(self, answer: _Answer) -> _Answer:
+        if answer.status == 404:
+            raise NotFoundError(_message(answer))
+        if answer.status >= 300:
+            raise HubRefusedError(answer.status, _message(answer))
+        return answer
+
+    def _request(self, method: str, path: str, body: bytes | None = None, *, packed: bool = False) -> _Answer:
+        """Ask, and ask again while the hub is busy or away. Raises HubUnreachableError, or StoreBusyError at last."""
+        until, wait = time.monotonic() + self._seconds, 0.5
+        while True:
+            told: float | None = None
+            try:
+                answer = self._once(method, path, body, packed=packed)
+                if answer.status not in _AGAIN:
+                    return answer
+                told = _seconds(answer.headers.get("Retry-After"))
+                failure: TurnlogError = StoreBusyError(f"the hub {self.url} is busy: {_message(answer)}")
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                failure = HubUnreachableError(f"cannot reach the hub {self.url}: {_said(error)}")
+            wait = min(wait * 2, _LONGEST_WAIT)
+            pause = wait if told is None else min(told, _LONGEST_WAIT * 3)
+            if time.monotonic() + pause > until:
+                raise failure
+            self._sleep(pause)
+
+    def _once(self, method: str, path: str, body: bytes | None, *, packed: bool) -> _Answer:
+        if self._connection is None:
+            self._connection = self._connect()
+        headers = {"User-Agent": f"turnlog/{__version__}", "Accept-Encoding": "identity"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if body is not None:
+            headers |= {"Content-Type": "application/octet-stream", "Content-Digest": content_digest(body)}
+        if packed:
+            headers["Content-Encoding"] = "zstd"
+        self._connection.request(method, f"{self._parts.path}{path}", body, headers)
+        response = self._connection.getresponse()
+        return _Answer(response.status, response.headers, response.read())
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(host, port, timeout=SECONDS_TO_ANSWER, context=context)
+        return http.client.HTTPConnection(host, port, timeout=SECONDS_TO_ANSWER)
+
+
+def _is_local(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _message(answer: _Answer) -> str:
+    try:
+        said = json.loads(answer.body)
+        error = said["error"]
+        return str(error if isinstance(error, str) else error["message"])[:500]
+    except (ValueError, KeyError, TypeError):
+        return http.client.responses.get(answer.status, "no reason")
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return None if value is None else max(0.0, float(value))
+    except ValueError:
+        return None
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

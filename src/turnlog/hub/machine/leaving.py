@@ -1,0 +1,236 @@
+"""What of a batch may leave this machine, by the level of each session.
+
+At `none` nothing of a session leaves. At `metrics` its numbers do (`metrics`), at `redacted` everything without secrets
+(`redacting`), at `full` everything. A message of several sessions has the highest of their levels, and is not shown in
+those with a lower one. If taking out secrets fails, the whole batch fails: nothing of it leaves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from turnlog.hub.machine import metrics
+from turnlog.hub.machine.levels import LEVELS, Level, Levels
+from turnlog.hub.machine.redacting import Redacting
+from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
+
+_RANK: Final[dict[Level, int]] = {level: rank for rank, level in enumerate(LEVELS)}
+
+_OF_MESSAGE: Final = {"messages": 0, "parts": 0, "more_paths": 1, "blob_uses": 1}
+"""Table -> where the key of the message is."""
+
+_OF_SESSION: Final = ("usage", "call_totals", "edit_totals", "streams", "events", "memberships", "superseded")
+
+_BY_ID: Final = {"links": "child_id", "annotations": "session_id", "answers": "session_id", "runs": "session_id"}
+
+_SHARED: Final = ("owners", "projects", "models", "price_versions")
+
+_OF_SOURCE: Final = ("diagnostics", "generations", "spills")
+
+
+class Leaving(msgspec.Struct):
+    """What leaves of one batch."""
+
+    batch: FeedBatch
+    sessions: dict[str, tuple[str, Level]]
+    """Session -> its id on the hub, and its level, for those that leave."""
+    held_back: list[str] = []
+    """Sessions of which nothing leaves."""
+    archives: list[str] = []
+    """Files whose bytes leave, too."""
+    contents: dict[str, bytes] = {}
+    """SHA-256 -> large contents without their secrets."""
+    masked: Counter[str] = Counter()
+    """Rule -> secrets that were taken out."""
+
+
+class Sieve:
+    """Makes of batches what may leave."""
+
+    def __init__(
+        self,
+        levels: Levels,
+        salt: str,
+        load_blob: Callable[[str], bytes],
+        sources: Callable[[set[int]], Mapping[int, set[str | None]]],
+    ) -> None:
+        """Keep what it needs.
+
+        Args:
+            levels: The level of every project.
+            salt: The same on all machines of a person: names of sessions at `metrics` are made with it.
+            load_blob: The bytes of a large content, by its SHA-256.
+            sources: Source -> the projects of all sessions of which it says something.
+        """
+        self._levels = levels
+        self._names = metrics.Names(salt)
+        self._load_blob = load_blob
+        self._sources = sources
+        self._of_source: dict[int, Level] = {}
+
+    def hidden_name(self, session_id: str) -> str:
+        """The id that a session has on the hub at `metrics`."""
+        return self._names.session(session_id)
+
+    def pass_through(self, batch: FeedBatch) -> Leaving:
+        """What of a batch may leave. Raises what taking out secrets raises."""
+        levels = self._levels_of(batch)
+        self._find_levels_of_sources(batch)
+        of_message = self._levels_of_messages(batch, levels)
+        rows: dict[str, list[Row]] = {}
+        names = {table: dict(known) for table, known in batch.names.items()}
+        bodies: dict[int, bytes] = {}
+        redacting = Redacting(self._load_blob)
+        ids = {":".join(batch.names["sessions"][key]): key for key in levels}
+        for level in ("metrics", "redacted", "full"):
+            part = self._part(batch, level, levels, of_message, ids)
+            if level == "metrics":
+                part = self._names.hide(part, names)
+            elif level == "redacted":
+                part = redacting.redact(part, names)
+            for table, found in part.rows.items():
+                rows.setdefault(table, []).extend(found)
+            bodies |= part.bodies
+        for table in _SHARED:
+            # Of rows that sessions of several levels name, the one that says least leaves.
+            first = {row[0]: row for row in reversed(rows.get(table, ()))}
+            rows[table] = list(first.values())
+            places = [TABLES[table].index(column) for column in IDENTITY[table]]
+            names[table] = {key: tuple([row[at] for at in places]) for key, row in first.items()}
+        left = {key for key, level in levels.items() if level != "none"}
+        sessions: dict[str, tuple[str, Level]] = {
+            session_id: (":".join(names["sessions"][key]), levels[key])
+            for session_id, key in ids.items()
+            if key in left and any(row[0] == key for row in rows.get("sessions", ()))
+        }
+        made = FeedBatch(
+            after=batch.after,
+            until=batch.until,
+            has_more=batch.has_more,
+            rows=rows,
+            names=names,
+            bodies=bodies,
+            complete=[key for key in batch.complete if key in left],
+            whole=[key for key in batch.whole if key in left],
+            billed={
+                key: None if session not in left else session
+                for key, session in batch.billed.items()
+                if of_message.get(key, "none") != "none"
+            },
+            levels={key: level for key, level in levels.items() if level not in ("none", "full")},
+        )
+        archives = [row[2] for row in rows.get("sources", ()) if self._level_of_source(row[0]) == "full"]
+        shown = {key for key, level in self._of_source.items() if level in ("redacted", "full")}
+        held_back = [session_id for session_id, key in ids.items() if key not in left]
+        return Leaving(
+            _without_unknown(made, shown), sessions, held_back, archives, redacting.contents, redacting.masked
+        )
+
+    def _levels_of(self, batch: FeedBatch) -> dict[int, Level]:
+        at = TABLES["sessions"].index("project_key")
+        projects = batch.names.get("projects", {})
+        levels: dict[int, Level] = {}
+        for key in batch.names.get("sessions", {}):
+            levels[key] = "none"
+        for row in batch.rows.get("sessions", ()):
+            path = projects[row[at]][0] if row[at] in projects else None
+            levels[row[0]] = self._levels.of(path)
+        return levels
+
+    def _levels_of_messages(self, batch: FeedBatch, levels: Mapping[int, Level]) -> dict[int, Level]:
+        """The highest level of the sessions that a message has a place in."""
+        found: dict[int, Level] = {}
+        for table in ("memberships", "superseded"):
+            for row in batch.rows.get(table, ()):
+                level = levels.get(row[0], "none")
+                if _RANK[level] > _RANK[found.get(row[2], "none")]:
+                    found[row[2]] = level
+        return found
+
+    def _part(
+        self,
+        batch: FeedBatch,
+        level: Level,
+        levels: Mapping[int, Level],
+        of_message: Mapping[int, Level],
+        ids: Mapping[str, int],
+    ) -> FeedBatch:
+        """The rows of the sessions and messages with one level."""
+        messages = {key for key, found in of_message.items() if found == level}
+        rows: dict[str, list[Row]] = {
+            "sessions": [row for row in batch.rows.get("sessions", ()) if levels[row[0]] == level]
+        }
+        for table, at in _OF_MESSAGE.items():
+            rows[table] = [row for row in batch.rows.get(table, ()) if row[at] in messages]
+        for table in _OF_SESSION:
+            at = TABLES[table].index("session_key")
+            rows[table] = [row for row in batch.rows.get(table, ()) if levels.get(row[at], "none") == level]
+        for table in ("memberships", "superseded"):
+            rows[table] = [row for row in rows[table] if row[2] in messages]
+        for table, column in _BY_ID.items():
+            at = TABLES[table].index(column)
+            rows[table] = [row for row in batch.rows.get(table, ()) if row[at] in ids and levels[ids[row[at]]] == level]
+        sources = {row[0] for row in batch.rows.get("sources", ()) if self._level_of_source(row[0]) == level}
+        rows["sources"] = [row for row in batch.rows.get("sources", ()) if row[0] in sources]
+        for table in _OF_SOURCE:
+            at = TABLES[table].index("source_key")
+            rows[table] = [row for row in batch.rows.get(table, ()) if row[at] in sources]
+        uses = {row[0] for row in rows["blob_uses"]}
+        rows["blobs"] = [
+            (sha256, size, media_type, 0, b"")
+            for sha256, size, media_type, _, _ in batch.rows.get("blobs", ())
+            if sha256 in uses
+        ]
+        used = self._used(rows)
+        for table in _SHARED:
+            rows[table] = [row for row in batch.rows.get(table, ()) if row[0] in used[table]]
+        bodies = {key: body for key, body in batch.bodies.items() if key in messages}
+        return msgspec.structs.replace(batch, rows=rows, bodies=bodies)
+
+    @staticmethod
+    def _used(rows: Mapping[str, list[Row]]) -> dict[str, set[int]]:
+        used: dict[str, set[int]] = {table: set() for table in IDENTITY}
+        for table, found in rows.items():
+            for at, name in enumerate(TABLES[table]):
+                if name in KEYS:
+                    used[KEYS[name]] |= {row[at] for row in found}
+        return used
+
+    def _find_levels_of_sources(self, batch: FeedBatch) -> None:
+        """The lowest level of the sessions of which a source says something; `none` for those of no session."""
+        wanted = set(batch.names.get("sources", {})) | {row[0] for row in batch.rows.get("sources", ())}
+        self._of_source = {key: self._levels.lowest(paths) for key, paths in self._sources(wanted).items()}
+
+    def _level_of_source(self, key: int) -> Level:
+        return self._of_source.get(key, "none")
+
+
+def _without_unknown(batch: FeedBatch, sources: set[int]) -> FeedBatch:
+    """The batch without references to rows that do not leave, and without their names."""
+    rows: dict[str, list[Row]] = {}
+    kept = {table: {row[0] for row in batch.rows.get(table, ())} for table in ("sessions", *_SHARED)}
+    # Sources and messages may have been sent before.
+    kept["messages"] = {row[0] for row in batch.rows.get("messages", ())} | {
+        row[2] for table in ("memberships", "superseded") for row in batch.rows.get(table, ())
+    }
+    kept["sources"] = sources
+    for table, found in batch.rows.items():
+        places = [(at, KEYS[name]) for at, name in enumerate(TABLES[table]) if name in KEYS]
+        rows[table] = [_without(row, places, kept) for row in found]
+    names = {
+        table: {key: name for key, name in known.items() if key in kept[table]} for table, known in batch.names.items()
+    }
+    return msgspec.structs.replace(batch, rows=rows, names=names)
+
+
+def _without(row: Row, places: list[tuple[int, str]], kept: Mapping[str, set[int]]) -> Row:
+    values = list(row)
+    for at, table in places:
+        key = values[at]
+        if key is not None and key not in kept[table] and not (table == "models" and key == UNKNOWN_MODEL):
+            values[at] = None
+    return tuple(values)

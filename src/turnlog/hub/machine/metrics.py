@@ -1,0 +1,139 @@
+"""The level `metrics`: numbers, times, models and names of tools leave, and no title, path or word.
+
+Ids may be words (some agents name sessions after what they are about), so they are hashed; a project is a hash, too.
+Bodies are made anew, without parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from turnlog.model import Message
+from turnlog.store import bodies, zstd
+from turnlog.store.feed.values import TABLES, FeedBatch, Row
+
+_NOBODY: Final = 1
+"""The key of the owner who is nobody, in every store."""
+
+_KEPT: Final[dict[str, frozenset[str]]] = {
+    "sessions": frozenset(TABLES["sessions"])
+    - {"title", "title_source", "cwd", "git_branch", "git_commit", "active_leaf", "titles", "metadata", "folder_key"}
+    - {"totals", "agent_version"},
+    "messages": frozenset(TABLES["messages"]) - {"text_preview"},
+    "parts": frozenset(TABLES["parts"]) - {"path", "media_type", "spill", "command"},
+    "memberships": frozenset(TABLES["memberships"])
+    - {"source_key", "generation", "parent_record", "fate_cause", "records", "record_ids"},
+    "usage": frozenset(TABLES["usage"]),
+    "call_totals": frozenset(TABLES["call_totals"]) - {"command"},
+    "models": frozenset(TABLES["models"]),
+    "price_versions": frozenset(TABLES["price_versions"]),
+}
+"""Table -> the columns that leave, as they are or hashed. Of other tables no row leaves, except owners and projects."""
+
+_INSTEAD: Final[dict[tuple[str, str], Any]] = {
+    ("messages", "text_preview"): "",
+    ("memberships", "generation"): 0,
+    ("call_totals", "command"): "",
+}
+"""What stands in the place of a column that may not be NULL."""
+
+_HASHED: Final = frozenset({"external_id", "tool_call_id", "parent_id"})
+
+_SUMS: Final = TABLES["call_totals"].index("calls")
+"""Where the numbers of `call_totals` begin."""
+
+_WORD: Final = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
+"""Names of tools, models and reasons. What is none of that is hashed."""
+
+_NAMED: Final = frozenset(
+    {"tool_name", "tool_kind", "tool_state", "stop_reason", "name", "agent", "origin", "role"}
+) | {*("type", "exactness", "fate", "relationship")}
+
+
+class Names:
+    """Hashed names, the same on every machine with this salt."""
+
+    def __init__(self, salt: str) -> None:
+        """`salt` may have any length."""
+        self._salt = blake2b(salt.encode(), digest_size=32).digest()
+
+    def hash(self, text: str) -> str:
+        """A name that says nothing."""
+        return blake2b(text.encode(errors="replace"), digest_size=16, key=self._salt).hexdigest()
+
+    def session(self, session_id: str) -> str:
+        """The id of a session on the hub."""
+        agent, _, external_id = session_id.partition(":")
+        return f"{agent}:{self.hash(external_id)}"
+
+    def hide(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
+        """The rows without words; `names` are changed to what they are now."""
+        rows: dict[str, list[Row]] = {}
+        for table, kept in _KEPT.items():
+            changes = [self._change(table, column, column in kept) for column in TABLES[table]]
+            rows[table] = [
+                tuple([change(value) for change, value in zip(changes, row, strict=True)])
+                for row in batch.rows.get(table, ())
+            ]
+        rows["call_totals"] = _added_up(rows["call_totals"])
+        owner = TABLES["sessions"].index("owner_key")
+        rows["sessions"] = [(*row[:owner], _NOBODY, *row[owner + 1 :]) for row in rows["sessions"]]
+        nobody = ("", "", "", "")
+        if rows["sessions"]:
+            rows["owners"] = [(_NOBODY, *nobody)]
+            names.setdefault("owners", {})[_NOBODY] = nobody
+        hidden = {key: self.hash(path) for key, path, *_ in batch.rows.get("projects", ())}
+        own = {row[TABLES["sessions"].index("project_key")] for row in rows["sessions"]}
+        rows["projects"] = [(key, name, name[:12], None, None, None) for key, name in hidden.items() if key in own]
+        names.setdefault("projects", {}).update({row[0]: (row[1],) for row in rows["projects"]})
+        for table in ("sessions", "messages"):
+            at = TABLES[table].index("external_id")
+            agent = TABLES[table].index("agent")
+            names.setdefault(table, {}).update({row[0]: (row[agent], row[at]) for row in rows[table]})
+        # Messages that were sent before are named by their places only.
+        sent = {row[0] for row in rows["messages"]}
+        for row in rows["memberships"]:
+            if row[2] not in sent:
+                message_agent, external_id = batch.names["messages"][row[2]]
+                names["messages"][row[2]] = (message_agent, self.hash(external_id))
+        return msgspec.structs.replace(batch, rows=rows, bodies=self._bodies(rows["messages"]))
+
+    def _change(self, table: str, column: str, is_kept: bool) -> Callable[[Any], Any]:
+        if not is_kept:
+            instead = _INSTEAD.get((table, column))
+            return lambda _: instead
+        if column in _HASHED:
+            return lambda value: self.hash(value) if value else value
+        if column in _NAMED:
+            return lambda value: value if value is None or not value or _WORD.fullmatch(value) else self.hash(value)
+        return lambda value: value if value is None or isinstance(value, int) else _refuse(table, column)
+
+    def _bodies(self, messages: list[Row]) -> dict[int, bytes]:
+        role, external_id = TABLES["messages"].index("role"), TABLES["messages"].index("external_id")
+        return {
+            row[0]: zstd.compress(bodies.pack_fresh(Message(id=row[external_id], role=row[role]))) for row in messages
+        }
+
+
+def _refuse(table: str, column: str) -> Any:
+    raise ValueError(f"{column} of {table} has a value that is no number: nothing is sent")
+
+
+def _added_up(rows: list[Row]) -> list[Row]:
+    """Totals of calls without their commands: rows that are now of the same are one."""
+    sums: dict[Row, list[int]] = {}
+    for row in rows:
+        name = row[:_SUMS]
+        known = sums.setdefault(name, [0] * (len(row) - _SUMS))
+        sums[name] = [one + other for one, other in zip(known, row[_SUMS:], strict=True)]
+    return [(*name, *numbers) for name, numbers in sums.items()]
+
+
+def columns() -> Mapping[str, frozenset[str]]:
+    """Table -> the columns that leave at this level."""
+    return _KEPT

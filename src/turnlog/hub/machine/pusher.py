@@ -1,0 +1,284 @@
+"""Brings what has changed in this machine's store to its hub, batch by batch, from wherever the hub says it is.
+
+The store is the queue: nothing is lost while the hub is away, and a batch whose answer was lost is sent again. The next
+batch is made while one is under way. Log files and large contents follow the batch that names them; what is still to
+be sent is noted first, so that a killed push goes on where it ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnlog.errors import NotFoundError
+from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError
+from turnlog.hub.machine.leaving import Leaving, Sieve
+from turnlog.hub.machine.levels import Level, Levels
+from turnlog.hub.machine.state import MachineState, Sent
+from turnlog.settings import load_settings
+from turnlog.store.external_content import load_blob
+from turnlog.store.feed.reading import (
+    last_change,
+    projects_of_sessions,
+    projects_of_sources,
+    read_archived,
+    read_batch,
+    snapshot,
+)
+from turnlog.store.feed.values import ArchivedBytes, FeedBatch, FeedPosition
+
+MANY_MESSAGES: Final = 3000
+"""Of a batch. A live session has a few."""
+
+TOO_LARGE: Final = 413
+
+_MOST_ARCHIVED: Final = 8 << 20
+"""Bytes of compressed frames in one request."""
+
+_PATHS_AT_ONCE: Final = 500
+
+
+class PushReport(msgspec.Struct):
+    """What a push did."""
+
+    batches: int = 0
+    messages: int = 0
+    sessions: dict[str, Level] = {}
+    """Session -> level, for those that were sent."""
+    refused: set[str] = set()
+    """Sessions that somebody else has on the hub."""
+    masked: Counter[str] = Counter()
+    """Rule -> secrets that were taken out."""
+    files: int = 0
+    """Log files of which bytes were sent."""
+    contents: int = 0
+
+
+def current_levels(state: MachineState) -> Levels:
+    """The levels that the user has chosen: by the command, else in the settings. Raises SettingsError."""
+    hub = load_settings().hub
+    return Levels(hub.level, {**hub.projects, **state.levels()})
+
+
+class Pusher:
+    """Pushes one store. One thread at a time uses it."""
+
+    def __init__(self, store_path: Path, state: MachineState, client: HubClient) -> None:
+        """Keep what it works with."""
+        self._store_path = store_path
+        self._state = state
+        self._client = client
+        self._connection = state.connection()
+        self._most_messages = MANY_MESSAGES
+
+    def push(self, on_batch: Callable[[PushReport], None] = lambda _: None) -> PushReport:
+        """Send everything that has changed.
+
+        Raises StoreError if the hub cannot be reached or refuses, SettingsError for levels that there are not. If
+        taking out secrets fails, nothing of that batch has left.
+        """
+        report = PushReport()
+        sieve, store = self._sieve(), self._state.store_id()
+        after = self._begin(store)
+        withdrawn = self._changed_levels() if after == FeedPosition() else {}
+        self._push_outgoing(report)
+        with ThreadPoolExecutor(1, "turnlog-hub") as thread:
+            following = thread.submit(self._next, after, sieve)
+            while (leaving := following.result()) is not None:
+                after = leaving.batch.after
+                following = thread.submit(self._next, leaving.batch.until, sieve)
+                batch = msgspec.structs.replace(
+                    leaving.batch, generation=self._state.generation, withdrawn=sorted(withdrawn)
+                )
+                self._state.add_outgoing(leaving.archives, leaving.contents)
+                try:
+                    accepted = self._client.push(store, batch)
+                except (BehindError, HubRefusedError) as error:
+                    following.result()
+                    following = thread.submit(self._next, self._again(after, error), sieve)
+                    continue
+                self._note(leaving, withdrawn, set(accepted.refused))
+                withdrawn = {}
+                _add(report, leaving, set(accepted.refused))
+                on_batch(report)
+                self._push_outgoing(report)
+        return report
+
+    def _again(self, after: FeedPosition, error: BehindError | HubRefusedError) -> FeedPosition:
+        """Where to go on after a batch that was not taken. Raises the error if nothing helps."""
+        if isinstance(error, HubRefusedError):
+            if error.status != TOO_LARGE or self._most_messages == 1:
+                raise error
+            self._most_messages = max(1, self._most_messages // 8)
+            return after
+        # The hub was restored, or a copy of this store has pushed.
+        if error.generation > self._state.generation:
+            self._state.generation = error.generation + 1
+        return error.position if error.generation == self._state.generation else FeedPosition()
+
+    def plan(self) -> PushReport:
+        """What the next push would send. Nothing is sent or noted."""
+        report = PushReport()
+        sieve = self._sieve()
+        after, generation = self._client.position(self._state.store_id())
+        if generation != self._state.generation or self._is_other():
+            after = FeedPosition()
+        while (leaving := self._next(after, sieve)) is not None:
+            _add(report, leaving, set())
+            report.files += len(leaving.archives)
+            report.contents += len(leaving.contents)
+            after = leaving.batch.until
+        return report
+
+    def _sieve(self) -> Sieve:
+        return Sieve(
+            current_levels(self._state),
+            f"{self._connection.team}/{self._connection.user}",
+            self._load_blob,
+            self._projects_of_sources,
+        )
+
+    def _next(self, after: FeedPosition, sieve: Sieve) -> Leaving | None:
+        """What leaves of the next batch; None if nothing has changed. On a connection of its own thread."""
+        with snapshot(self._store_path) as connection:
+            batch = read_batch(connection, after, most_messages=self._most_messages)
+        if batch is None:
+            return None
+        leaving = sieve.pass_through(batch)
+        leaving.batch.forgotten = self._forgotten(batch, sieve)
+        return leaving
+
+    def _load_blob(self, sha256: str) -> bytes:
+        with snapshot(self._store_path) as connection:
+            return load_blob(connection, sha256).data
+
+    def _projects_of_sources(self, keys: set[int]) -> dict[int, set[str | None]]:
+        with snapshot(self._store_path) as connection:
+            return projects_of_sources(connection, keys)
+
+    def behind(self) -> int:
+        """How many changes are not sent yet. Raises StoreError if the hub cannot be reached."""
+        position, generation = self._client.position(self._state.store_id())
+        with snapshot(self._store_path) as connection:
+            last = last_change(connection)
+        return last - (position.sequence if generation == self._state.generation else 0)
+
+    def _begin(self, store: str) -> FeedPosition:
+        """Where to go on. Begins a new generation if everything is to be sent again."""
+        state = self._state
+        position, generation = self._client.position(store)
+        if generation > state.generation:
+            # The notes of this machine are older than what it has sent.
+            state.generation = generation + 1
+        elif state.rules is not None and (self._is_other() or self._changed_levels()):
+            state.generation = max(generation, state.generation) + 1
+        elif generation == state.generation:
+            with snapshot(self._store_path) as connection:
+                if position.sequence > last_change(connection):
+                    # The store was made anew, or restored.
+                    state.generation = generation + 1
+        state.rules = current_levels(state).digest()
+        return position if generation == state.generation else FeedPosition()
+
+    def _is_other(self) -> bool:
+        return self._state.rules != current_levels(self._state).digest()
+
+    def _changed_levels(self) -> dict[str, str]:
+        """Id on the hub -> session, of those that were sent, or held back, by another level than they have now."""
+        levels, sent = current_levels(self._state), self._state.sent()
+        with snapshot(self._store_path) as connection:
+            now = {session_id: levels.of(path) for session_id, path in projects_of_sessions(connection)}
+        return {
+            known.name: session_id
+            for session_id, known in sent.items()
+            if session_id in now and now[session_id] != known.level
+        }
+
+    def _forgotten(self, batch: FeedBatch, sieve: Sieve) -> list[str]:
+        """Ids on the hub of sessions that were forgotten here."""
+        if not batch.forgotten:
+            return []
+        levels, sent = current_levels(self._state), self._state.sent()
+        names: set[str] = set()
+        for session_id in batch.forgotten:
+            names.add(sieve.hidden_name(session_id))
+            known = sent.get(session_id)
+            # Of one that another machine may have sent, the id is said only if words of it might leave.
+            if known is not None:
+                names.add(known.name)
+            elif levels.of(None) in ("redacted", "full"):
+                names.add(session_id)
+        return sorted(names)
+
+    def _note(self, leaving: Leaving, withdrawn: dict[str, str], refused: set[str]) -> None:
+        sent = {
+            session_id: Sent(name, level)
+            for session_id, (name, level) in leaving.sessions.items()
+            if name not in refused
+        }
+        sent |= {session_id: Sent(session_id, "none") for session_id in leaving.held_back}
+        self._state.note_sent(sent, withdrawn.values())
+
+    def _push_outgoing(self, report: PushReport) -> None:
+        """Send log files and large contents of batches that the hub has."""
+        paths = self._state.archives()
+        for start in range(0, len(paths), _PATHS_AT_ONCE):
+            some = paths[start : start + _PATHS_AT_ONCE]
+            have = self._client.archived_sizes(some)
+            for path in some:
+                with snapshot(self._store_path) as connection:
+                    archived = read_archived(connection, have, path)
+                for piece in _pieces(archived):
+                    self._client.push_archived(piece)
+                report.files += archived is not None
+                self._state.drop_archive(path)
+        self._push_contents(report)
+
+    def _push_contents(self, report: PushReport) -> None:
+        tried = set[str]()
+        while missing := [sha256 for sha256 in self._client.missing_blobs() if sha256 not in tried]:
+            for sha256 in missing:
+                tried.add(sha256)
+                data = self._content(sha256)
+                if data is not None:
+                    self._client.push_blob(sha256, data)
+                    report.contents += 1
+        if not tried:
+            self._state.drop_contents()
+
+    def _content(self, sha256: str) -> bytes | None:
+        cleaned = self._state.content(sha256)
+        try:
+            return self._load_blob(sha256) if cleaned is None else cleaned
+        except NotFoundError:
+            return None
+
+
+def _add(report: PushReport, leaving: Leaving, refused: set[str]) -> None:
+    report.batches += 1
+    report.messages += len(leaving.batch.bodies)
+    report.refused |= refused
+    report.masked += leaving.masked
+    report.sessions |= {
+        session_id: level for session_id, (name, level) in leaving.sessions.items() if name not in refused
+    }
+
+
+def _pieces(archived: ArchivedBytes | None) -> Generator[ArchivedBytes]:
+    """The frames of a file, some at a time."""
+    if archived is None:
+        return
+    frames: list[tuple[int, int, int, bytes]] = []
+    size = 0
+    for frame in archived.frames:
+        if frames and size + len(frame[3]) > _MOST_ARCHIVED:
+            yield ArchivedBytes(archived.path, frames[0][0], frames[0][1], frames)
+            frames, size = [], 0
+        frames.append(frame)
+        size += len(frame[3])
+    yield ArchivedBytes(archived.path, frames[0][0], frames[0][1], frames)

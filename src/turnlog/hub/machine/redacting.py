@@ -1,0 +1,173 @@
+"""The level `redacted`: everything leaves without its secrets, without images, and without log files.
+
+Every column is said here to be an id or number, a text, JSON, or packed bytes. Large contents are made whole, cleaned,
+and moved out of their messages again, so they have other hashes than on this machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from turnlog.model import BlobRef, FilePart, Message, Part, TextPart, ToolCallPart
+from turnlog.redact import Redactor, mask_cut_text, mask_text
+from turnlog.store import bodies, zstd
+from turnlog.store.bodies import ExternalContent
+from turnlog.store.feed.values import IDENTITY, TABLES, FeedBatch, Row
+from turnlog.store.packed_columns import unpack_data
+
+TEXTS: Final[dict[str, frozenset[str]]] = {
+    "owners": frozenset({"task"}),
+    "projects": frozenset({"path", "name", "worktree"}),
+    "sources": frozenset({"path", "root", "problem"}),
+    "sessions": frozenset({"title", "cwd", "git_branch"}),
+    "messages": frozenset({"text_preview"}),
+    "parts": frozenset({"path", "command"}),
+    "more_paths": frozenset({"path"}),
+    "edit_totals": frozenset({"path"}),
+    "call_totals": frozenset({"command"}),
+    "annotations": frozenset({"title", "note"}),
+    "diagnostics": frozenset({"reason", "json_path"}),
+    "runs": frozenset(
+        {"command", "cwd", "prompt", "system_prompt", "error", "result", "log_path", "log_problem", "origin"}
+    ),
+}
+JSON: Final[dict[str, frozenset[str]]] = {
+    "sessions": frozenset({"titles", "metadata", "totals"}),
+    "links": frozenset({"metadata"}),
+    "annotations": frozenset({"tags", "pins"}),
+    "runs": frozenset({"usage", "metadata"}),
+}
+PACKED: Final[dict[str, frozenset[str]]] = {"events": frozenset({"body", "data"})}
+
+HELD_BACK: Final = frozenset({"spills"})
+"""Tables of which no row leaves at this level: they name bytes that stay."""
+
+DROPPED: Final[dict[str, frozenset[str]]] = {"sources": frozenset({"head_hash", "tail_hash"})}
+"""Hashes of bytes that stay."""
+
+_CUT: Final = frozenset({"text_preview"})
+"""Texts that may end in the middle of a secret."""
+
+
+@lru_cache(maxsize=20_000)
+def _masked(text: str) -> str:
+    return mask_text(text)
+
+
+class Redacting:
+    """Takes secrets out of the rows of one batch."""
+
+    def __init__(self, load_blob: Callable[[str], bytes]) -> None:
+        """`load_blob` returns the bytes of a large content."""
+        self._load_blob = load_blob
+        self._redactor = Redactor()
+        self.contents: dict[str, bytes] = {}
+        """SHA-256 -> large contents that were cleaned."""
+
+    @property
+    def masked(self) -> Counter[str]:
+        """Rule -> how often a secret was taken out of a message."""
+        found = Counter[str]()
+        for each in self._redactor.report:
+            found[each.rule] += each.times
+        return found
+
+    def redact(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
+        """The rows without secrets; `names` are changed to what they are now."""
+        rows = {table: self._rows(table, found) for table, found in batch.rows.items() if table not in HELD_BACK}
+        for table, identity in IDENTITY.items():
+            places = [TABLES[table].index(name) for name in identity]
+            if table in TEXTS:
+                changed = {row[0]: tuple([row[at] for at in places]) for row in rows.get(table, ())}
+                names.setdefault(table, {}).update(changed)
+        _mask_names(names, batch)
+        large = {row[1] for row in batch.rows.get("blob_uses", ())}
+        rows["blobs"], rows["blob_uses"] = [], []
+        made: dict[int, bytes] = {}
+        for key, body in batch.bodies.items():
+            plain = zstd.decompress(body)
+            if key in large or b'"data:' in plain:
+                cleaned, found = self._clean(plain)
+                for content in found:
+                    data = b"".join(bytes(piece) for piece in content.pieces())
+                    self.contents[content.sha256.hex()] = data
+                    rows["blob_uses"].append((content.sha256, key))
+                    rows["blobs"].append((content.sha256, content.size, content.media_type, 0, b""))
+            else:
+                cleaned = self._redactor.redact_json(plain)
+            made[key] = body if cleaned is plain else zstd.compress(cleaned)
+        rows["blob_uses"] = sorted(set(rows["blob_uses"]))
+        rows["blobs"] = sorted(set(rows["blobs"]))
+        return msgspec.structs.replace(batch, rows=rows, bodies=made)
+
+    def _rows(self, table: str, rows: list[Row]) -> list[Row]:
+        changes: dict[int, Callable[[Any], Any]] = {}
+        for kinds, change in ((TEXTS, _masked), (JSON, self._json), (PACKED, self._packed), (DROPPED, _nothing)):
+            for column in kinds.get(table, ()):
+                changes[TABLES[table].index(column)] = mask_cut_text if column in _CUT else change
+        if not changes:
+            return rows
+        return [
+            tuple([changes[at](value) if at in changes and value else value for at, value in enumerate(row)])
+            for row in rows
+        ]
+
+    def _json(self, text: str) -> str:
+        return self._redactor.redact_json(text.encode()).decode()
+
+    def _packed(self, data: bytes) -> bytes:
+        plain = unpack_data(data)
+        assert isinstance(plain, msgspec.Raw)
+        before = bytes(plain)
+        after = self._redactor.redact_json(before)
+        if after is before:
+            return data
+        return zstd.compress(after) if zstd.is_frame(data) else after
+
+    def _clean(self, body: bytes) -> tuple[bytes, list[ExternalContent]]:
+        """A body with large contents, cleaned and moved out again; images are left out."""
+        message = bodies.resolve(_without_images(bodies.decode(body)), self._load)
+        found: list[ExternalContent] = []
+        cleaned = bodies.externalize(self._redactor.redact(message), found)
+        return bodies.pack(cleaned), found
+
+    def _load(self, reference: BlobRef) -> bytes:
+        return self._load_blob(reference.sha256)
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _mask_names(names: dict[str, dict[int, Row]], batch: FeedBatch) -> None:
+    """Sources that are only named have their paths cleaned as those that are sent."""
+    sent = {row[0] for row in batch.rows.get("sources", ())}
+    wanted = {row[TABLES["memberships"].index("source_key")] for row in batch.rows.get("memberships", ())}
+    known = names.get("sources", {})
+    for key in (wanted & known.keys()) - sent:
+        known[key] = (_masked(known[key][0]),)
+
+
+def _without_images(message: Message) -> Message:
+    return msgspec.structs.replace(message, parts=tuple([_without_image(part) for part in message.parts]))
+
+
+def _without_image(part: Part) -> Any:
+    if isinstance(part, ToolCallPart):
+        results = tuple(
+            [
+                msgspec.structs.replace(result, content=tuple([_without_image(each) for each in result.content]))
+                for result in part.results
+            ]
+        )
+        return msgspec.structs.replace(part, results=results)
+    if not isinstance(part, FilePart) or part.media_type.startswith("text/"):
+        return part
+    if part.url is not None and not part.url.startswith("data:"):
+        return part
+    return TextPart(id=part.id, text=f"[{part.media_type}, held back]")

@@ -1,0 +1,123 @@
+"""Bodies of requests in bounded memory: how much one may have, packed and unpacked, and all together."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import zstandard
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+MOST_PACKED: Final = 32 << 20
+"""Bytes of a body as it is sent."""
+
+MOST_UNPACKED: Final = 96 << 20
+
+MOST_IN_FLIGHT: Final = 256 << 20
+"""Bytes of all bodies that are being received and written."""
+
+LARGEST_WINDOW: Final = 1 << 27
+"""Bytes that a decompressor keeps at most."""
+
+_PIECE: Final = 1 << 20
+
+
+class Load:
+    """How much is under way. One event loop uses it."""
+
+    def __init__(self, most: int = MOST_IN_FLIGHT) -> None:
+        """Begin with nothing."""
+        self._most = most
+        self._bytes = 0
+        self._busy = set[str]()
+
+    @contextmanager
+    def of(self, machine: str) -> Generator[Share]:
+        """What one request of a machine takes. Raises a 429 if another one of it is under way."""
+        if machine in self._busy:
+            raise HTTPException(429, "another batch of this machine is being written", {"Retry-After": "1"})
+        self._busy.add(machine)
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            self._busy.discard(machine)
+            self._bytes -= share.size
+
+    def add(self, size: int) -> None:
+        """Take so many bytes more. Raises a 503 if that is too much."""
+        if self._bytes + size > self._most:
+            raise HTTPException(503, "the hub has too much to write just now", {"Retry-After": "2"})
+        self._bytes += size
+
+
+class Share:
+    """Bytes that one request takes."""
+
+    def __init__(self, load: Load) -> None:
+        """Begin with none."""
+        self._load = load
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        """Take so many more."""
+        self._load.add(size)
+        self.size += size
+
+
+async def receive(request: Request, share: Share, most: int = MOST_PACKED) -> bytes:
+    """The body as it is sent.
+
+    Raises a 413 as soon as it is known to be too large, a 422 if its `Content-Digest` (RFC 9530) is of other bytes.
+    """
+    told = request.headers.get("content-length", "")
+    if told.isdigit() and int(told) > most:
+        raise _too_large(most)
+    body = bytearray()
+    async for piece in request.stream():
+        if len(body) + len(piece) > most:
+            raise _too_large(most)
+        share.add(len(piece))
+        body += piece
+    data = bytes(body)
+    digest = request.headers.get("content-digest")
+    if digest is not None and not _is_of(digest, data):
+        raise HTTPException(422, "the body is not that of its Content-Digest")
+    return data
+
+
+def unpack(data: bytes, encoding: str | None, most: int = MOST_UNPACKED) -> bytes:
+    """The body without its `Content-Encoding`. Raises a 413 if it has more bytes, a 415 or 422 if it is of no kind."""
+    if encoding in (None, "", "identity"):
+        return data
+    if encoding != "zstd":
+        raise HTTPException(415, "send a body as it is, or with Content-Encoding: zstd")
+    unpacked = bytearray()
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(io.BytesIO(data)) as reader:
+            while piece := reader.read(_PIECE):
+                unpacked += piece
+                if len(unpacked) > most:
+                    raise _too_large(most)
+    except zstandard.ZstdError as error:
+        raise HTTPException(422, "the body is no zstd") from error
+    return bytes(unpacked)
+
+
+def _is_of(digest: str, data: bytes) -> bool:
+    name, _, value = digest.strip().partition("=")
+    try:
+        return name == "sha-256" and base64.b64decode(value.strip(":"), validate=True) == hashlib.sha256(data).digest()
+    except binascii.Error:
+        return False
+
+
+def _too_large(most: int) -> HTTPException:
+    # The rest is not read: the client is told before it has sent everything.
+    return HTTPException(413, f"a body has at most {most} bytes", {"Connection": "close"})

@@ -1,0 +1,278 @@
+"""The API of machines below `/hub/v1`: how far a store was taken, batches, large contents, log files."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
+from turnlog.hub.blobs import BlobStore
+from turnlog.hub.callers import Caller, require_scope
+from turnlog.hub.sync.admission import Machine, TooLargeError, WrongBatchError, admit, placed
+from turnlog.hub.sync.receiving import Load, receive, unpack
+from turnlog.store import zstd
+from turnlog.store.feed import taking
+from turnlog.store.feed.taking import Owner
+from turnlog.store.feed.values import ArchivedBytes, FeedBatch
+from turnlog.store.postgres.connection import WrongRowsError
+from turnlog.store.postgres.store import PostgresStore
+
+MOST_MISSING: Final = 500
+"""Large contents that one answer asks for."""
+
+LARGEST_BLOB: Final = 128 << 20
+
+_Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class Sync:
+    """What the routes work with: `app.state.sync`."""
+
+    def __init__(
+        self,
+        writing: Callable[[Caller], PostgresStore],
+        reading: Callable[[Caller], PostgresStore],
+        machine_name: Callable[[Caller], str],
+        blobs: BlobStore | None = None,
+        load: Load | None = None,
+    ) -> None:
+        """Keep what opens stores.
+
+        Args:
+            writing: The store of the caller's team, to write to.
+            reading: The store of the caller's team as the caller may see it.
+            machine_name: What the caller's machine is called.
+            blobs: Where large contents are; None for the database.
+            load: How much may be under way.
+        """
+        self.writing = writing
+        self.reading = reading
+        self.machine_name = machine_name
+        self.blobs = blobs
+        self.load = load or Load()
+
+
+def routes() -> list[Route]:
+    """All routes, without the prefix."""
+    table: tuple[tuple[str, str, _Endpoint], ...] = (
+        ("GET", "/position", _position),
+        ("POST", "/batches", _batch),
+        ("POST", "/archives", _archive),
+        ("POST", "/archives/sizes", _archive_sizes),
+        ("POST", "/blobs/missing", _missing_blobs),
+        ("PUT", "/blobs/{sha256}", _put_blob),
+        ("GET", "/blobs/{sha256}", _get_blob),
+        ("GET", "/sessions/{session_id:path}/logs", _logs),
+    )
+    return [Route(path, _told(endpoint), methods=[method]) for method, path, endpoint in table]
+
+
+def _told(endpoint: _Endpoint) -> _Endpoint:
+    """Errors as answers: one shape, and nothing of the rows in them that others could read."""
+
+    @wraps(endpoint)
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except HTTPException as error:
+            return _error(error.status_code, error.detail, error.headers)
+        except ClientDisconnect:
+            return _error(400, "the connection ended before the body did")
+        except TooLargeError as error:
+            return _error(413, str(error))
+        except ConflictError as error:
+            store, caller = request.query_params.get("store", ""), require_scope(request, "push")
+            return await _conflict(_sync(request).writing(caller), store, caller, str(error))
+        except NotFoundError as error:
+            return _error(404, str(error))
+        except StoreBusyError as error:
+            return _error(503, str(error), {"Retry-After": "2"})
+        except WrongRowsError:
+            # What the database says may have values of the row.
+            return _error(422, "a row is not as the tables have it")
+        except StoreError:
+            return _error(503, "the database cannot be used just now", {"Retry-After": "5"})
+        except (WrongBatchError, msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
+            return _error(422, str(error)[:500])
+
+    return answer
+
+
+def _error(status: int, message: str, headers: Any = None) -> Response:
+    return _json({"error": {"type": _TYPES.get(status, "error"), "message": message}}, status, headers)
+
+
+_TYPES: Final = {
+    400: "cut_off",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported",
+    422: "invalid",
+    429: "too_many_requests",
+    503: "unavailable",
+}
+
+
+def _json(value: Any, status: int = 200, headers: Any = None) -> Response:
+    return Response(msgspec.json.encode(value), status, headers, "application/json")
+
+
+async def _conflict(store: PostgresStore, name: str, caller: Caller, message: str) -> Response:
+    position, generation = await run_in_threadpool(store.feed_progress, _feed(caller, name))
+    error = {"type": "conflict", "message": message}
+    return _json({"error": error, "position": position, "generation": generation}, 409)
+
+
+def _sync(request: Request) -> Sync:
+    return request.app.state.sync
+
+
+def _machine(request: Request, caller: Caller) -> Machine:
+    name = _sync(request).machine_name(caller)
+    return Machine(Owner(caller.user, caller.machine or "browser"), name)
+
+
+def _feed(caller: Caller, store: str) -> str:
+    """The name of a machine's store: nobody names that of somebody else."""
+    if not 1 <= len(store) <= 100:
+        raise HTTPException(422, "`store` is the id of a store, with at most 100 characters")
+    return f"{caller.user}/{store}"
+
+
+async def _position(request: Request) -> Response:
+    caller = require_scope(request, "push")
+    store = _sync(request).writing(caller)
+    position, generation = await run_in_threadpool(
+        store.feed_progress, _feed(caller, request.query_params.get("store", ""))
+    )
+    return _json({"position": position, "generation": generation})
+
+
+async def _batch(request: Request) -> Response:
+    caller = require_scope(request, "push")
+    sync, feed = _sync(request), _feed(caller, request.query_params.get("store", ""))
+    store, machine = sync.writing(caller), _machine(request, caller)
+    with sync.load.of(f"{caller.team}/{feed}") as share:
+        data = await receive(request, share)
+        # In a thread: decoding would keep everybody else waiting.
+        return await run_in_threadpool(
+            _write_batch, store, feed, machine, data, request.headers.get("content-encoding"), sync.blobs
+        )
+
+
+def _write_batch(
+    store: PostgresStore, feed: str, machine: Machine, data: bytes, encoding: str | None, blobs: BlobStore | None
+) -> Response:
+    batch: FeedBatch = taking.decode(unpack(data, encoding))
+    taken = store.take(feed, admit(batch, machine), machine.owner)
+    if blobs is not None and (batch.forgotten or batch.withdrawn):
+        # Not a reason to fail: the rows are gone, and the bytes follow with the next batch of this kind.
+        with suppress(StoreError):
+            store.drop_garbage(partial(blobs.delete, store.team))
+    return _json({"position": batch.until, "generation": batch.generation, "refused": taken.refused})
+
+
+async def _archive(request: Request) -> Response:
+    caller = require_scope(request, "push")
+    sync, machine = _sync(request), _machine(request, caller)
+    store = sync.writing(caller)
+    with sync.load.of(f"{caller.team}/{machine.owner.machine}/archive") as share:
+        data = await receive(request, share)
+
+        def write() -> Response:
+            archived = msgspec.msgpack.decode(unpack(data, request.headers.get("content-encoding")), type=ArchivedBytes)
+            store.take_archived(msgspec.structs.replace(archived, path=placed(archived.path, machine)))
+            return _json({})
+
+        return await run_in_threadpool(write)
+
+
+async def _archive_sizes(request: Request) -> Response:
+    caller = require_scope(request, "push")
+    sync, machine = _sync(request), _machine(request, caller)
+    with sync.load.of(f"{caller.team}/{machine.owner.machine}/sizes") as share:
+        paths = msgspec.json.decode(await receive(request, share, 1 << 20), type=list[str])
+    mine = {placed(path, machine): path for path in paths}
+    found = await run_in_threadpool(sync.writing(caller).archived_sizes, list(mine))
+    return _json({"ends": {mine[path]: end for path, end in found.ends.items()}})
+
+
+async def _missing_blobs(request: Request) -> Response:
+    caller = require_scope(request, "push")
+    store = _sync(request).writing(caller)
+    missing = await run_in_threadpool(partial(store.missing_blobs, Owner(caller.user), MOST_MISSING))
+    return _json({"missing": [sha256 for sha256, _ in missing]})
+
+
+async def _put_blob(request: Request) -> Response:
+    caller = require_scope(request, "push")
+    sync, sha256 = _sync(request), request.path_params["sha256"]
+    _check_hash(sha256)
+    store, owner = sync.writing(caller), Owner(caller.user)
+    size = await run_in_threadpool(store.claimed_size, owner, sha256)
+    if size > LARGEST_BLOB:
+        raise TooLargeError(f"a large content has at most {LARGEST_BLOB} bytes")
+    with sync.load.of(f"{caller.team}/{caller.user}/{sha256}") as share:
+        packed = await receive(request, share, min(size + 1024, LARGEST_BLOB))
+
+        def write() -> Response:
+            data = unpack(packed, request.headers.get("content-encoding"), size)
+            blobs = sync.blobs
+            keep = None if blobs is None else partial(blobs.put, caller.team_key, sha256)
+            store.save_blob(owner, sha256, data, keep)
+            return Response(status_code=204)
+
+        return await run_in_threadpool(write)
+
+
+async def _get_blob(request: Request) -> Response:
+    caller = require_scope(request, "read")
+    sync, sha256 = _sync(request), request.path_params["sha256"]
+    _check_hash(sha256)
+    content = await run_in_threadpool(sync.reading(caller).blob, sha256)
+    headers = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
+    return Response(content.data, headers=headers, media_type="application/octet-stream")
+
+
+def _check_hash(sha256: str) -> None:
+    if len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
+        raise HTTPException(422, "a SHA-256 has 64 hexadecimal digits in lower case")
+
+
+async def _logs(request: Request) -> Response:
+    caller = require_scope(request, "read")
+    store, session_id = _sync(request).reading(caller), request.path_params["session_id"]
+    data = await run_in_threadpool(_archive_of, store, session_id)
+    return Response(data, media_type="application/zstd")
+
+
+def _archive_of(store: PostgresStore, session_id: str) -> bytes:
+    """The log files of a session and its subagents as a tar, laid out like the agent's home."""
+    session = store.session(session_id)
+    level = store.upload_level(session.id)
+    if level not in (None, "full"):
+        raise NotFoundError(f"the log files of {session.id} are not on the hub: its upload level is {level}")
+    with tempfile.TemporaryDirectory(prefix="turnlog-logs-") as folder:
+        store.restore(session.id, Path(folder))
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path in sorted(Path(folder).rglob("*")):
+                if path.is_file():
+                    archive.add(path, path.relative_to(folder).as_posix(), recursive=False)
+        return zstd.compress(packed.getvalue())

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.postgres_servers import binaries_of_the_wheel, postgres_server
+from support.postgres_stores import PostgresDatabases
+from turnlog.store.postgres.store import PostgresStore
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[PostgresDatabases]:
+    """Databases on PostgreSQL 18."""
+    with postgres_server(binaries_of_the_wheel()) as server:
+        yield PostgresDatabases(server)
+
+
+@pytest.fixture
+def store(databases: PostgresDatabases) -> Iterator[PostgresStore]:
+    """An empty store."""
+    with databases.store() as found:
+        yield found

@@ -1,0 +1,371 @@
+"""A machine and its hub: what leaves, what arrives, and what is taken back."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.hub_double import HubProcess, hub_process
+from support.postgres_stores import PostgresDatabases
+from support.store_answers import Questions, ask
+from turnlog.errors import ConflictError
+from turnlog.hub.machine import redacting
+from turnlog.hub.machine.client import HubClient, HubUnreachableError
+from turnlog.hub.machine.pulling import unpack_logs
+from turnlog.hub.machine.pusher import Pusher, PushReport
+from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.store.feed.values import TABLES
+from turnlog.store.postgres.store import PostgresStore
+from turnlog.sync.syncer import sync
+
+DATA = Path(__file__).parents[1] / "data"
+
+RECORDED = sorted(case for agent in DATA.iterdir() if agent.is_dir() for case in agent.glob("*/*") if case.is_dir())[
+    ::14
+]
+
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"walnutpixels" * 50).decode()
+
+
+@pytest.fixture(scope="module")
+def place(databases: PostgresDatabases) -> Iterator[tuple[HubProcess, str]]:
+    """A hub, and its database."""
+    url = databases.url()
+    with hub_process(url) as hub:
+        yield hub, url
+
+
+@pytest.fixture
+def hub(place: tuple[HubProcess, str]) -> HubProcess:
+    with psycopg.connect(place[1]) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'turnlog'").fetchall()
+        kept = {"schema_version", "teams", "counters"}
+        names = ", ".join(f"turnlog.{name}" for (name,) in tables if name not in kept)
+        connection.execute(f"TRUNCATE {names}".encode())
+        connection.execute("INSERT INTO turnlog.owners (team_key, key) VALUES (1, 1)")
+        connection.execute("INSERT INTO turnlog.settings (team_key, name, value) VALUES (1, 'store id', 'x')")
+    return place[0]
+
+
+@pytest.fixture
+def hub_store(place: tuple[HubProcess, str], hub: HubProcess) -> Iterator[PostgresStore]:
+    with PostgresStore(place[1]) as store:
+        yield store
+
+
+class Box:
+    """A machine: a home of Claude Code, a store, a connection."""
+
+    def __init__(self, folder: Path, hub: HubProcess, machine: str = "laptop", user: str = "ana") -> None:
+        self.home = folder / machine / "home"
+        self.store_path = folder / machine / "data" / "turnlog.db"
+        self.hub = hub
+        self.store_path.parent.mkdir(parents=True)
+        self.home.mkdir(parents=True)
+        with MachineState(self.store_path) as state:
+            state.connect(Connection(hub.url, f"{user}/{machine}", "1", user, machine))
+
+    def sync(self, *roots: Path) -> None:
+        sync(self.store_path, roots=list(roots) or [self.home / ".claude"])
+
+    def level(self, path: str, level: str) -> None:
+        with MachineState(self.store_path) as state:
+            state.set_level(path, level)
+
+    def push(self) -> PushReport:
+        with MachineState(self.store_path) as state, self._client(state) as client:
+            return Pusher(self.store_path, state, client).push()
+
+    def plan(self) -> PushReport:
+        with MachineState(self.store_path) as state, self._client(state) as client:
+            return Pusher(self.store_path, state, client).plan()
+
+    def logs(self, session_id: str) -> bytes:
+        with MachineState(self.store_path) as state, self._client(state) as client:
+            return client.logs(session_id)
+
+    def _client(self, state: MachineState) -> HubClient:
+        return HubClient(self.hub.url, state.connection().token, seconds=5)
+
+
+def log(box: Box, project: str, session: str, *texts: str, image: str | None = None) -> Path:
+    """Write a session of Claude Code: prompts and answers in turn."""
+    import json
+
+    path = box.home / ".claude" / "projects" / project.replace("/", "-") / f"{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    parent = None
+    for number, text in enumerate(texts):
+        is_prompt = number % 2 == 0
+        content: list[dict[str, object]] = [{"type": "text", "text": text}]
+        if image is not None and is_prompt:
+            source = {"type": "base64", "media_type": "image/png", "data": image}
+            content.append({"type": "image", "source": source})
+        uuid = f"{session}-{number}"
+        message: dict[str, object] = {"role": "user" if is_prompt else "assistant", "content": content}
+        if not is_prompt:
+            usage = {"input_tokens": 10, "output_tokens": 5}
+            message |= {
+                "id": f"msg_{session}_{number}",
+                "model": "claude-sonnet-4-5",
+                "usage": usage,
+                "type": "message",
+            }
+        lines.append(
+            json.dumps(
+                {
+                    "type": message["role"],
+                    "uuid": uuid,
+                    "parentUuid": parent,
+                    "sessionId": session,
+                    "cwd": project,
+                    "gitBranch": "walnut-branch",
+                    "version": "2.1.0",
+                    "timestamp": f"2026-11-20T10:00:{number:02}.000Z",
+                    "message": message,
+                }
+            )
+        )
+        parent = uuid
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def dump(url: str) -> bytes:
+    """Everything that the database says, with bodies decompressed."""
+    from turnlog.store import zstd
+
+    found: list[bytes] = []
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'turnlog'").fetchall()
+        for (table,) in tables:
+            for row in connection.execute(f"SELECT * FROM turnlog.{table}".encode()):
+                for value in row:
+                    if isinstance(value, bytes):
+                        found.append(zstd.decompress(value) if zstd.is_frame(value) else value)
+                    else:
+                        found.append(str(value).encode())
+    return b"\n".join(found)
+
+
+def ids(store: PostgresStore) -> list[str]:
+    return sorted(session.id for session in store.sessions(SessionFilter(subagents=True), limit=500).items)
+
+
+def test_at_full_the_hub_says_what_the_machine_says(tmp_path: Path, hub: HubProcess, hub_store: PostgresStore) -> None:
+    box = Box(tmp_path, hub)
+    box.level("/", "full")
+    box.sync(*RECORDED)
+    with open_store(box.store_path) as store:
+        everything = store.sessions(SessionFilter(subagents=True), limit=500).items
+        for path in {session.project.path for session in everything if session.project is not None}:
+            box.level(path, "full")
+    assert set(box.plan().sessions.values()) <= {"full", "redacted"}
+    box.push()
+    with open_store(box.store_path) as store:
+        questions = [question for question in Questions(store) if question.method in ("sessions", "messages", "links")]
+        assert questions
+        full = {session.id for session in everything if session.project is not None}
+        assert full <= set(ids(hub_store))
+        for question in Questions(store).of_messages():
+            if question.kwargs.get("session_id") in full:
+                if question.method == "records":  # their files have the machine in front
+                    here, there = [
+                        [record.data for record in each.records(*question.args, **question.kwargs)]
+                        for each in (store, hub_store)
+                    ]
+                    assert here == there
+                else:
+                    assert ask(store, question) == ask(hub_store, question), question
+    assert box.push().batches == 0
+
+
+def test_at_metrics_no_title_path_or_word_leaves(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    box = Box(tmp_path, hub)
+    box.level("/", "metrics")
+    log(box, "/home/ana/walnut-project", "walnut-session", "walnut prompt", "walnut answer", image=PIXEL)
+    box.sync()
+    with open_store(box.store_path) as store:
+        store.annotate("claude-code:walnut-session", title="walnut title", note="walnut note", tags=["walnut"])
+        local = store.usage("model")
+    report = box.push()
+    assert report.sessions == {"claude-code:walnut-session": "metrics"}
+    said = dump(place[1])
+    assert b"claude-sonnet-4-5" in said
+    assert b"walnut" not in said.lower()
+    assert hub_store.usage("model") == local
+    (session,) = hub_store.sessions().items
+    assert (session.title, session.cwd, session.counts.messages) == (None, None, 2)
+    assert [placed.message.parts for placed in hub_store.messages(session.id)] == [(), ()]
+
+
+def test_at_redacted_secrets_images_and_files_stay(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    box = Box(tmp_path, hub)
+    secret = f"token {SECRET} in " + "a long text " * 8000
+    log(box, "/home/ana/app", "s1", f"my key is {SECRET}", secret, image=PIXEL)
+    box.sync()
+    report = box.push()
+    assert sum(report.masked.values()) >= 2
+    said = dump(place[1])
+    assert SECRET.encode() not in said
+    assert b"walnutpixels" not in said
+    first, second = hub_store.messages("claude-code:s1")
+    assert getattr(first.message.parts[0], "text", "").startswith("my key is [")
+    assert getattr(first.message.parts[1], "text", "") == "[image/png, held back]"
+    assert len(getattr(second.message.parts[0], "text", "")) > 80_000
+    with pytest.raises(Exception, match="upload level is redacted"):
+        box.logs("claude-code:s1")
+
+
+def test_nothing_leaves_if_taking_out_secrets_fails(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/app", "s1", "a prompt", "an answer")
+    box.sync()
+
+    def fail(*_: object) -> bytes:
+        raise RuntimeError("the scanner failed")
+
+    monkeypatch.setattr(redacting.Redactor, "redact_json", fail)
+    with pytest.raises(RuntimeError, match="the scanner failed"):
+        box.push()
+    assert ids(hub_store) == []
+
+
+def test_every_column_that_leaves_is_an_id_a_number_or_cleaned() -> None:
+    cleaned = {
+        (table, column)
+        for kinds in (redacting.TEXTS, redacting.JSON, redacting.PACKED, redacting.DROPPED)
+        for table, columns in kinds.items()
+        for column in columns
+    }
+    assert cleaned <= {(table, column) for table, columns in TABLES.items() for column in columns}
+    words = ("title", "text", "note", "path", "cwd", "prompt", "command", "metadata", "result", "error", "problem")
+    risky = {
+        (table, column)
+        for table, columns in TABLES.items()
+        if table not in redacting.HELD_BACK
+        for column in columns
+        if any(word in column for word in words)
+    }
+    numbers = {("sessions", "titled_at"), ("sessions", "prompts"), ("sessions", "title_source"), ("parts", "text_size")}
+    numbers |= {("usage", "tool_prompt"), ("messages", "tool_prompt"), ("sessions", "tool_prompt")}
+    assert risky - cleaned <= numbers
+
+
+def test_levels_decide_and_another_level_takes_back(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    box = Box(tmp_path, hub)
+    box.level("/home/ana/client", "none")
+    box.level("/home/ana/own", "full")
+    log(box, "/home/ana/client/deep", "s1", "hazel prompt", "hazel answer")
+    path = log(box, "/home/ana/own", "s2", "almond prompt", "almond answer")
+    box.sync()
+    assert set(box.push().sessions) == {"claude-code:s2"}
+    assert b"hazel" not in dump(place[1])
+    assert path.read_bytes() in box_logs(box, "claude-code:s2")
+    box.level("/home/ana/own", "metrics")
+    box.level("/home/ana/client", "redacted")
+    box.push()
+    said = dump(place[1])
+    assert b"hazel prompt" in said
+    assert b"almond" not in said
+    assert len(ids(hub_store)) == 2
+    box.level("/home/ana/own", "none")
+    box.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+
+
+def box_logs(box: Box, session_id: str) -> bytes:
+    from turnlog.store import zstd
+
+    return zstd.decompress(box.logs(session_id))
+
+
+def test_a_forgotten_session_goes_from_the_hub_and_no_machine_brings_it_back(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    for box in (laptop, desktop):
+        log(box, "/home/ana/app", "s1", "hazel prompt", "hazel answer")
+        log(box, "/home/ana/app", "s2", "other", "words")
+        box.sync()
+    laptop.push()
+    with open_store(laptop.store_path) as store:
+        store.forget("claude-code:s1")
+    laptop.push()
+    assert b"hazel" not in dump(place[1])
+    desktop.push()
+    assert ids(hub_store) == ["claude-code:s2"]
+    assert b"hazel" not in dump(place[1])
+
+
+def test_log_files_are_pulled_to_another_machine(tmp_path: Path, hub: HubProcess) -> None:
+    box, other = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    box.level("/", "full")
+    path = log(box, "/home/ana/app", "s1", "a prompt", "an answer", image=PIXEL)
+    box.sync()
+    box.push()
+    to = other.home / ".claude"
+    packed = other.logs("claude-code:s1")
+    ((written, size),) = unpack_logs(packed, to)
+    assert written == to / path.relative_to(box.home / ".claude")
+    assert written.read_bytes() == path.read_bytes()
+    assert (size, written.stat().st_mode & 0o777) == (len(path.read_bytes()), 0o600)
+    assert list(unpack_logs(packed, to)) == [(written, size)]
+    written.write_text("other\n")
+    with pytest.raises(ConflictError, match="other content"):
+        list(unpack_logs(packed, to))
+
+
+def test_a_rebuilt_store_and_a_new_one_replace_what_they_replace(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    from turnlog.sync.rebuild import rebuild
+
+    box = Box(tmp_path, hub)
+    for number in range(3):
+        log(box, "/home/ana/app", f"s{number}", "a prompt", "an answer")
+    box.sync()
+    box.push()
+    rebuild(box.store_path, ignore)
+    box.push()
+    assert len(ids(hub_store)) == 3
+    box.store_path.unlink()
+    for name in ("turnlog.db-wal", "turnlog.db-shm"):
+        box.store_path.with_name(name).unlink(missing_ok=True)
+    log(box, "/home/ana/app", "s0", "a prompt", "an answer", "a second prompt", "a second answer")
+    box.sync()
+    box.push()
+    assert hub_store.session("claude-code:s0").counts.messages == 4
+    assert [session.counts.messages for session in hub_store.sessions().items] == [4, 2, 2]
+    assert box.push().batches == 0
+
+
+def test_a_hub_that_is_away_harms_nothing(tmp_path: Path, hub: HubProcess, hub_store: PostgresStore) -> None:
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/app", "s1", "a prompt", "an answer")
+    box.sync()
+    with MachineState(box.store_path) as state, pytest.raises(HubUnreachableError, match="cannot reach the hub"):
+        Pusher(box.store_path, state, HubClient("http://127.0.0.1:9", "x", seconds=0)).push()
+    box.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+
+
+def ignore(done: int, total: int) -> None:
+    """Progress of no interest."""
