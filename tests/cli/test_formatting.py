@@ -40,6 +40,17 @@ def test_changes_have_a_sign_and_there_is_none_from_nothing() -> None:
     ]
 
 
+def test_things_with_one_label_are_told_apart_by_their_names() -> None:
+    pairs = [("/a/shop", "shop"), ("/b/shop", "shop"), ("/b/blog", "blog"), ("gpt", None), (None, None)]
+    assert formatting.named_apart([*pairs, *pairs]) == {
+        "/a/shop": "/a/shop",
+        "/b/shop": "/b/shop",
+        "/b/blog": "blog",
+        "gpt": "gpt",
+        None: "unknown",
+    }
+
+
 def test_sizes_and_counts() -> None:
     assert [formatting.size(number) for number in (0, 999, 1500, 2_500_000, 3 * 10**9)] == [
         "0 B",

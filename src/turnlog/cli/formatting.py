@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
@@ -139,6 +141,16 @@ def _here(at: datetime) -> datetime:
 def plural(number: int, one: str, many: str | None = None) -> str:
     """`1 session`, `2 sessions`."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def named_apart(labels: Iterable[tuple[str | None, str | None]]) -> dict[str | None, str]:
+    """What things are called, from pairs of name and label: by label, and by name where several have one label.
+
+    Names are paths of projects or ids of sessions; None is what no log names.
+    """
+    called = {name: label or name or "unknown" for name, label in labels}
+    shared = Counter(called.values())
+    return {name: label if shared[label] == 1 else name or "unknown" for name, label in called.items()}
 
 
 def iso(at: datetime | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -171,14 +171,13 @@ def _projects(report: Insights) -> list[tuple[str, ...]]:
     by_project: dict[str | None, list[ProjectPeriod]] = defaultdict(list)
     for each in report.projects:
         by_project[each.project].append(each)
-    labels = {project: periods[0].label or project or "unknown" for project, periods in by_project.items()}
-    shared = Counter(labels.values())
+    labels = formatting.named_apart((project, periods[0].label) for project, periods in by_project.items())
     spent = {
         project: [each.cost for each in periods if each.cost is not None] for project, periods in by_project.items()
     }
     return [
         (
-            labels[project] if shared[labels[project]] == 1 else project or "unknown",
+            labels[project],
             formatting.count(sum(each.calls for each in periods)),
             formatting.money(
                 sum(spent[project], Decimal(0)) if spent[project] else None,

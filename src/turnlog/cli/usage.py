@@ -5,7 +5,7 @@ Answers from totals in the store and imports nothing of the model, so that it st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
@@ -179,16 +179,17 @@ def _write_report(report: UsageReport) -> None:
 
 def _lines(report: UsageReport) -> Iterator[tuple[str, ...]]:
     """The cells of each row, and below a row those of its parts."""
+    labels = formatting.named_apart((part.name, part.label) for row in report.rows for part in row.parts)
     for name, row in zip(_row_names(report), report.rows, strict=True):
         yield (*name, *([""] if report.then_by else []), *_cells(row.totals))
         for part in row.parts:
-            yield (*[""] * len(name), _part_name(report, part), *_cells(part.totals))
+            yield (*[""] * len(name), _part_name(report, part, labels), *_cells(part.totals))
 
 
-def _part_name(report: UsageReport, part: UsagePart) -> str:
+def _part_name(report: UsageReport, part: UsagePart, labels: Mapping[str | None, str]) -> str:
     if part.name is None:
         return NO_SUBAGENT if report.then_by == "subagent" else UNNAMED
-    return _without_offset(part.name) if report.then_by in _HOURS else part.label or part.name
+    return _without_offset(part.name) if report.then_by in _HOURS else labels[part.name]
 
 
 _NEARLY = Decimal("0.8")

@@ -165,9 +165,10 @@ def _write_rows(title: str, rows: Sequence[ComparedRow]) -> None:
         Column(title, can_shrink=True),
         *(Column(name, right=True) for name in ("Calls before", "Calls", "Cost before", "Cost", "Change")),
     )
+    labels = formatting.named_apart((row.name, row.label) for row in rows)
     cells = [
         (
-            row.label or row.name or "unknown",
+            labels[row.name],
             formatting.count(row.earlier.calls),
             formatting.count(row.later.calls),
             formatting.money(row.earlier.cost, row.earlier.unpriced_calls + row.earlier.unknown_calls),
