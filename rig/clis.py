@@ -226,6 +226,7 @@ CLIS = [
             "COPILOT_PROVIDER_API_KEY": "key-of-the-rig",
             "COPILOT_PROVIDER_BASE_URL": "{URL}/v1",
         },
+        history_tool="turnlog-search_history",
     ),
     Cli(
         name="gemini-cli",
@@ -322,6 +323,7 @@ CLIS = [
             "NO_UPDATE_NOTIFIER": "1",
         },
         files={".qwen/settings.json": json.dumps(_QUIET)},
+        history_tool="mcp__turnlog__search_history",
         replays=False,
     ),
     Cli(
@@ -352,6 +354,8 @@ CLIS = [
             "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false",
         },
         files={".factory/settings.json": json.dumps(_DROID)},
+        history_tool="turnlog___search_history",
+        waits_for_servers=False,
         counts_calls=False,
         replays=False,
     ),

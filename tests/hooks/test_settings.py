@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from support.places import OTHER_KINDS, Kind
 from support.profiles import examples
+from support.settings_places import places_on
 from support.settings_texts import texts
 from turnlog.agent_settings.jsonc import parse, plain
 from turnlog.agents import agents_with_hooks
@@ -27,12 +28,7 @@ HOOKED = agents_with_hooks()
 SETTINGS = {word: agent.hooks for word, agent in HOOKED.items() if agent.hooks is not None}
 IN_SETTINGS = [word for word, hooks in SETTINGS.items() if hooks.plugin is None]
 
-PLACES = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "opencode": ".config/opencode/plugin/turnlog.js",
-}
+PLACES = places_on("hooks.md")
 
 MIXED = """\
 {
@@ -105,14 +101,20 @@ def state(word: str, data: Path, project: Path | None = None) -> str:
     return plan_install(HOOKED[word], data, project).state
 
 
-def events(text: str) -> dict[str, list[dict[str, Any]]]:
+def events(text: str, word: str = "claude") -> dict[str, list[dict[str, Any]]]:
     """Event -> the handlers of ours."""
     found: Any = plain(parse(text))
+    field = SETTINGS[word].field
     return {
         event: ours
-        for event, groups in found["hooks"].items()
-        if (ours := [each for group in groups for each in group["hooks"] if has_hooks(each["command"])])
+        for event, groups in (found if field is None else found[field]).items()
+        if (ours := [each for each in handlers(groups) if has_hooks(each["command"])])
     }
+
+
+def handlers(groups: Any) -> list[dict[str, Any]]:
+    """Those of an event's groups; what is beside the events of a file may be anything."""
+    return [each for group in groups for each in group["hooks"]] if has_hooks(json.dumps(groups)) else []
 
 
 @pytest.mark.parametrize("word", IN_SETTINGS)
@@ -120,10 +122,10 @@ def events(text: str) -> dict[str, list[dict[str, Any]]]:
 def test_settings_come_back_byte_for_byte(word: str, name: str, home: Path, data: Path) -> None:
     path = place(home, word, KEPT[name])
     install(word, data)
-    assert set(events(path.read_text())) == set(SETTINGS[word].events)
+    assert set(events(path.read_text(), word)) == set(SETTINGS[word].events)
     assert state(word, data) == "installed"
     install(word, data)
-    assert {len(ours) for ours in events(path.read_text()).values()} == {1}
+    assert {len(ours) for ours in events(path.read_text(), word).values()} == {1}
     remove(word, data)
     assert path.read_bytes() == KEPT[name].encode()
     assert state(word, data) == "absent"
@@ -230,6 +232,35 @@ def test_other_hooks_stay_in_their_order(home: Path, data: Path) -> None:
     assert found["hooks"]["Stop"][0] == {"hooks": [{"type": "command", "command": "say done"}]}
     assert [group.get("matcher") for group in found["hooks"]["PreToolUse"]] == ["Bash", None]
     assert list(found["hooks"])[:3] == ["Stop", "PreToolUse", "TomorrowsEvent"]
+
+
+BARE = """\
+{
+  // Droid's own form: events without a field above them
+  "PreToolUse": [
+    { "matcher": "Execute", "hooks": [{ "type": "command", "command": "/opt/check.sh" }] },
+  ],
+}
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "// changed since\n"])
+def test_events_may_be_all_that_a_file_has(ending: str, home: Path, data: Path) -> None:
+    path = place(home, "droid", BARE)
+    install("droid", data)
+    found: Any = plain(parse(path.read_text()))
+    assert found["PreToolUse"][0]["hooks"][0]["command"] == "/opt/check.sh"
+    assert set(events(path.read_text(), "droid")) == set(SETTINGS["droid"].events)
+    assert "hooks" not in found
+    path.write_text(path.read_text() + ending)
+    remove("droid", data)
+    assert path.read_text() == BARE + ending
+
+
+def test_a_new_file_has_what_its_agent_wants_besides(home: Path, data: Path) -> None:
+    install("copilot", data)
+    found: Any = plain(parse(place(home, "copilot").read_text()))
+    assert (list(found), found["version"]) == (["version", "hooks"], 1)
 
 
 @pytest.mark.parametrize("word", PLACES)

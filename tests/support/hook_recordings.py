@@ -23,6 +23,16 @@ class Recording(NamedTuple):
     lines: list[bytes]
     """As they stand in a spool."""
 
+    prompts: list[str]
+    """What the user asked, as far as hooks have it."""
+    first_output: str
+    """A word in the output of the first call, if hooks have the output."""
+    stays: list[str]
+    """Events that remain when the log is read: what no log tells."""
+
+    renamed: dict[str, str]
+    """Name of a tool in events -> in the log."""
+
     @property
     def events(self) -> list[dict[str, Any]]:
         return [json.loads(line)["event"] for line in self.lines]
@@ -47,9 +57,8 @@ class Recording(NamedTuple):
 
 HOMES = {
     "claude-code": DATA / "claude_code" / "scenarios" / "hooks",
-    "claude-code-tui": DATA / "hooks" / "claude-code-tui-home",
-    "codex": DATA / "hooks" / "codex-home",
     "gemini-cli": DATA / "gemini_cli" / "scenarios" / "hooks",
+    **{home.name.removesuffix("-home"): home for home in sorted((DATA / "hooks").glob("*-home"))},
 }
 """Of the agents that log in files. The second of Claude Code's is of its own screen, where answers come in pieces."""
 
@@ -60,7 +69,9 @@ def recording(name: str) -> Recording:
     """A recording of an agent's hooks, all of one session and its subagents."""
     lines = (DATA / "hooks" / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
     home = HOMES.get(name) or Path(_database().name)
-    return Recording(agent_of(name.removesuffix("-tui")), home, lines)
+    facts = json.loads((DATA / "hooks" / "recordings.json").read_bytes())[name]
+    agent = agent_of(name.removesuffix("-tui"))
+    return Recording(agent, home, lines, **facts)
 
 
 @cache

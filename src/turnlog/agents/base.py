@@ -153,7 +153,11 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     project_file: str
     """The settings file, relative to a project's folder."""
     events: Mapping[str, HookHandler] = {}
-    """Event -> handler, written to a JSON file as `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`."""
+    """Event -> handler, written to a JSON file as `{FIELD: {EVENT: [{"hooks": [HANDLER]}]}}`."""
+    field: str | None = "hooks"
+    """None: the file has the events themselves, and nothing else."""
+    more: Mapping[str, Any] = {}
+    """What a new file has besides."""
     off: tuple[tuple[tuple[str, ...], Any], ...] = ()
     """Settings that disable all hooks, and the value that does it."""
     plugin: Path | None = None

@@ -85,11 +85,16 @@ class HookEvent(msgspec.Struct):
     index: int = 0
     delta: str | None = None
     final: bool = False
+    displayed_text: str | None = None
+    is_final: bool = False
     last_assistant_message: str | None = None
     tool_name: str | None = None
     tool_use_id: str | None = None
+    tool_call_id: str | None = None
+    """The id that the log has, where an agent makes another one for hooks."""
     tool_input: Raw | UnsetType = UNSET
     tool_response: Raw | UnsetType = UNSET
+    tool_result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
     is_interrupt: bool = False
     duration_ms: int | None = None
@@ -258,7 +263,7 @@ class HookReading:
 
     def begin_call(self) -> str:
         """Remember the event's call as a new one; return its id, which is made up where the event has none."""
-        calls, call_id = self.state.calls, self.event.tool_use_id
+        calls, call_id = self.state.calls, self.event.tool_call_id or self.event.tool_use_id
         if call_id is None:
             self.state.nameless += 1
             call_id = f"{UNNAMED_CALL}{self._call_checksum()}.{self.state.nameless}"
@@ -271,7 +276,8 @@ class HookReading:
 
     def call_id(self) -> str | None:
         """The id of the event's call, its own or that of an earlier event with the same input; None if unknown."""
-        return self.event.tool_use_id or self.state.calls.get(self._call_checksum())
+        own = self.event.tool_call_id or self.event.tool_use_id
+        return own or self.state.calls.get(self._call_checksum())
 
     def _call_checksum(self) -> str:
         given = b"" if self.event.tool_input is UNSET else bytes(self.event.tool_input)
@@ -407,7 +413,7 @@ def read_stop(reading: HookReading) -> None:
     reading.add_fact()
 
 
-_TEXTS = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
+_TEXTS = ("stdout", "stderr", "output", "content", "text", "llmContent", "text_result_for_llm", "error", "message")
 """Fields that hold the readable text of an output that is an object."""
 
 

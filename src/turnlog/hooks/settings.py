@@ -1,10 +1,10 @@
 """turnlog's hooks in an agent's settings: a plan of the change that can be shown, and carrying it out.
 
-Several agents share one form of settings, `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`; others get a plugin, a file of
-their own. Our handlers are known by the command they start. What a plan does not name stays byte for byte: order,
-comments, indentation, other hooks, and groups that hold one. How to undo it is written down (`journal`), so that
-removing restores the very bytes; where somebody has changed the file since, only our hooks are cut out of it. A file
-that cannot be read for certain is refused, with path and line.
+Several agents share one form of settings, `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, where the outer `hooks` may be
+missing; others get a plugin, a file of their own. Our handlers are known by the command they start. What a plan does
+not name stays byte for byte: order, comments, indentation, other hooks, and groups that hold one. How to undo it is
+written down (`journal`), so that removing restores the very bytes; where somebody has changed the file since, only our
+hooks are cut out of it. A file that cannot be read for certain is refused, with path and line.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ _VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)\b")
 _OURS = re.compile(r"turnlog[/\\]+hooks[/\\]+send\.py\b")
 
 _FIELD = "hooks"
+"""The field of a group with its handlers; in most settings also that with the events."""
 
 
 def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
@@ -80,9 +82,9 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Set
         _refuse_foreign(path, before)
         return SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after))
     with naming_file(path):
-        text = text_before(path, before, known, without_hooks)
+        text = text_before(path, before, known, partial(without_hooks, field=settings.field))
         groups = hook_groups(_known_events(agent, settings), hook_command(agent.name, folder))
-        edits, made = with_hooks(text, groups, settings.off)
+        edits, made = with_hooks(text, groups, settings)
     after = apply(text, edits).encode()
     return SettingsPlan(path, before, after, JournalEntry.of(after, edits, made, is_new=is_new), _state(before, after))
 
@@ -96,7 +98,8 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Sett
     if not _is_ours(before):
         return SettingsPlan(path, before, before, None, "absent")
     with naming_file(path):
-        text = "" if settings.plugin is not None else text_before(path, before, known, without_hooks)
+        without = partial(without_hooks, field=settings.field)
+        text = "" if settings.plugin is not None else text_before(path, before, known, without)
     is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
     return SettingsPlan(path, before, after, None, "installed")
@@ -165,24 +168,28 @@ def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[s
     return {event: {_FIELD: [{"type": "command", "command": command, **more}]} for event, more in events.items()}
 
 
-def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[str, ...], Any]]) -> Addition:
+def with_hooks(text: str, groups: Mapping[str, Any], settings: HookSettings) -> Addition:
     """The edits that add hooks to settings without any of ours.
 
     Args:
         text: The settings. Raises FormatError if they do not allow hooks.
         groups: Event -> the group to add (`hook_groups`).
-        off: Settings that disable all hooks: their path of keys, and the value that does it.
+        settings: How the file names hooks.
     """
+    field = settings.field
     lists = {event: [group] for event, group in groups.items()}
     if not text.strip("\ufeff \t\r\n"):
-        whole = json.dumps({_FIELD: lists}, ensure_ascii=False, indent=2) + "\n"
-        return Addition([Edit(len(text), "", whole)], [[_FIELD]])
+        events = lists if field is None else {field: lists}
+        whole = json.dumps({**settings.more, **events}, ensure_ascii=False, indent=2) + "\n"
+        return Addition([Edit(len(text), "", whole)], [[event] for event in lists] if field is None else [[field]])
     root = _object(text, parse(text), "the settings")
-    _refuse_off(text, root, off)
-    node = root.get(_FIELD)
-    if node is None:
-        return Addition(add_members(text, root, {_FIELD: lists}), [[_FIELD]])
-    hooks = _object(text, node, "`hooks`")
+    _refuse_off(text, root, settings.off)
+    hooks, place = root, list[str]()
+    if field is not None:
+        node = root.get(field)
+        if node is None:
+            return Addition(add_members(text, root, {field: lists}), [[field]])
+        hooks, place = _object(text, node, f"`{field}`"), [field]
     edits: list[Edit] = []
     missing: dict[str, Any] = {}
     for event, group in groups.items():
@@ -192,19 +199,20 @@ def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[s
         elif isinstance(known, Array):
             edits += add_items(text, known, [group])
         else:
-            raise FormatError(f"`hooks.{event}` is no list", line=line_of(text, known.start))
-    return Addition([*edits, *add_members(text, hooks, missing)], [[_FIELD, event] for event in missing])
+            raise FormatError(f"`{'.'.join([*place, event])}` is no list", line=line_of(text, known.start))
+    return Addition([*edits, *add_members(text, hooks, missing)], [[*place, event] for event in missing])
 
 
-def without_hooks(text: str, made: Sequence[Sequence[str]] | None = None) -> str:
+def without_hooks(text: str, made: Sequence[Sequence[str]] | None = None, field: str | None = _FIELD) -> str:
     """The settings without our hooks, and without groups and lists that contained nothing else.
 
     Args:
         text: The settings. Raises FormatError if they contain our hooks and cannot be read.
         made: Places that our hooks added, removed if they are empty; None if unknown, so all that are empty.
+        field: The field with the events; None if the file has nothing else.
     """
     while _OURS.search(text):
-        edits = _first_cut(text, parse(text), made)
+        edits = _first_cut(text, parse(text), made, field)
         if edits is None:
             break
         text = apply(text, edits)
@@ -216,20 +224,21 @@ def has_hooks(text: str) -> bool:
     return _OURS.search(text) is not None
 
 
-def _first_cut(text: str, root: Node, made: Sequence[Sequence[str]] | None) -> list[Edit] | None:
+def _first_cut(text: str, root: Node, made: Sequence[Sequence[str]] | None, field: str | None) -> list[Edit] | None:
     """The edits that remove our first hook, with what would be empty then."""
-    hooks = root.get(_FIELD) if isinstance(root, Object) else None
+    hooks = root.get(field) if isinstance(root, Object) and field is not None else root
     if not isinstance(root, Object) or not isinstance(hooks, Object):
         return None
+    above = [] if field is None else [field]
     for number, member in enumerate(hooks.members):
         if not isinstance(member.value, Array):
             continue
         for place, group, index in _ours(member.value):
             if len(group.items) > 1:
                 return cut(text, group, index)
-            if len(member.value.items) > 1 or not _is_removable([_FIELD, member.key], made):
+            if len(member.value.items) > 1 or not _is_removable([*above, member.key], made):
                 return cut(text, member.value, place)
-            if len(hooks.members) > 1 or not _is_removable([_FIELD], made):
+            if hooks is root or len(hooks.members) > 1 or not _is_removable(above, made):
                 return cut(text, hooks, number)
             return cut(text, root, next(at for at, each in enumerate(root.members) if each.value is hooks))
     return None

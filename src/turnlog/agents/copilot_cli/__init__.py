@@ -11,7 +11,18 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind, TurnMarker
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+    TurnMarker,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
 
@@ -44,6 +55,34 @@ _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {"permission.requested": "asks"
 """No record says that a turn has ended: `assistant.turn_end` ends one model call."""
 
 
+_HOOK = HookHandler({"timeout": 10})
+
+_HOOKS = HookSettings(
+    home=BUILT_IN[NAME].homes,
+    # Versions up to 1.0.49 at least pass over hooks in `settings.json`.
+    file="hooks/turnlog.json",
+    project_file=".github/hooks/turnlog.json",
+    more={"version": 1},
+    # `PermissionRequest` is not among them: its event names the session in another way.
+    events={
+        "SessionStart": _HOOK,
+        "UserPromptSubmit": _HOOK,
+        "PreToolUse": _HOOK,
+        "PostToolUse": _HOOK,
+        "Stop": _HOOK,
+        "SessionEnd": _HOOK,
+    },
+)
+
+_MCP = McpSettings(
+    home=BUILT_IN[NAME].homes,
+    file="mcp-config.json",
+    project_file=".mcp.json",
+    servers="mcpServers",
+    entry={"type": "local", "tools": ["*"]},
+)
+
+
 class CopilotCli(Agent):
     """See `turnlog.agents.base.Agent`."""
 
@@ -55,6 +94,8 @@ class CopilotCli(Agent):
     log_folders = (LOGS,)
     command = _COMMAND
     turn_markers = _TURN_MARKERS
+    hooks = _HOOKS
+    mcp = _MCP
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs, facts about their sessions, plans and checkpoints below a home."""
@@ -69,11 +110,16 @@ class CopilotCli(Agent):
         return detect_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, or of a file next to it."""
+        """A fold of a log, of hook events, or of a file next to it."""
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.copilot_cli.sidecars import CopilotSidecarFold
 
             return CopilotSidecarFold(source)
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.copilot_cli.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
+
+            return HookFold(HOOK_FORMAT, source, state)
         from turnlog.agents.copilot_cli.fold import CopilotFold
 
         return CopilotFold(source, state)

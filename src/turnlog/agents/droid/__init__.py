@@ -10,7 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
 
@@ -37,6 +47,34 @@ _COMMAND = CommandForm(
 """Of 0.215.0."""
 
 
+_HOOK = HookHandler({"timeout": 10})
+
+_HOOKS = HookSettings(
+    home=BUILT_IN[NAME].homes,
+    file="hooks.json",
+    project_file=".factory/hooks.json",
+    events={
+        "SessionStart": _HOOK,
+        "UserPromptSubmit": _HOOK,
+        "PreToolUse": _HOOK,
+        "PostToolUse": _HOOK,
+        "Notification": _HOOK,
+        "Stop": _HOOK,
+        "SessionEnd": _HOOK,
+    },
+    # With this file there, hooks in `settings.json` do not count.
+    field=None,
+)
+
+_MCP = McpSettings(
+    home=BUILT_IN[NAME].homes,
+    file="mcp.json",
+    project_file=".factory/mcp.json",
+    servers="mcpServers",
+    entry={"type": "stdio"},
+)
+
+
 class Droid(Agent):
     """See `turnlog.agents.base.Agent`."""
 
@@ -48,6 +86,8 @@ class Droid(Agent):
     log_folders = ("sessions",)
     command = _COMMAND
     turn_markers = {TURN_END: "end"}
+    hooks = _HOOKS
+    mcp = _MCP
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs and the settings next to them, below a home."""
@@ -62,11 +102,16 @@ class Droid(Agent):
         return detect_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, or of the settings next to it."""
+        """A fold of a log, of hook events, or of the settings next to it."""
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.droid.sidecars import DroidSidecarFold
 
             return DroidSidecarFold(source)
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.droid.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
+
+            return HookFold(HOOK_FORMAT, source, state)
         from turnlog.agents.droid.fold import DroidFold
 
         return DroidFold(source, state)

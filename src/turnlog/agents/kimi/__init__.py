@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind, TurnMarker
+from turnlog.agents.base import Agent, Colour, Detection, Fold, McpSettings, Source, SourceKind, TurnMarker
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -34,6 +34,10 @@ _CODE_MARKERS: Final[Mapping[str, TurnMarker]] = {"turn.ended": "end", "interact
 
 _CLI_MARKERS: Final[Mapping[str, TurnMarker]] = {"TurnEnd": "end", "ApprovalRequest": "asks", "QuestionRequest": "asks"}
 
+_MCP = McpSettings(
+    home=BUILT_IN[KIMI_CODE].homes, file="mcp.json", project_file=".kimi-code/mcp.json", servers="mcpServers"
+)
+
 
 class KimiCode(Agent):
     """Kimi Code (`docs/formats/kimi-code.md`)."""
@@ -46,6 +50,7 @@ class KimiCode(Agent):
     log_folders = ("sessions",)
     command = _COMMAND
     turn_markers: Mapping[str, TurnMarker] = _CODE_MARKERS
+    mcp = _MCP
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """The log of each agent of each session, and the facts about the session."""

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.paths import folders
@@ -43,6 +53,35 @@ _COMMAND = CommandForm(
 """Of 0.24.4."""
 
 
+_AWAITED = HookHandler({"timeout": 10})
+# A hook that is not waited for may be lost when the program ends, so the last ones of a turn are waited for.
+_IN_BACKGROUND = HookHandler({"timeout": 10, "async": True})
+
+_HOOKS = HookSettings(
+    home=BUILT_IN[NAME].homes,
+    file="settings.json",
+    project_file=".qwen/settings.json",
+    events={
+        "SessionStart": _IN_BACKGROUND,
+        "UserPromptSubmit": _IN_BACKGROUND,
+        "MessageDisplay": _IN_BACKGROUND,
+        "PreToolUse": _IN_BACKGROUND,
+        "PostToolUse": _IN_BACKGROUND,
+        "PostToolUseFailure": _IN_BACKGROUND,
+        "PermissionRequest": _IN_BACKGROUND,
+        "Notification": _IN_BACKGROUND,
+        "Stop": _AWAITED,
+        "StopFailure": _AWAITED,
+        "SessionEnd": _AWAITED,
+    },
+    off=((("disableAllHooks",), True),),
+)
+
+_MCP = McpSettings(
+    home=BUILT_IN[NAME].homes, file="settings.json", project_file=".qwen/settings.json", servers="mcpServers"
+)
+
+
 class QwenCode(Agent):
     """See `turnlog.agents.base.Agent`."""
 
@@ -53,6 +92,8 @@ class QwenCode(Agent):
     homes = BUILT_IN[NAME].homes
     log_folders = ("projects", "tmp")
     command = _COMMAND
+    hooks = _HOOKS
+    mcp = _MCP
     handoff = "turnlog.agents.qwen_code.handoff:WRITER"
 
     def home_folders(self) -> Sequence[Path]:
@@ -72,11 +113,16 @@ class QwenCode(Agent):
         return detect_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, of a file of JSON, or of the facts about a subagent."""
+        """A fold of a log, of a file of JSON, of hook events, or of the facts about a subagent."""
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.qwen_code.sidecars import QwenSidecarFold
 
             return QwenSidecarFold(source)
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.hook_events import HookFold
+            from turnlog.agents.qwen_code.hooks import HOOK_FORMAT
+
+            return HookFold(HOOK_FORMAT, source, state)
         if not source.appendable:
             from turnlog.agents.qwen_code.json_file import QwenJsonFold
 
