@@ -46,7 +46,8 @@ def unquoted(text: str) -> str:
 def first_words(text: str) -> str:
     """The text from its first meaningful words on; of a heading, only the heading. Empty if there are none."""
     text = unquoted(text)
-    if introduced := _INTRODUCED.match(text):
+    # Few prompts have a tag, and the pattern looks back from every colon of the others.
+    if "<" in text and (introduced := _INTRODUCED.match(text)):
         text = text[introduced.end() :]
     text = _without_wrappers(text)
     if handover := _HANDOVER.match(text):

@@ -76,20 +76,24 @@ def _joined(words: list[Any]) -> str:
 
 def command_head(command: str) -> str | None:
     """The head of a command line; None if its first word names no program."""
-    found: str | None = None
-    for piece in _SEPARATOR.split(command[:_LONGEST]):
-        head = _head(piece.split())
+    line, start, found = command[:_LONGEST], 0, None
+    # Most often the first piece is the one, so the others are not looked for.
+    while True:
+        end = _SEPARATOR.search(line, start)
+        head = _head(line[start : None if end is None else end.start()].split())
         if head is not None and head not in _PREPARATIONS:
             return head
         found = found or head
-    return found
+        if end is None:
+            return found
+        start = end.end()
 
 
 def _head(words: list[str]) -> str | None:
     words = _unwrapped(words)
     if not words:
         return None
-    program = re.split(r"[/\\]", words[0].strip("\"'()"))[-1]
+    program = words[0].strip("\"'()").replace("\\", "/").rpartition("/")[2]
     if not _PROGRAM.fullmatch(program):
         return None
     following = words[1] if len(words) > 1 else ""
