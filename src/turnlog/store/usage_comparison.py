@@ -189,11 +189,11 @@ class _Calls(NamedTuple):
 
     calls: int = 0
     nanos: int = 0
-    tokens: Mapping[str, Fraction] = dict.fromkeys((*_PROMPT, *_OUTPUT), Fraction(0))
+    tokens: Mapping[str, Fraction | int] = dict.fromkeys((*_PROMPT, *_OUTPUT), 0)
     """Kind -> number."""
 
-    def of(self, kinds: Iterable[str]) -> Fraction:
-        return sum((self.tokens[kind] for kind in kinds), Fraction(0))
+    def of(self, kinds: Iterable[str]) -> Fraction | int:
+        return sum(self.tokens[kind] for kind in kinds)
 
 
 class _Priced(NamedTuple):
@@ -219,14 +219,12 @@ def _priced(rows: Iterable[UsageRow], subagents: set[str | None]) -> _Priced:
                 continue
             sessions.add(row.name)
             known = models[part.name]
+            # Of calls of one model in one session, some with and some without a price, each has the mean tokens.
+            share = 1 if calls == all_calls else Fraction(calls, all_calls)
             models[part.name] = _Calls(
                 known.calls + calls,
                 known.nanos + int(part.totals.cost * NANO),
-                # Of calls of one model in one session, some with and some without a price, each has the mean tokens.
-                {
-                    kind: number + Fraction(getattr(part.totals, kind) * calls, all_calls)
-                    for kind, number in known.tokens.items()
-                },
+                {kind: number + getattr(part.totals, kind) * share for kind, number in known.tokens.items()},
             )
     return _Priced(len(sessions - subagents) or min(1, len(sessions)), models)
 
@@ -312,8 +310,8 @@ def _rises(old: _Calls, new: _Calls, rates: Mapping[str, int]) -> Iterable[Fract
 def _mean_rate(old: _Calls, new: _Calls, rates: Mapping[str, int], kinds: Iterable[str]) -> Fraction:
     """What a token of these kinds cost on average, in both periods together."""
     numbers = {kind: old.tokens[kind] + new.tokens[kind] for kind in kinds}
-    number = sum(numbers.values(), Fraction(0))
-    return sum((count * rates[kind] for kind, count in numbers.items()), Fraction(0)) / (number or 1)
+    whole = sum(count * rates[kind] for kind, count in numbers.items())
+    return Fraction(whole) / (sum(numbers.values()) or 1)
 
 
 def _divided(cost: Fraction, by: _Pair, otherwise: _Pair = (Fraction(0), Fraction(0))) -> _Pair:
