@@ -142,6 +142,21 @@ def test_calls_and_sessions_without_a_price_are_named_and_cause_nothing(tmp_path
     assert any(sentence.startswith("Later: 2 calls without a known price") for sentence in comparison.missing)
 
 
+def test_of_one_model_in_one_session_a_call_without_a_price_has_the_mean_tokens(tmp_path: Path) -> None:
+    """300 and 100 tokens, of which only the first call has a price: one call of 200 tokens, as far as can be told."""
+
+    def only_long(usage: Usage | None, model: str | None, provider: str | None, at: datetime | None) -> int | None:
+        return None if usage is None or usage.input == 100 else price(usage, model, provider, at)
+
+    calls: list[Call] = [(NEXT, "large", 300), (NEXT, "large", 100)]
+    comparison = compared(tmp_path, {"a": [(FIRST, "large", 300)], "b": calls}, pricer=only_long)
+    measures = {each.cause: (each.earlier, each.later) for each in comparison.causes}
+    assert measures["calls_per_session"] == (1, 1)
+    assert measures["tokens_per_call"] == (300, 200)
+    # The same cost of fewer tokens: each cost more.
+    assert causes(comparison) == {"tokens_per_call": Decimal("-0.12"), "price": Decimal("0.12")}
+
+
 def test_a_period_with_calls_of_which_no_price_is_known_has_no_known_change(tmp_path: Path) -> None:
     comparison = compared(tmp_path, {"a": BEFORE, "b": [(NEXT, "secret", 100)]})
     assert comparison.later.totals.cost is None
