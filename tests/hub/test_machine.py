@@ -333,6 +333,55 @@ def test_log_files_are_pulled_to_another_machine(tmp_path: Path, hub: HubProcess
         list(unpack_logs(packed, to))
 
 
+def test_the_same_session_on_two_machines_is_one_and_goes_on_from_either(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    texts = ("one", "two", "three", "four")
+    log(laptop, "/home/ana/app", "s1", *texts[:2])
+    log(desktop, "/home/ana/app", "s1", *texts)
+    for box in (laptop, desktop, laptop):
+        box.sync()
+        box.push()
+    (session,) = hub_store.sessions().items
+    assert (session.id, session.counts.messages) == ("claude-code:s1", 4)
+    # An older copy that is sent again takes nothing away.
+    with MachineState(laptop.store_path) as state:
+        state.generation += 1
+    laptop.push()
+    assert hub_store.session("claude-code:s1").counts.messages == 4
+
+
+def test_where_copies_part_the_later_one_is_a_fork_and_nothing_is_billed_twice(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
+) -> None:
+    laptop, desktop = Box(tmp_path, hub), Box(tmp_path, hub, "desktop")
+    log(laptop, "/home/ana/app", "s1", "one", "two", "three", "four", "five", "six")
+    path = log(desktop, "/home/ana/app", "s1", "one", "two", "another", "way")
+    path.write_text(path.read_text().replace("s1-2", "d1-2").replace("s1-3", "d1-3").replace("msg_s1_3", "msg_d1_3"))
+    for box in (laptop, desktop):
+        box.sync()
+        box.push()
+    fork = hub_store.session("claude-code:s1~desktop")
+    assert hub_store.session("claude-code:s1").counts.messages == 6
+    assert (fork.counts.messages, [link.relationship.kind for link in hub_store.relationships(fork.id)]) == (
+        4,
+        ["fork"],
+    )
+    # Three answers of the first, one that only the other one has.
+    assert hub_store.usage("model").totals.calls == 4
+    log(laptop, "/home/ana/app", "s1", "one", "two", "three", "four", "five", "six", "seven", "eight")
+    with path.open("a") as file:
+        file.write(path.read_text().splitlines()[-1].replace("d1-3", "d1-4").replace("msg_d1_3", "msg_d1_4") + "\n")
+    for box in (laptop, desktop, laptop):
+        box.sync()
+        box.push()
+    assert hub_store.session("claude-code:s1").counts.messages == 8
+    assert hub_store.session("claude-code:s1~desktop").counts.messages == 5
+    assert hub_store.usage("model").totals.calls == 6
+    assert len(ids(hub_store)) == 2
+
+
 def test_a_rebuilt_store_and_a_new_one_replace_what_they_replace(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore
 ) -> None:

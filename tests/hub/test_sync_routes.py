@@ -232,7 +232,7 @@ def test_log_files_come_back_byte_for_byte(client: TestClient, store: PostgresSt
         sizes = machine.post("/archives/sizes", [path]).json()
         assert sizes == {"ends": {}}
         archived = read_archived(toy.connection, ArchivedSizes({}), path)
-        data = msgspec.msgpack.encode(archived)
+        data = msgspec.msgpack.encode([archived])
         headers = machine.headers
         assert client.post("/hub/v1/archives", content=data, headers=headers).status_code == 200
         size = len((toy.home / "s.log").read_bytes())

@@ -89,6 +89,12 @@ class HubProcess:
         self._command = [sys.executable, "-m", "support.hub_double", database, str(self.port), blobs]
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         folder = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,7 +56,7 @@ def binaries_of_the_system() -> Path | None:
 
 
 @contextmanager
-def postgres_server(binaries: Path) -> Generator[PostgresServer]:
+def postgres_server(binaries: Path, settings: Sequence[str] = _SETTINGS) -> Generator[PostgresServer]:
     """Start a server in a temporary folder; end it, and delete the folder."""
     # A socket's path may have about a hundred bytes: pytest's folders are longer.
     folder = Path(tempfile.mkdtemp(prefix="pg"))
@@ -67,7 +67,7 @@ def postgres_server(binaries: Path) -> Generator[PostgresServer]:
     try:
         _run(user, binaries / "initdb", "-D", data, "-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
         server = subprocess.Popen(
-            [binaries / "postgres", "-D", data, "-k", folder, *_SETTINGS],
+            [binaries / "postgres", "-D", data, "-k", folder, *settings],
             user=user,
             cwd="/",
             stdout=subprocess.DEVNULL,

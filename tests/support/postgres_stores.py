@@ -60,4 +60,4 @@ def _push_archive(path: Path, store: PostgresStore, paths: Sequence[str]) -> Non
         for each in paths:
             archived = read_archived(connection, have, each)
             if archived is not None:
-                store.take_archived(archived)
+                store.take_archived([archived])

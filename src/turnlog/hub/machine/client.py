@@ -16,6 +16,7 @@ from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreEr
 from turnlog.hub.sync.wire import content_digest
 from turnlog.store import zstd
 from turnlog.store.feed import taking
+from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 
 SECONDS_TO_ANSWER: Final = 120
@@ -138,11 +139,13 @@ class HubClient:
         return FeedPosition(*said["position"]), said["generation"]
 
     def push(self, store: str, batch: FeedBatch) -> Accepted:
-        """Send a batch. Raises BehindError if the hub is somewhere else."""
+        """Send a batch. Raises BehindError if the hub is somewhere else, CopiesNeededError if it must say more."""
         data = zstd.compress(taking.encode(batch))
         answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", data, packed=True)
         if answer.status == 409:
             said = answer.json()
+            if "copies" in said:
+                raise CopiesNeededError(said["copies"])
             raise BehindError(FeedPosition(*said["position"]), said["generation"])
         said = self._checked(answer).json()
         return Accepted(FeedPosition(*said["position"]), tuple(said["refused"]))
@@ -152,8 +155,8 @@ class HubClient:
         said = self._json("POST", "/hub/v1/archives/sizes", paths)
         return ArchivedSizes({path: (end[0], end[1]) for path, end in said["ends"].items()})
 
-    def push_archived(self, archived: ArchivedBytes) -> None:
-        """Send bytes of a file."""
+    def push_archived(self, archived: list[ArchivedBytes]) -> None:
+        """Send bytes of files."""
         import msgspec
 
         self._checked(self._request("POST", "/hub/v1/archives", msgspec.msgpack.encode(archived)))

@@ -76,6 +76,10 @@ class Sieve:
         """The id that a session has on the hub at `metrics`."""
         return self._names.session(session_id)
 
+    def hidden_id(self, message_id: str) -> str:
+        """The id that a message has on the hub at `metrics`."""
+        return self._names.hash(message_id)
+
     def pass_through(self, batch: FeedBatch) -> Leaving:
         """What of a batch may leave. Raises what taking out secrets raises."""
         levels = self._levels_of(batch)

@@ -8,7 +8,7 @@ be sent is noted first, so that a killed push goes on where it ended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -22,15 +22,17 @@ from turnlog.hub.machine.levels import Level, Levels
 from turnlog.hub.machine.state import MachineState, Sent
 from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
+from turnlog.store.feed.copies import CopiesNeededError, pack_ids
 from turnlog.store.feed.reading import (
     last_change,
+    message_ids,
     projects_of_sessions,
     projects_of_sources,
     read_archived,
     read_batch,
     snapshot,
 )
-from turnlog.store.feed.values import ArchivedBytes, FeedBatch, FeedPosition
+from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 
 MANY_MESSAGES: Final = 3000
 """Of a batch. A live session has a few."""
@@ -98,7 +100,7 @@ class Pusher:
                 self._state.add_outgoing(leaving.archives, leaving.contents)
                 try:
                     accepted = self._client.push(store, batch)
-                except (BehindError, HubRefusedError) as error:
+                except (BehindError, CopiesNeededError, HubRefusedError) as error:
                     following.result()
                     following = thread.submit(self._next, self._again(after, error), sieve)
                     continue
@@ -109,8 +111,11 @@ class Pusher:
                 self._push_outgoing(report)
         return report
 
-    def _again(self, after: FeedPosition, error: BehindError | HubRefusedError) -> FeedPosition:
+    def _again(self, after: FeedPosition, error: BehindError | CopiesNeededError | HubRefusedError) -> FeedPosition:
         """Where to go on after a batch that was not taken. Raises the error if nothing helps."""
+        if isinstance(error, CopiesNeededError):
+            self._state.note_shared(error.session_ids)
+            return after
         if isinstance(error, HubRefusedError):
             if error.status != TOO_LARGE or self._most_messages == 1:
                 raise error
@@ -151,7 +156,20 @@ class Pusher:
             return None
         leaving = sieve.pass_through(batch)
         leaving.batch.forgotten = self._forgotten(batch, sieve)
+        leaving.batch.copies = self._copies(leaving, sieve)
         return leaving
+
+    def _copies(self, leaving: Leaving, sieve: Sieve) -> dict[int, bytes]:
+        """The ids of all messages of the sessions that other machines have, too."""
+        keys = {":".join(name): key for key, name in leaving.batch.names.get("sessions", {}).items()}
+        found: dict[int, bytes] = {}
+        shared = self._state.shared()
+        for session_id, (name, level) in leaving.sessions.items():
+            if name in shared:
+                with snapshot(self._store_path) as connection:
+                    ids = message_ids(connection, session_id)
+                found[keys[name]] = pack_ids([sieve.hidden_id(each) for each in ids] if level == "metrics" else ids)
+        return found
 
     def _load_blob(self, sha256: str) -> bytes:
         with snapshot(self._store_path) as connection:
@@ -230,14 +248,18 @@ class Pusher:
         for start in range(0, len(paths), _PATHS_AT_ONCE):
             some = paths[start : start + _PATHS_AT_ONCE]
             have = self._client.archived_sizes(some)
-            for path in some:
-                with snapshot(self._store_path) as connection:
-                    archived = read_archived(connection, have, path)
-                for piece in _pieces(archived):
-                    self._client.push_archived(piece)
-                report.files += archived is not None
-                self._state.drop_archive(path)
+            for pieces in _together(self._archived(some, have, report)):
+                self._client.push_archived(pieces)
+            self._state.drop_archives(some)
         self._push_contents(report)
+
+    def _archived(self, paths: Sequence[str], have: ArchivedSizes, report: PushReport) -> Generator[ArchivedBytes]:
+        """The bytes of these files that the hub lacks, in pieces."""
+        with snapshot(self._store_path) as connection:
+            for path in paths:
+                archived = read_archived(connection, have, path)
+                report.files += archived is not None
+                yield from _pieces(archived)
 
     def _push_contents(self, report: PushReport) -> None:
         tried = set[str]()
@@ -267,6 +289,21 @@ def _add(report: PushReport, leaving: Leaving, refused: set[str]) -> None:
     report.sessions |= {
         session_id: level for session_id, (name, level) in leaving.sessions.items() if name not in refused
     }
+
+
+def _together(pieces: Iterable[ArchivedBytes]) -> Generator[list[ArchivedBytes]]:
+    """Pieces that one request takes."""
+    some: list[ArchivedBytes] = []
+    size = 0
+    for piece in pieces:
+        length = sum(len(frame[3]) for frame in piece.frames)
+        if some and size + length > _MOST_ARCHIVED:
+            yield some
+            some, size = [], 0
+        some.append(piece)
+        size += length
+    if some:
+        yield some
 
 
 def _pieces(archived: ArchivedBytes | None) -> Generator[ArchivedBytes]:

@@ -23,6 +23,7 @@ _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS levels (path TEXT PRIMARY KEY, level TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sent (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, level TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shared (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS archives (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS contents (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL);
 """
@@ -96,7 +97,7 @@ class MachineState:
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             if known is None or (known[0], *known[2:4]) != (connection.url, *connection[2:4]):
-                for table in ("sent", "archives", "contents"):
+                for table in ("sent", "shared", "archives", "contents"):
                     self._database.execute(f"DELETE FROM {table}")
                 self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
             self._set("connection", list(connection))
@@ -105,7 +106,7 @@ class MachineState:
         """Forget the hub and its token; the levels stay."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            for table in ("sent", "archives", "contents"):
+            for table in ("sent", "shared", "archives", "contents"):
                 self._database.execute(f"DELETE FROM {table}")
             self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
 
@@ -182,6 +183,14 @@ class MachineState:
                 [(session_id, *sent) for session_id, sent in sessions.items()],
             )
 
+    def shared(self) -> set[str]:
+        """Ids on the hub of sessions that other machines have, too."""
+        return {name for (name,) in self._database.execute("SELECT name FROM shared")}
+
+    def note_shared(self, names: Iterable[str]) -> None:
+        """Note sessions that other machines have, too."""
+        self._database.executemany("INSERT OR IGNORE INTO shared (name) VALUES (?)", [(name,) for name in names])
+
     def add_outgoing(self, paths: Iterable[str], contents: dict[str, bytes]) -> None:
         """Note what is to be sent after a batch, before the batch is."""
         with self._database:
@@ -198,9 +207,11 @@ class MachineState:
         row = self._database.execute("SELECT data FROM contents WHERE sha256 = ?", (sha256,)).fetchone()
         return None if row is None else row[0]
 
-    def drop_archive(self, path: str) -> None:
-        """Note that the bytes of a file were sent."""
-        self._database.execute("DELETE FROM archives WHERE path = ?", (path,))
+    def drop_archives(self, paths: Iterable[str]) -> None:
+        """Note that the bytes of files were sent."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany("DELETE FROM archives WHERE path = ?", [(path,) for path in paths])
 
     def drop_contents(self) -> None:
         """Note that the hub lacks no large content."""

@@ -102,9 +102,9 @@ def _check_value(value: Any, place: str) -> None:
 def _check_names(batch: FeedBatch) -> None:
     """Every key has a name, and rows say the same as their names."""
     sessions = batch.names.get("sessions", {})
-    for what, keys in (("complete", batch.complete), ("whole", batch.whole), ("levels", batch.levels)):
+    for keys in (batch.complete, batch.whole, batch.levels, batch.copies):
         if missing := [key for key in keys if key not in sessions]:
-            raise WrongBatchError(f"`{what}` has {missing[0]}, which is no session of this batch")
+            raise WrongBatchError(f"{missing[0]} is no session of this batch")
     for table, rows in batch.rows.items():
         columns = TABLES[table]
         references = [(at, KEYS[name]) for at, name in enumerate(columns) if name in KEYS]

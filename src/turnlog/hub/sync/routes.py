@@ -25,6 +25,7 @@ from turnlog.hub.sync.admission import Machine, TooLargeError, WrongBatchError, 
 from turnlog.hub.sync.receiving import Load, receive, unpack
 from turnlog.store import zstd
 from turnlog.store.feed import taking
+from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.taking import Owner
 from turnlog.store.feed.values import ArchivedBytes, FeedBatch
 from turnlog.store.postgres.connection import WrongRowsError
@@ -93,6 +94,9 @@ def _told(endpoint: _Endpoint) -> _Endpoint:
             return _error(400, "the connection ended before the body did")
         except TooLargeError as error:
             return _error(413, str(error))
+        except CopiesNeededError as error:
+            told = {"type": "copies_needed", "message": str(error)}
+            return _json({"error": told, "copies": error.session_ids}, 409)
         except ConflictError as error:
             store, caller = request.query_params.get("store", ""), require_scope(request, "push")
             return await _conflict(_sync(request).writing(caller), store, caller, str(error))
@@ -196,8 +200,10 @@ async def _archive(request: Request) -> Response:
         data = await receive(request, share)
 
         def write() -> Response:
-            archived = msgspec.msgpack.decode(unpack(data, request.headers.get("content-encoding")), type=ArchivedBytes)
-            store.take_archived(msgspec.structs.replace(archived, path=placed(archived.path, machine)))
+            archived = msgspec.msgpack.decode(
+                unpack(data, request.headers.get("content-encoding")), type=list[ArchivedBytes]
+            )
+            store.take_archived([msgspec.structs.replace(each, path=placed(each.path, machine)) for each in archived])
             return _json({})
 
         return await run_in_threadpool(write)

@@ -137,6 +137,17 @@ def projects_of_sessions(connection: Connection) -> list[tuple[str, str | None]]
     ).fetchall()
 
 
+def message_ids(connection: Connection, session_id: str) -> list[str]:
+    """The ids of all messages of a session."""
+    agent, _, external_id = session_id.partition(":")
+    rows = connection.execute(
+        "SELECT m.external_id FROM sessions s JOIN memberships p ON p.session_key = s.key"
+        " JOIN messages m ON m.key = p.message_key WHERE s.agent = ? AND s.external_id = ?",
+        (agent, external_id),
+    )
+    return [name for (name,) in rows]
+
+
 def last_change(connection: Connection) -> int:
     """The last number of the change sequence."""
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()

@@ -16,6 +16,7 @@ import msgspec
 
 from turnlog.errors import ConflictError
 from turnlog.store import zstd
+from turnlog.store.feed.copies import Forks, bill_once, settle
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
 from turnlog.store.feed.keys import Keys
 from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
@@ -172,6 +173,9 @@ class _Taking:
         self._now = int(time.time() * 1000)
         self._new: dict[str, set[int]] = {"sessions": set(), "messages": set()}
         """Keys in this store of the rows that are new."""
+        self._forks = Forks()
+        self._shared: dict[int, dict[int, int]] = {}
+        """Fork -> message that is billed to its origin -> the origin."""
         self.refused = set[str]()
         """Ids of sessions that somebody else has."""
         self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
@@ -179,9 +183,13 @@ class _Taking:
 
     def run(self) -> None:
         """Write all rows."""
+        if self._owner is not None and self._is_of_many:
+            owner = self._owner
+            self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
         self._claim()
         self._forget()
-        self._find_keys("sessions", "SELECT max(key) FROM sessions", self._forgotten_ids() | self.refused)
+        left_out = self._forgotten_ids() | self.refused | self._forks.outdated
+        self._find_keys("sessions", "SELECT max(key) FROM sessions", left_out)
         self._save_sources()
         self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
@@ -195,6 +203,7 @@ class _Taking:
         self._move(numbers, moves)
         self._save_of_sessions(changed)
         self._save_others(changed)
+        self._save_forks(changed)
         self._message_digests.save(self._new["messages"])
         self._session_digests.save(changed)
 
@@ -405,6 +414,7 @@ class _Taking:
             messages[key]: sessions.get(theirs or 0) for key, theirs in self._batch.billed.items() if key in messages
         }
         stored = {row[0]: row[1] for row in self._where("messages", "key", sorted(billed), ("key", "billed_key"))}
+        self._share(billed, stored)
         billed = {key: ours for key, ours in billed.items() if key in stored and stored[key] != ours}
         complete = {key for key in self._complete() if key not in self._new["sessions"]}
         columns = TABLES["memberships"]
@@ -423,6 +433,27 @@ class _Taking:
         self._find_gone_events(moves)
         self._find_changed_events(moves)
         return moves
+
+    def _share(self, billed: dict[int, int | None], stored: dict[int, int | None]) -> None:
+        """What a fork shares with its origin stays billed to the origin."""
+        origins = self._origins()
+        for key, session in list(billed.items()):
+            origin = origins.get(session or 0)
+            if origin is not None and stored.get(key) == origin:
+                billed[key] = origin
+                self._shared.setdefault(session or 0, {})[key] = origin
+
+    def _origins(self) -> dict[int, int]:
+        """Fork -> its origin, by their keys here."""
+        sessions = self._keys.of("sessions")
+        found: dict[int, int] = {}
+        for key, session_id in self._forks.origins.items():
+            row = self._connection.execute(
+                "SELECT key FROM sessions WHERE agent = ? AND external_id = ?", session_id.partition(":")[::2]
+            ).fetchone()
+            if row is not None and key in sessions:
+                found[sessions[key]] = row[0]
+        return found
 
     def _find_gone_events(self, moves: _Moves) -> None:
         sessions = self._keys.of("sessions")
@@ -474,6 +505,9 @@ class _Taking:
     def _save_sessions(self, numbers: dict[int, int]) -> None:
         columns = (*TABLES["sessions"], "changed_seq")
         rows = {row[0]: (*row, numbers[row[0]]) for row in self._own_keys("sessions") if row[0] in numbers}
+        for key, origin in self._origins().items():
+            if key in rows:
+                rows[key] = _as_fork(rows[key], origin)
         new = self._new["sessions"]
         self._insert("sessions", columns, [row for key, row in sorted(rows.items()) if key in new])
         self._update("sessions", columns, [row for key, row in sorted(rows.items()) if key not in new])
@@ -570,7 +604,7 @@ class _Taking:
         batch, names = self._batch, self._batch.names["sessions"]
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
-        kept_out = self._forgotten_ids() | self.refused
+        kept_out = self._forgotten_ids() | self.refused | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
             self._delete(table, column, sorted(ids))
             at = TABLES[table].index(column)
@@ -587,6 +621,21 @@ class _Taking:
             runs = self._not_of_others("runs", "id", "session_id", [row for row in runs if row[at] in own])
         self._replace("runs", runs)
         self._save_projects()
+
+    def _save_forks(self, changed: Collection[int]) -> None:
+        """Say of forks what they are forks of, and bill nothing twice."""
+        names, sessions = self._batch.names.get("sessions", {}), self._keys.of("sessions")
+        self._replace(
+            "links",
+            [
+                (":".join(names[key]), origin, "fork", names[key][0], None, None, 1, None, None, None)
+                for key, origin in sorted(self._forks.origins.items())
+                if sessions.get(key) in changed
+            ],
+        )
+        shared = {fork: messages for fork, messages in self._shared.items() if fork in changed}
+        if shared:
+            bill_once(self._connection, shared)
 
     @property
     def _is_of_many(self) -> bool:
@@ -665,6 +714,15 @@ class _Taking:
         self._connection.executemany(
             f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows
         )
+
+
+def _as_fork(row: Row, origin: int) -> Row:
+    """The row of a session that is a fork of another one, unless it is something else already."""
+    values = list(row)
+    at = TABLES["sessions"].index("relationship")
+    if values[at] is None:
+        values[at], values[TABLES["sessions"].index("parent_key")] = "fork", origin
+    return tuple(values)
 
 
 def _chunks(values: Sequence[int] | Sequence[str]) -> list[str]:

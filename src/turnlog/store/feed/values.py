@@ -158,6 +158,8 @@ class FeedBatch(msgspec.Struct):
     """Ids of all sessions that are left, where some are gone: what else was taken is to go."""
     generation: int = 0
     """A higher one than before begins again with everything."""
+    copies: dict[int, bytes] = {}
+    """Key of a session that another store has, too -> the ids of all its messages here (`feed.copies`)."""
     levels: dict[int, str] = {}
     """Key of a session -> its upload level, where it is not `full`."""
 

@@ -54,6 +54,7 @@ UNIQUE: Final[dict[str, tuple[str, ...]]] = {
     "price_versions": ("name",),
     "projects": ("path",),
     "runs": ("id",),
+    "session_copies": ("store", "session_id"),
     "session_digests": ("session_key",),
     "session_owners": ("session_id",),
     "sessions": ("agent", "external_id"),

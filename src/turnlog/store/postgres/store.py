@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
@@ -244,10 +244,11 @@ class PostgresStore(PostgresConnections, SqliteStore):
         with self._snapshot() as connection:
             return archived_sizes(connection, paths)
 
-    def take_archived(self, archived: ArchivedBytes) -> None:
-        """Write bytes of a source."""
+    def take_archived(self, archived: Iterable[ArchivedBytes]) -> None:
+        """Write bytes of sources, in one transaction."""
         with self._transaction() as connection:
-            take_archived(_for_queries(connection), archived, connection.copy)
+            for each in archived:
+                take_archived(_for_queries(connection), each, connection.copy)
 
     @contextmanager
     def _transaction(self) -> Generator[TeamConnection]:

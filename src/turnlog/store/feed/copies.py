@@ -1,0 +1,157 @@
+"""Copies of one session on several machines: the same session where one has all that the other has, else a fork.
+
+Copies are compared by the ids of their messages. Whoever has all that is stored, and perhaps more, becomes the one
+whose rows count; whoever has less changes nothing. Where each has what the other lacks, the copy that came later is
+stored beside the first, as a fork of it, and stays that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from turnlog.errors import ConflictError
+from turnlog.store.feed.reading import message_ids
+from turnlog.store.feed.values import TABLES, FeedBatch, Row
+
+if TYPE_CHECKING:
+    from turnlog.store.connection import Connection
+
+_SIZE: Final = 8
+
+_SESSION_IDS: Final[dict[str, tuple[str, ...]]] = {
+    "links": ("child_id", "parent_id"),
+    "annotations": ("session_id",),
+    "answers": ("session_id", "log_id"),
+    "runs": ("session_id",),
+    "spills": ("session_id",),
+    "sources": ("session_id",),
+}
+"""Table -> the columns with ids of sessions."""
+
+
+class CopiesNeededError(ConflictError):
+    """Another store has these sessions, too: the batch has to say which messages they have here."""
+
+    def __init__(self, session_ids: Sequence[str]) -> None:
+        """Keep the ids."""
+        super().__init__("another machine has pushed a session of this batch, too")
+        self.session_ids = tuple(session_ids)
+
+
+def pack_ids(ids: Iterable[str]) -> bytes:
+    """The ids of messages, as a batch says them."""
+    return b"".join(sorted({blake2b(each.encode(errors="replace"), digest_size=_SIZE).digest() for each in ids}))
+
+
+class Forks(msgspec.Struct):
+    """The sessions of a batch that are stored as forks, and those of which nothing is stored."""
+
+    origins: dict[int, str] = {}
+    """Key of a session of the batch -> id of the session that it is a fork of."""
+    outdated: set[str] = set()
+    """Ids of sessions of which the store has all, and more."""
+
+
+def settle(connection: Connection, batch: FeedBatch, store: str, user: str, machine: str) -> tuple[FeedBatch, Forks]:
+    """The batch with forks under their own ids. Raises CopiesNeededError."""
+    forks = Forks()
+    sent = {row[0] for row in batch.rows.get("sessions", ())}
+    ids = {":".join(batch.names["sessions"][key]): key for key in sent}
+    held = _of_other_stores(connection, list(ids), store, user)
+    stored = dict[str, str]()
+    if held:
+        stored = dict(
+            connection.execute(
+                "SELECT session_id, stored_as FROM session_copies WHERE store = ?"
+                " AND session_id IN (SELECT value FROM json_each(?))",
+                (store, json.dumps(sorted(held))),
+            ).fetchall()
+        )
+    missing = sorted(held - stored.keys() - {session_id for session_id in held if ids[session_id] in batch.copies})
+    if missing:
+        raise CopiesNeededError(missing)
+    for session_id in sorted(held - stored.keys()):
+        here, there = _unpacked(batch.copies[ids[session_id]]), _stored_ids(connection, session_id)
+        level = batch.levels.get(ids[session_id], "full")
+        if there <= here or (level == "metrics" and len(here) > len(there)):
+            continue
+        if here <= there or level == "metrics":
+            forks.outdated.add(session_id)
+            continue
+        stored[session_id] = f"{session_id}~{machine}"
+        connection.execute(
+            "INSERT INTO session_copies (store, session_id, stored_as) VALUES (?, ?, ?)",
+            (store, session_id, stored[session_id]),
+        )
+    forks.origins = {ids[session_id]: session_id for session_id in stored}
+    return (_renamed(batch, stored) if stored else batch), forks
+
+
+def _of_other_stores(connection: Connection, ids: Sequence[str], store: str, user: str) -> set[str]:
+    rows = connection.execute(
+        "SELECT session_id FROM session_owners WHERE session_id IN (SELECT value FROM json_each(?))"
+        " AND owner_user = ? AND store <> '' AND store <> ? AND session_key IS NOT NULL",
+        (json.dumps(ids), user, store),
+    )
+    return {session_id for (session_id,) in rows}
+
+
+def _stored_ids(connection: Connection, session_id: str) -> set[bytes]:
+    return _unpacked(pack_ids(message_ids(connection, session_id)))
+
+
+def _unpacked(packed: bytes) -> set[bytes]:
+    return {packed[at : at + _SIZE] for at in range(0, len(packed), _SIZE)}
+
+
+def _renamed(batch: FeedBatch, stored: dict[str, str]) -> FeedBatch:
+    """The batch with other ids for these sessions."""
+    names = dict(batch.names["sessions"])
+    rows = dict(batch.rows)
+    changed: dict[int, str] = {}
+    for key, name in names.items():
+        new = stored.get(":".join(name))
+        if new is not None:
+            changed[key] = new.partition(":")[2]
+            names[key] = (name[0], changed[key])
+    at = TABLES["sessions"].index("external_id")
+    rows["sessions"] = [
+        (*row[:at], changed[row[0]], *row[at + 1 :]) if row[0] in changed else row for row in rows["sessions"]
+    ]
+    for table, columns in _SESSION_IDS.items():
+        places = [TABLES[table].index(column) for column in columns]
+        rows[table] = [_with_ids(row, places, stored) for row in rows.get(table, ())]
+    return msgspec.structs.replace(batch, rows=rows, names={**batch.names, "sessions": names})
+
+
+def _with_ids(row: Row, places: Sequence[int], stored: dict[str, str]) -> Row:
+    if not any(row[at] in stored for at in places):
+        return row
+    values: list[Any] = list(row)
+    for at in places:
+        values[at] = stored.get(values[at], values[at])
+    return tuple(values)
+
+
+def bill_once(connection: Connection, shared: dict[int, dict[int, int]]) -> None:
+    """Take what forks share with their origins out of the forks' usage: fork -> message -> origin, all by key."""
+    from turnlog.store.keys import Names
+    from turnlog.store.writing.sessions import SessionRows, UsageRows
+
+    names = Names(connection)
+    sessions = SessionRows(connection, names)
+    usage = UsageRows(connection, names, sessions)
+    for fork, messages in sorted(shared.items()):
+        for message_key in sorted(messages):
+            usage.bill(message_key, fork, None)
+    usage.flush()
+    sessions.flush()
+    connection.executemany(
+        "UPDATE messages SET billed_key = ? WHERE key = ?",
+        [(origin, message_key) for messages in shared.values() for message_key, origin in sorted(messages.items())],
+    )

@@ -1,0 +1,169 @@
+"""Large contents beside the database: in a folder, and in an S3-compatible store that is a real one."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from support.hub_double import hub_app
+from support.toy_store import ToyStore
+from turnlog.errors import NotFoundError, StoreError
+from turnlog.hub.blobs import BlobStore, FolderBlobs, open_blobs
+from turnlog.store import zstd
+from turnlog.store.feed import taking
+from turnlog.store.feed.reading import read_batch
+from turnlog.store.feed.values import FeedPosition
+from turnlog.store.postgres.store import PostgresStore
+
+TEXT = b"walnut " * 20_000
+SHA256 = hashlib.sha256(TEXT).hexdigest()
+
+
+class Weed:
+    """SeaweedFS with an S3 gateway, on this machine only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        program = Path(sys.executable).parent / "weed"
+        ports = [f"-{part}.port={free_port()}" for part in ("master", "volume", "filer")]
+        options = ("-s3", f"-s3.port={self.port}", "-master.volumeSizeLimitMB=64", "-volume.max=20")
+        options = (f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *options)
+        self._process = subprocess.Popen(
+            [program, "server", *options, *ports],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(20)
+            self._process = None
+
+
+def free_port() -> int:
+    # Its gRPC port is 10000 higher.
+    while True:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        if port < 50_000:
+            return port
+        with socket.socket() as lower:
+            try:
+                lower.bind(("127.0.0.1", port - 20_000))
+            except OSError:
+                continue
+            return port - 20_000
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobStore]:
+    weed = Weed(tmp_path_factory.mktemp("weed"))
+    weed.start()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{weed.port}")
+    patch.setenv("AWS_ACCESS_KEY_ID", "any")
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+    patch.setenv("AWS_REGION", "us-east-1")
+    try:
+        blobs = open_blobs("s3://turnlog-tests/some/prefix")
+        make_bucket(weed.port)
+        until = time.monotonic() + 60
+        while True:
+            try:
+                blobs.put(1, "0" * 64, b"first")
+                break
+            except StoreError:
+                assert time.monotonic() < until
+                time.sleep(0.5)
+        yield blobs
+    finally:
+        patch.undo()
+        weed.end()
+
+
+def make_bucket(port: int) -> None:
+    import http.client
+
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request("PUT", "/turnlog-tests")
+            status = connection.getresponse().status
+            connection.close()
+        except OSError:
+            status = 0
+        if status == 200:
+            return
+        time.sleep(0.3)
+    raise AssertionError("SeaweedFS did not start")
+
+
+def check(blobs: BlobStore) -> None:
+    blobs.put(1, SHA256, TEXT)
+    blobs.put(1, SHA256, TEXT)
+    assert blobs.get(1, SHA256) == TEXT
+    with pytest.raises(NotFoundError):
+        blobs.get(2, SHA256)
+    blobs.delete(1, SHA256)
+    blobs.delete(1, SHA256)
+    with pytest.raises(NotFoundError):
+        blobs.get(1, SHA256)
+
+
+def test_a_folder_keeps_what_it_is_given(tmp_path: Path) -> None:
+    check(FolderBlobs(tmp_path / "blobs"))
+    assert (tmp_path / "blobs").stat().st_mode & 0o77 == 0
+
+
+def test_a_bucket_keeps_what_it_is_given(s3: BlobStore) -> None:
+    check(s3)
+
+
+def test_messages_flow_while_the_blobs_are_away_and_the_blobs_follow(store: PostgresStore, tmp_path: Path) -> None:
+    place = tmp_path / "blobs"
+    client = TestClient(hub_app(store, FolderBlobs(place)))
+    headers = {"Authorization": "Bearer ana/laptop"}
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"%b"}\n' % TEXT)
+        batch = read_batch(toy.connection, FeedPosition())
+        assert batch is not None
+        # A file where the folder was: nothing can be written there.
+        shutil.rmtree(place)
+        place.write_text("away")
+        data = zstd.compress(taking.encode(batch))
+        packed = {**headers, "Content-Encoding": "zstd"}
+        assert client.post("/hub/v1/batches?store=s", content=data, headers=packed).status_code == 200
+        assert len(getattr(store.messages("toy:s")[0].message.parts[0], "text", "")) == 8000
+        answer = client.put(f"/hub/v1/blobs/{SHA256}", content=TEXT, headers=headers)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        place.unlink()
+        assert client.put(f"/hub/v1/blobs/{SHA256}", content=TEXT, headers=headers).status_code == 204
+        assert getattr(store.messages("toy:s")[0].message.parts[0], "text", "").encode() == TEXT
+        assert client.get(f"/hub/v1/blobs/{SHA256}", headers=headers).content == TEXT
+        assert [path.name for path in place.rglob("*") if path.is_file()] == [SHA256]
+        # What nobody names any more goes from the folder, too.
+        toy.connection.execute("INSERT INTO tombstones VALUES ('toy:s', 1)")
+        toy.connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', 1)")
+        toy.connection.commit()
+        later = read_batch(toy.connection, batch.until)
+        assert later is not None
+        data = zstd.compress(taking.encode(later))
+        assert client.post("/hub/v1/batches?store=s", content=data, headers=packed).status_code == 200
+        assert [path for path in place.rglob("*") if path.is_file()] == []

@@ -1,0 +1,97 @@
+"""A push that is killed at either end goes on where it ended: nothing is lost and nothing is there twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+
+from support.hub_double import hub_process
+from support.postgres_stores import PostgresDatabases
+from support.toy_store import ToyStore
+from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.store import open_store
+
+PUSH = """
+import sys
+from pathlib import Path
+from turnlog.hub.machine import pusher
+from turnlog.hub.machine.client import HubClient
+from turnlog.hub.machine.state import MachineState
+
+pusher.MANY_MESSAGES = 40
+with MachineState(Path(sys.argv[1])) as state:
+    connection = state.connection()
+    with HubClient(connection.url, connection.token, seconds=60) as client:
+        pusher.Pusher(Path(sys.argv[1]), state, client).push()
+"""
+
+SAID = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
+
+
+def fill(toy: ToyStore, sessions: int, messages: int) -> None:
+    for session in range(sessions):
+        lines = [
+            SAID % (name, name, b"words %d " % number + b"x" * (80_000 if number == 3 else 500))
+            for number in range(messages)
+            for name in [b"s%d-%d" % (session, number)]
+        ]
+        toy.write(f"s{session}.log", *lines)
+    toy.read(*[f"s{session}.log" for session in range(sessions)])
+
+
+def start_push(store_path: Path) -> subprocess.Popen[bytes]:
+    source = Path(__file__).parents[2] / "src"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    return subprocess.Popen([sys.executable, "-c", PUSH, str(store_path)], env=environment, stderr=subprocess.DEVNULL)
+
+
+def count(url: str, table: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(f"SELECT count(*) FROM turnlog.{table}".encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_kills_at_both_ends_lose_and_double_nothing(databases: PostgresDatabases, tmp_path: Path) -> None:
+    sessions, messages = 25, 24
+    url, chance = databases.url(), random.Random(7)
+    with ToyStore(tmp_path) as toy:
+        fill(toy, sessions, messages)
+    with hub_process(url) as hub:
+        with MachineState(toy.path) as state:
+            state.connect(Connection(hub.url, "ana/laptop", "1", "ana", "laptop"))
+            state.set_level("/", "full")
+        kills = 0
+        push = start_push(toy.path)
+        while kills < 8 and push.poll() is None:
+            before = count(url, "messages")
+            until = time.monotonic() + 20
+            while count(url, "messages") == before and push.poll() is None and time.monotonic() < until:
+                time.sleep(0.005)
+            time.sleep(chance.random() * 0.05)
+            if kills % 2:
+                hub.end()
+                hub.start()
+            else:
+                push.kill()
+                push.wait()
+                push = start_push(toy.path)
+            kills += 1
+        assert kills >= 4
+        assert push.wait(100) == 0
+        assert start_push(toy.path).wait(100) == 0
+    assert (count(url, "messages"), count(url, "memberships")) == (sessions * messages,) * 2
+    assert (count(url, "frames"), count(url, "sessions"), count(url, "sources")) == (600, sessions, sessions)
+    assert (count(url, "blobs"), count(url, "blob_uses"), count(url, "blob_claims")) == (1, sessions, 0)
+    with open_store(toy.path) as here, open_store(url) as there:
+        for number in range(sessions):
+            session_id = f"toy:s{number}"
+            assert [each.message for each in here.messages(session_id)] == [
+                each.message for each in there.messages(session_id)
+            ]
