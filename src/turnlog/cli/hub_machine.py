@@ -256,7 +256,7 @@ def pull(session_id: str, folder: Path | None, store_path: Path) -> None:
     with MachineState(store_path) as state:
         connection = state.connection()
     if ":" not in session_id:
-        raise NotFoundError("name the session with its agent, as in claude-code:3f2a91c0-…")
+        raise NotFoundError("name the session with its agent, as `turnlog sessions` lists it")
     with HubClient(connection.url, connection.token) as client:
         packed = client.logs(session_id)
     for path, size in unpack_logs(packed, folder or agent_home(session_id)):
