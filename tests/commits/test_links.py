@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from support.made_repository import REMOTE, MadeRepository, Session, make_repository
-from turnlog.commits.links import Link, LinkFinder
+from turnlog.commits.links import LinkFinder, OriginLink
 from turnlog.commits.printed import pull_request
 from turnlog.commits.repository import Repository
 from turnlog.commits.work import session_work
@@ -31,7 +31,7 @@ class Made(NamedTuple):
     def finder(self) -> LinkFinder:
         return LinkFinder(self.store, self.searcher, Repository(self.repository.folder))
 
-    def links(self, revision: str) -> list[Link]:
+    def links(self, revision: str) -> list[OriginLink]:
         return self.finder.of_commit(Repository(self.repository.folder).commit(revision))
 
 

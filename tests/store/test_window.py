@@ -27,10 +27,10 @@ from turnlog.model import (
 from turnlog.model.codec import encode
 from turnlog.store import bodies, open_store
 from turnlog.store.base import Store
-from turnlog.store.window import Window
+from turnlog.store.window import FrameWindow
 
 
-def read(window: Window) -> dict[str, Any]:
+def read(window: FrameWindow) -> dict[str, Any]:
     """The document, after a look that both of its forms are the same."""
     unpacked = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(window.to_zstd()), read_across_frames=True).read()
     assert unpacked == window.to_json()

@@ -33,7 +33,7 @@ from turnlog.store.base import (
 )
 from turnlog.store.choices import RUN_STATUSES, SESSION_SORTS, USAGE_BY
 from turnlog.store.values import Page, RawSource, SessionChanges, StoreStatus
-from turnlog.store.window import Window
+from turnlog.store.window import FrameWindow
 
 EVERY_FATE: Final = tuple(Fate)
 BERLIN: Final = ZoneInfo("Europe/Berlin")
@@ -104,7 +104,7 @@ def _without_cursor(page: Any) -> Any:
 
 def _comparable(answer: Any) -> Any:
     match answer:
-        case Window():
+        case FrameWindow():
             messages = [body for frame in answer.frames for body in _bodies(zstd.decompress(frame))]
             rows, events = msgspec.json.decode(answer.rows), msgspec.json.decode(answer.events)
             return messages, rows, events, answer.has_before, answer.has_after

@@ -17,7 +17,7 @@ from turnlog.store import open_store
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.sync.syncer import sync
-from turnlog.tui.app import Context, TurnlogApp
+from turnlog.tui.app import AppContext, TurnlogApp
 from turnlog.tui.listing import Filters, Listing
 from turnlog.tui.preview import Preview
 from turnlog.tui.screens import KEYS, HandoverScreen
@@ -57,7 +57,7 @@ def drive(store_path: Path, act: Act, size: tuple[int, int] = (80, 24)) -> Turnl
     async def run() -> TurnlogApp:
         with open_store(store_path) as store:
             listing = Listing(store, store_path)
-            app = TurnlogApp(Context(store, listing, lambda: None, open_page))
+            app = TurnlogApp(AppContext(store, listing, lambda: None, open_page))
             async with app.run_test(size=size) as pilot:
                 await settled(pilot, app)
                 await act(pilot, app)

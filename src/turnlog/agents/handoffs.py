@@ -1,8 +1,9 @@
 """Sessions that turnlog writes for an agent: the conversation, the writer, and the mark that names their origin.
 
-`turnlog.handoff` makes a `Conversation` that every agent can hold. The agent's package writes it (`HandoffWriter`,
-named by `Agent.handoff`) in the agent's own format. Every carried record has the field `turnlog` (`Carried`), which
-agents ignore: by it the fold knows that the session continues another one and that its messages are billed there.
+`turnlog.handoff` makes a `HandoffConversation` that every agent can hold. The agent's package writes it
+(`HandoffWriter`, named by `Agent.handoff`) in the agent's own format. Every carried record has the field `turnlog`
+(`Carried`), which agents ignore: by it the fold knows that the session continues another one and that its messages are
+billed there.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def read_mark(value: Any) -> Carried | None:
         return None
 
 
-def mark(conversation: Conversation, message: Message | None = None, **more: Any) -> dict[str, Any]:
+def mark(conversation: HandoffConversation, message: Message | None = None, **more: Any) -> dict[str, Any]:
     """The mark of a record of a message, as JSON values."""
     carried = Carried(
         session=conversation.origin,
@@ -93,7 +94,7 @@ def handed_over_facts(carried: Carried) -> dict[str, Any]:
     return {HANDED_OVER: {"from": carried.session, "at": None if carried.at is None else iso(carried.at)}}
 
 
-class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+class HandoffConversation(msgspec.Struct, frozen=True, kw_only=True):
     """What is handed over, such that every agent can hold it.
 
     Messages are a user's or a model's, one for each model call. Their parts are texts, files with their bytes, and
@@ -216,7 +217,7 @@ class HandoffWriter(Protocol):
         """The version of the agent in whose format it writes."""
         ...
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """The conversation as a session of its own. Raises TurnlogError if this home cannot take it."""
         ...
 
@@ -234,7 +235,7 @@ class FileWriter(ABC):
     version: str
 
     @abstractmethod
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """See `HandoffWriter.write`."""
 
     def remove(self, path: str, external_id: str) -> None:

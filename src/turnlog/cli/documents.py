@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, TypedDict
 
-from turnlog.commits.links import LineRange, Link
+from turnlog.commits.links import LineRange, OriginLink
 from turnlog.server.responses import RunResponse
 from turnlog.store.insights import Insights
 from turnlog.store.usage_report import ProjectSummary, UsageReport
@@ -109,7 +109,7 @@ class WhyDocument(TypedDict):
     subject: str
     commit: CommitDocument | None
     """The commit, or that of the line; null for a whole file, a pull request, and a line that is not committed."""
-    links: list[Link]
+    links: list[OriginLink]
     lines: list[LineRange]
     """For a file: where each line came from."""
 

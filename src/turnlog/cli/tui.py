@@ -55,9 +55,9 @@ def _run(store: Store, store_path: Path, refresh: Callable[[], None]) -> list[st
     with first_paint.keys_kept():
         page = first_paint.paint(listing, Filters())
         try:
-            from turnlog.tui.app import Context, run
+            from turnlog.tui.app import AppContext, run
 
-            return run(Context(store, listing, refresh, partial(_open_page, store_path), page))
+            return run(AppContext(store, listing, refresh, partial(_open_page, store_path), page))
         finally:
             # Textual has left this screen already, unless it could not be imported.
             click.echo(first_paint.LEAVE, nl=False)

@@ -16,8 +16,8 @@ from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import WhyDocument
-    from turnlog.commits.links import LineRange, Link
-    from turnlog.commits.origin import Origin
+    from turnlog.commits.links import LineRange, OriginLink
+    from turnlog.commits.origin import CommitOrigin
     from turnlog.commits.repository import Commit
     from turnlog.store.base import Store
 
@@ -67,7 +67,7 @@ def _oldest(store: Store) -> str | None:
     return formatting.moment(min(begun)) if begun else None
 
 
-def _document(origin: Origin) -> WhyDocument:
+def _document(origin: CommitOrigin) -> WhyDocument:
     """As JSON."""
     commit = origin.commit
     return {
@@ -88,7 +88,7 @@ def _document(origin: Origin) -> WhyDocument:
     }
 
 
-def _write(origin: Origin, oldest: str | None) -> None:
+def _write(origin: CommitOrigin, oldest: str | None) -> None:
     """For people."""
     if origin.commit is not None:
         _write_commit(origin.commit)
@@ -116,12 +116,12 @@ def _write_commit(commit: Commit) -> None:
     click.echo(dim(f"{one_line(commit.author)} · {moment}"))
 
 
-def _write_link(link: Link) -> None:
+def _write_link(link: OriginLink) -> None:
     for line in _link_lines(link):
         click.echo(line)
 
 
-def _link_lines(link: Link) -> Iterator[str]:
+def _link_lines(link: OriginLink) -> Iterator[str]:
     turn = "" if link.turn is None else f" turn {link.turn}"
     moment = "" if link.at is None else f"  {formatting.moment(link.at)}"
     yield ""
@@ -131,7 +131,7 @@ def _link_lines(link: Link) -> Iterator[str]:
         yield f"  {dim('prompt:')} {one_line(link.prompt)}"
 
 
-def _how(link: Link) -> str:
+def _how(link: OriginLink) -> str:
     from turnlog.commits.links import REASONS
 
     colour = {"exact": "green", "content": "blue", "possible": "yellow"}[link.confidence]

@@ -69,7 +69,7 @@ _CANDIDATES = 5
 _PROMPT_CHARACTERS = 300
 
 
-class Link(StoreValue, frozen=True, kw_only=True):
+class OriginLink(StoreValue, frozen=True, kw_only=True):
     """A session that a commit, pull request or line came from, and the turn in it."""
 
     session_id: str
@@ -115,7 +115,7 @@ class LineRange(StoreValue, frozen=True, kw_only=True):
     """Both inclusive, from 1."""
     commit: str | None
     """None for lines that are not committed."""
-    link: Link | None
+    link: OriginLink | None
     """The session that they came from; None if no session is known to have written them."""
 
 
@@ -130,14 +130,14 @@ class LinkFinder:
         self._edits = FileEdits(store, repository)
         self._places = PlaceReader(store)
 
-    def of_commit(self, commit: Commit) -> list[Link]:
+    def of_commit(self, commit: Commit) -> list[OriginLink]:
         """The links of a commit, the best first; candidates only if nothing better is found, and for no bot."""
         found = [*self._exact(commit), *self._by_content(commit)]
         if not found and not commit.is_by_bot:
             return self._places.links(self._possible(commit))[:_CANDIDATES]
         return self._places.links(found)
 
-    def of_pull_request(self, wanted: PullRequest) -> list[Link]:
+    def of_pull_request(self, wanted: PullRequest) -> list[OriginLink]:
         """The sessions that opened a pull request, and those of the commits that name it."""
         found = list(self._opened(wanted))
         if wanted.repository in self._repository.remotes:
@@ -150,14 +150,14 @@ class LinkFinder:
         by_commit: dict[str, list[BlamedLine]] = defaultdict(list)
         for each in self._repository.blame(path, line):
             by_commit[each.commit].append(each)
-        found: dict[int, tuple[str | None, Link | None]] = {}
+        found: dict[int, tuple[str | None, OriginLink | None]] = {}
         for name, lines in by_commit.items():
             commit = None if name.startswith(NOT_COMMITTED) else self._repository.commit(name)
             links = self._of_lines(lines, commit)
             found |= {number: (None if commit is None else name, link) for number, link in links.items()}
         return list(_ranges(found))
 
-    def _of_lines(self, lines: Sequence[BlamedLine], commit: Commit | None) -> dict[int, Link | None]:
+    def _of_lines(self, lines: Sequence[BlamedLine], commit: Commit | None) -> dict[int, OriginLink | None]:
         """Line number -> the edit that wrote the line, or else the best link of its commit."""
         links = [] if commit is None else [link for link in self.of_commit(commit) if link.confidence != "possible"]
         if commit is not None and not links:
@@ -169,7 +169,9 @@ class LinkFinder:
         ]
         return {line.number: self._of_line(line, written, known) for line in lines}
 
-    def _of_line(self, line: BlamedLine, written: Iterable[WrittenLines], known: Mapping[str, Link]) -> Link | None:
+    def _of_line(
+        self, line: BlamedLine, written: Iterable[WrittenLines], known: Mapping[str, OriginLink]
+    ) -> OriginLink | None:
         best = next(iter(known.values()), None)
         text = comparable(line.text)
         edit = None if text is None else next((each for each in written if text in each.lines), None)
@@ -351,7 +353,7 @@ _TRAILER = re.compile(r"^[\w-]*(?:session|checkpoint|thread|conversation)[\w-]*:
 _ID = re.compile(r"[\w-]{8,}")
 
 
-def _ranges(found: Mapping[int, tuple[str | None, Link | None]]) -> Iterator[LineRange]:
+def _ranges(found: Mapping[int, tuple[str | None, OriginLink | None]]) -> Iterator[LineRange]:
     """Neighbouring lines from the same place as one range."""
     numbers = sorted(found)
     first = 0
@@ -378,7 +380,7 @@ class PlaceReader:
         self._store = store
         self._prompts: dict[str, list[tuple[int, int | None, str]]] = {}
 
-    def links(self, found: Iterable[_Found]) -> list[Link]:
+    def links(self, found: Iterable[_Found]) -> list[OriginLink]:
         """The links, one a session, the best and the newest first."""
         best: dict[str, _Found] = {}
         for each in found:
@@ -401,13 +403,13 @@ class PlaceReader:
             return None, None
         return before[-1][1], one_line(before[-1][2], _PROMPT_CHARACTERS)
 
-    def _link(self, found: _Found) -> Link | None:
+    def _link(self, found: _Found) -> OriginLink | None:
         try:
             session = self._store.session(found.session_id)
         except NotFoundError:
             return None
         turn, prompt = self.turn(found.session_id, found.position)
-        return Link(
+        return OriginLink(
             session_id=session.id,
             agent=session.agent,
             title=session.title,

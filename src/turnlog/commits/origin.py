@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from turnlog.commits.links import LineRange, Link, LinkFinder
+from turnlog.commits.links import LineRange, LinkFinder, OriginLink
 from turnlog.commits.printed import PullRequest, pull_request
 from turnlog.commits.repository import Commit, Repository
 from turnlog.errors import NotFoundError
@@ -18,14 +18,14 @@ _NUMBER = re.compile(r"[#!](?P<number>\d+)")
 _LINE = re.compile(r"(?P<path>.+):(?P<line>\d+)")
 
 
-class Origin(NamedTuple):
+class CommitOrigin(NamedTuple):
     """The sessions that something came from."""
 
     subject: str
     """What was named: a path below the clone, with its line if there is one, a full hash, or a pull request."""
     commit: Commit | None = None
     """The commit, or that of the line; None for a whole file, a pull request, and a line that is not committed."""
-    links: Sequence[Link] = ()
+    links: Sequence[OriginLink] = ()
     """The best first."""
     ranges: Sequence[LineRange] = ()
     """For a file: where each line came from."""
@@ -37,7 +37,9 @@ class Origin(NamedTuple):
         return not self.links and all(each.link is None for each in self.ranges)
 
 
-def find_origin(subject: str, store: Store, searcher: Searcher, *, base: Path, clone: Path | None = None) -> Origin:
+def find_origin(
+    subject: str, store: Store, searcher: Searcher, *, base: Path, clone: Path | None = None
+) -> CommitOrigin:
     """The origin of `PATH`, `PATH:LINE`, a commit, `#12` or the address of a pull request.
 
     `base` is the folder that a path begins in; `clone` is a folder of the clone, by default the file's, or `base`.
@@ -50,9 +52,9 @@ def find_origin(subject: str, store: Store, searcher: Searcher, *, base: Path, c
         return _of_file(finder, repository, *file)
     wanted = _pull_request(subject, repository)
     if wanted is not None:
-        return Origin(subject, links=finder.of_pull_request(wanted))
+        return CommitOrigin(subject, links=finder.of_pull_request(wanted))
     commit = _commit(repository, subject)
-    return Origin(commit.hash, commit, links=finder.of_commit(commit))
+    return CommitOrigin(commit.hash, commit, links=finder.of_commit(commit))
 
 
 def _file_and_line(subject: str, base: Path) -> tuple[Path, int | None] | None:
@@ -82,13 +84,13 @@ def _commit(repository: Repository, subject: str) -> Commit:
     return repository.commit(subject)
 
 
-def _of_file(finder: LinkFinder, repository: Repository, file: Path, line: int | None) -> Origin:
+def _of_file(finder: LinkFinder, repository: Repository, file: Path, line: int | None) -> CommitOrigin:
     path = repository.relative(file)
     ranges = finder.of_file(path, line)
     if line is None or not ranges:
-        return Origin(path, ranges=ranges)
+        return CommitOrigin(path, ranges=ranges)
     [only] = ranges
     commit = None if only.commit is None else repository.commit(only.commit)
     links = [] if commit is None else finder.of_commit(commit)
     others = [link for link in links if only.link is None or link.session_id != only.link.session_id]
-    return Origin(f"{path}:{line}", commit, [*([only.link] if only.link else []), *others], ranges, is_line=True)
+    return CommitOrigin(f"{path}:{line}", commit, [*([only.link] if only.link else []), *others], ranges, is_line=True)

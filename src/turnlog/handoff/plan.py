@@ -11,7 +11,7 @@ import msgspec
 
 from turnlog.agents.base import Agent
 from turnlog.agents.commands import resume_command
-from turnlog.agents.handoffs import Conversation, NewSession
+from turnlog.agents.handoffs import HandoffConversation, NewSession
 from turnlog.errors import HandoffError, TurnlogError
 from turnlog.handoff.conversation import Converted, Reasoning, convert
 from turnlog.handoff.report import HandoffLoss, LossSummary, summary_of
@@ -43,7 +43,7 @@ class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
     tool_calls: int
     tokens: int
     """An estimate."""
-    conversation: Conversation
+    conversation: HandoffConversation
     new: NewSession
     folder: Path
     """Where to start the agent."""
@@ -131,7 +131,7 @@ def plan(
     kept = cut_to_tokens(converted.messages, window.tokens)
     if not any(message.role == "assistant" or message.parts for message in kept.messages):
         raise HandoffError(f"{session.id} has no messages that could be handed over")
-    conversation = Conversation(
+    conversation = HandoffConversation(
         origin=session.id,
         at=now or datetime.now(UTC),
         title=session.title,

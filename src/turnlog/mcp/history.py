@@ -12,7 +12,7 @@ from os.path import realpath
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from turnlog.commits.links import REASONS, LineRange, Link
+from turnlog.commits.links import REASONS, LineRange, OriginLink
 from turnlog.errors import NotFoundError
 from turnlog.formats.labels import facts, moment
 from turnlog.mcp.budget import DEFAULT_TOKENS, Budget, clean, clean_title, cut, quote
@@ -260,7 +260,7 @@ class History:
         more = f" (+{found.matches - 1})" if found.matches > 1 else ""
         yield f"  {kind}{where}: {hit.snippet}{more}"
 
-    def _link_entries(self, links: Iterable[Link]) -> Iterator[str]:
+    def _link_entries(self, links: Iterable[OriginLink]) -> Iterator[str]:
         for link in links:
             if self._may_see(link.session_id):
                 count = f", {link.lines} of {link.of_lines} lines" if link.of_lines is not None else ""

@@ -34,7 +34,7 @@ from turnlog.store.base import Store
 from turnlog.store.dollars import to_json_number
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.values import StoreCounts
-from turnlog.store.window import Window
+from turnlog.store.window import FrameWindow
 
 
 class Context:
@@ -129,7 +129,7 @@ async def _context(request: Request) -> Context:
 ContextOf = Annotated[Context, Depends(_context)]
 
 
-def window_response(window: Window, headers: Headers, etag: str) -> Response:
+def window_response(window: FrameWindow, headers: Headers, etag: str) -> Response:
     """A window in the best coding that the client accepts."""
     if takes(headers, "zstd"):
         return _response(window.to_zstd(), "zstd", etag)

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         TouchedFile,
         UnknownKind,
     )
-    from turnlog.store.window import Window
+    from turnlog.store.window import FrameWindow
 
 
 @checked_fields
@@ -452,7 +452,7 @@ class Store(Protocol):
         before: int | None = None,
         around: int | None = None,
         limit: int = 40,
-    ) -> Window:
+    ) -> FrameWindow:
         """A window of a session as JSON for a browser, made without decoding. `messages` describes the bounds."""
         ...
 

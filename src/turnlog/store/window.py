@@ -36,7 +36,7 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     """Result id and the position at which the result arrived."""
 
 
-class Window(NamedTuple):
+class FrameWindow(NamedTuple):
     """Messages as stored frames, with their places and the events as JSON."""
 
     frames: list[bytes]

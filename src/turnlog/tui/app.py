@@ -41,7 +41,7 @@ _LOOKING_SECONDS: Final = 2.0
 _KEYS: Final = "? keys  / search  ↵ resume  h hand over  o page  a p t s filters  q quit"
 
 
-class Context(NamedTuple):
+class AppContext(NamedTuple):
     """What the application works with."""
 
     store: Store
@@ -101,7 +101,7 @@ class TurnlogApp(App[list[str]]):
         Binding("q", "quit", "Quit", show=False),
     ]
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: AppContext) -> None:
         """Show the sessions of this context."""
         super().__init__()
         self._given = context
@@ -415,7 +415,7 @@ def _marked_words(row: Row) -> list[str]:
     return [] if hit is None else sorted({hit.snippet[start:end] for start, end in hit.marks})
 
 
-def run(context: Context) -> list[str] | None:
+def run(context: AppContext) -> list[str] | None:
     """Show the application until the user leaves it; the arguments of what to run then, if anything."""
     # Agents may live in packages of their own: finding them takes a moment, before the first key needs it.
     agents()

@@ -15,7 +15,7 @@ from support.claude_files import Gathered, gather
 from support.format_page import FormatPage, named
 from turnlog.agents import agent, detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.cline.records import ClineMessage, MessageFile, Metrics
+from turnlog.agents.cline.records import ClineMessage, ClineMetrics, MessageFile
 from turnlog.model import (
     CompactionEvent,
     Fate,
@@ -326,7 +326,7 @@ def test_a_session_has_the_facts_of_its_manifest(tmp_path: Path) -> None:
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23"""
     described = [named(fields) for fields, _ in FormatPage("cline").rows("### Fields")]
-    shapes = (MessageFile, ClineMessage, Metrics)
+    shapes = (MessageFile, ClineMessage, ClineMetrics)
     assert described == [
         [field.encode_name for field in msgspec.structs.fields(shape) if field.encode_name] for shape in shapes
     ]

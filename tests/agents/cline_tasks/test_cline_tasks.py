@@ -12,7 +12,7 @@ import pytest
 from support.agent_cases import DATA
 from support.format_page import FormatPage, named
 from turnlog.agents import agent, detect
-from turnlog.agents.cline_tasks.contents import TOOL_KINDS, Request, usage_of
+from turnlog.agents.cline_tasks.contents import TOOL_KINDS, ApiRequest, usage_of
 from turnlog.agents.cline_tasks.fold import ERRORS, REPEATED, REQUEST, SHOWN_ONLY
 from turnlog.agents.cline_tasks.task_files import list_in
 from turnlog.model import (
@@ -252,15 +252,15 @@ def test_a_task_is_of_the_extension_whose_folder_it_is_in(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [
-        (Request(tokens_in=100, tokens_out=5, cache_reads=80), (100, 80, "exact")),
-        (Request(tokens_in=100, tokens_out=5, cache_reads=80, api_protocol="openai"), (20, 80, "estimated")),
-        (Request(tokens_in=10, tokens_out=5, cache_reads=80, api_protocol="anthropic"), (10, 80, "exact")),
-        (Request(tokens_in=0, tokens_out=0, cost=0), None),
-        (Request(tokens_in=-1), None),
+        (ApiRequest(tokens_in=100, tokens_out=5, cache_reads=80), (100, 80, "exact")),
+        (ApiRequest(tokens_in=100, tokens_out=5, cache_reads=80, api_protocol="openai"), (20, 80, "estimated")),
+        (ApiRequest(tokens_in=10, tokens_out=5, cache_reads=80, api_protocol="anthropic"), (10, 80, "exact")),
+        (ApiRequest(tokens_in=0, tokens_out=0, cost=0), None),
+        (ApiRequest(tokens_in=-1), None),
     ],
     ids=["Cline", "all input together", "less than was cached", "nothing", "damaged"],
 )
-def test_input_is_counted_without_what_was_cached(asked: Request, wanted: tuple[int, int, str] | None) -> None:
+def test_input_is_counted_without_what_was_cached(asked: ApiRequest, wanted: tuple[int, int, str] | None) -> None:
     """R-C5"""
     usage = usage_of(asked)
     assert (None if usage is None else (usage.input, usage.cache_read, usage.exactness)) == wanted

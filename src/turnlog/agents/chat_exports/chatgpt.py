@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.chat_exports import CHATGPT
 from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.sources import CONVERSATION, JSON, files_in, session_id
-from turnlog.agents.chat_exports.trees import Node, in_order, nearest
+from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.conversation import Conversation, ConversationFold
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.jsonl import UNREADABLE
@@ -175,7 +175,7 @@ class _Reading:
         kept = {name: facts[name] for name in names if facts.get(name)}
         change.metadata = {CHATGPT: kept} if kept else {}
         order = {
-            name: Node(self._parents[name], float(_number(object_of(node.get("message")).get("create_time"))))
+            name: ExportNode(self._parents[name], float(_number(object_of(node.get("message")).get("create_time"))))
             for name, node in self._nodes.items()
         }
         for name in in_order(order):

@@ -16,7 +16,7 @@ from msgspec import Raw
 from turnlog.agents.chat_exports import CLAUDE_AI
 from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.sources import CONVERSATION, JSON, session_id
-from turnlog.agents.chat_exports.trees import Node, in_order, nearest
+from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.claude_code.contents import from_base64
 from turnlog.agents.conversation import Conversation, ConversationFold
 from turnlog.agents.decoding import aware, list_of, object_of, text_of
@@ -131,7 +131,7 @@ class _Reading:
         if not any(parent in named for parent in parents.values()):
             # Older exports name no parents: then a message follows the one before it.
             parents = dict(zip(named, [None, *named], strict=False))
-        order = {name: Node(parents[name], _seconds(each.get("created_at"))) for name, each in named.items()}
+        order = {name: ExportNode(parents[name], _seconds(each.get("created_at"))) for name, each in named.items()}
         for name in in_order(order):
             self._read_message(name, named[name], nearest(parents, self._ends, parents[name]))
         self._find_branch(parents, list(named))

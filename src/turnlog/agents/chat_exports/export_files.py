@@ -64,7 +64,7 @@ def is_list(service: Service, head: bytes) -> bool:
     return head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"[") and all(mark in head for mark in service.marks)
 
 
-class Export:
+class ExportFiles:
     """An export that is open: a zip, or the folder of a list of conversations."""
 
     def __init__(self, path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
-from turnlog.agents.chat_exports.export_files import LISTS, Export, Listed, Service, is_list, is_zip, object_in
+from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed, Service, is_list, is_zip, object_in
 from turnlog.agents.databases import READABLE, Row, session_place
 from turnlog.agents.files import entries, holds_folder, is_file
 from turnlog.agents.row_files import line_of, rows_in, update_of
@@ -106,7 +106,7 @@ def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> tupl
 def _contents(service: Service, path: Path, stamp: tuple[int, int, int]) -> dict[str, Listed]:
     """The conversations of an export. They may be large, so only one export is kept, until the next look around."""
     del stamp
-    with closing(Export(path)) as export:
+    with closing(ExportFiles(path)) as export:
         if not any(is_list(service, data[: 1 << 16]) for data in export.lists()):
             return {}
         return {each.identity: each for each in export.conversations(service)}
@@ -145,13 +145,13 @@ def read_rows(service: Service, source: Source, log: Iterable[bytes]) -> RowUpda
         found = _contents(service, path, _stamp(path)).get(identity)
         if found is None:
             return RowUpdate()
-        with closing(Export(path)) as export:
+        with closing(ExportFiles(path)) as export:
             return update_of(list(_lines(service, export, found)), log)
     except SourceError as error:
         raise OSError(error.reason) from error
 
 
-def _lines(service: Service, export: Export, found: Listed) -> Iterator[bytes]:
+def _lines(service: Service, export: ExportFiles, found: Listed) -> Iterator[bytes]:
     files = export.files(service.files_of(object_in(found.json)))
     contents: Row = {f"{FILE}{name}": content for name, content in files}
     yield line_of(CONVERSATION, {JSON: bytes(found.json).decode(errors="replace")} | contents)

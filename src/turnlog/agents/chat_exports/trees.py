@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Node(NamedTuple):
+class ExportNode(NamedTuple):
     """A node of a tree."""
 
     parent: str | None
@@ -17,7 +17,7 @@ class Node(NamedTuple):
     """0 if it has none: then it follows its parent at once."""
 
 
-def in_order(nodes: Mapping[str, Node]) -> Iterator[str]:
+def in_order(nodes: Mapping[str, ExportNode]) -> Iterator[str]:
     """The nodes in the order of time, none before its parent. One whose parent is missing or in a circle is a root."""
     children: dict[str | None, list[str]] = {}
     for identity, node in nodes.items():

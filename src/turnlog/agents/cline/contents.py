@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.cline import NAME
-from turnlog.agents.cline.records import Answer, Block, Metrics
+from turnlog.agents.cline.records import ClineBlock, ClineMetrics, ToolAnswer
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.model import (
@@ -61,7 +61,7 @@ _REFUSED = ("was denied by the user", "User denied", "rejected by user")
 """Words of a result of a call that the user refused."""
 
 
-def blocks_of(content: Raw | UnsetType) -> Iterator[tuple[Block, Raw]]:
+def blocks_of(content: Raw | UnsetType) -> Iterator[tuple[ClineBlock, Raw]]:
     """The blocks of a content, each with its JSON; a content that is a text is one block."""
     if not isinstance(content, Raw):
         return
@@ -69,19 +69,19 @@ def blocks_of(content: Raw | UnsetType) -> Iterator[tuple[Block, Raw]]:
     try:
         found: str | list[Raw] | None = msgspec.json.decode(json, type=str | list[Raw] | None)
     except UNREADABLE:
-        yield Block(), Raw(json)
+        yield ClineBlock(), Raw(json)
         return
     if isinstance(found, str):
-        yield Block(type="text", text=found), content
+        yield ClineBlock(type="text", text=found), content
         return
     for raw in found or ():
         try:
-            yield msgspec.json.decode(raw, type=Block), raw
+            yield msgspec.json.decode(raw, type=ClineBlock), raw
         except UNREADABLE:
-            yield Block(), raw
+            yield ClineBlock(), raw
 
 
-def part_of(block: Block, raw: Raw, part_id: str, answerer: ProviderData | None = None) -> Part:
+def part_of(block: ClineBlock, raw: Raw, part_id: str, answerer: ProviderData | None = None) -> Part:
     """A block as a part, if it is neither a call nor a result; what is of no known kind keeps its JSON."""
     if block.type == "text" and block.text is not None:
         # The mode (`act`, `plan`) is put around the prompt when it is sent. Taking it off leaves what the user typed,
@@ -104,7 +104,7 @@ def _proof(answerer: ProviderData | None, **facts: str | None) -> ProviderData |
     return msgspec.structs.replace(answerer, opaque=known) if answerer is not None and known else None
 
 
-def _image(block: Block, part_id: str) -> FilePart | None:
+def _image(block: ClineBlock, part_id: str) -> FilePart | None:
     try:
         data = base64.b64decode(block.data or "", validate=True)
     except (binascii.Error, ValueError):
@@ -112,7 +112,7 @@ def _image(block: Block, part_id: str) -> FilePart | None:
     return FilePart(id=part_id, media_type=block.media_type or "image/*", data=data) if data else None
 
 
-def call_of(block: Block, part_id: str, at: datetime | None) -> ToolCallPart:
+def call_of(block: ClineBlock, part_id: str, at: datetime | None) -> ToolCallPart:
     """A call in an answer."""
     name = block.name or ""
     return ToolCallPart(
@@ -134,7 +134,7 @@ class _Outcome(NamedTuple):
     error: str | None
 
 
-def result_of(block: Block, identity: str, at: datetime | None) -> ToolResult:
+def result_of(block: ClineBlock, identity: str, at: datetime | None) -> ToolResult:
     """The result of a call.
 
     Nothing but `success` in each of its answers says whether it failed. A call that asked for several things failed if
@@ -143,7 +143,7 @@ def result_of(block: Block, identity: str, at: datetime | None) -> ToolResult:
     parts, errors = list[Part](), list[str]()
     for number, (text, raw) in enumerate(_answers(block.content)):
         if raw is not None:
-            parts.append(part_of(msgspec.json.decode(raw, type=Block), raw, f"{identity}.{number}"))
+            parts.append(part_of(msgspec.json.decode(raw, type=ClineBlock), raw, f"{identity}.{number}"))
             continue
         parts.append(TextPart(id=f"{identity}.{number}", text=text.text))
         if text.error is not None:
@@ -191,14 +191,14 @@ def _answers(content: Raw | UnsetType) -> Iterator[tuple[_Outcome, Raw | None]]:
             )
 
 
-def _answer_of(json: bytes) -> Answer | None:
+def _answer_of(json: bytes) -> ToolAnswer | None:
     try:
-        return msgspec.json.decode(json, type=Answer)
+        return msgspec.json.decode(json, type=ToolAnswer)
     except UNREADABLE:
         return None
 
 
-def _outcome(answer: Answer) -> _Outcome:
+def _outcome(answer: ToolAnswer) -> _Outcome:
     json = clean_json(bytes(answer.result)) if isinstance(answer.result, Raw) else b'""'
     try:
         text = msgspec.json.decode(json, type=str)
@@ -225,7 +225,7 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
 # -- usage, cost, times
 
 
-def usage_of(metrics: Metrics | None) -> Usage | None:
+def usage_of(metrics: ClineMetrics | None) -> Usage | None:
     """Tokens in disjoint buckets; None where nothing was counted. Thoughts are within `output`."""
     if metrics is None:
         return None
@@ -242,7 +242,7 @@ def usage_of(metrics: Metrics | None) -> Usage | None:
     )
 
 
-def cost_of(metrics: Metrics | None) -> Cost | None:
+def cost_of(metrics: ClineMetrics | None) -> Cost | None:
     """The cost of a call in US dollars, as Cline computed it; it writes none where it knows no price."""
     if metrics is None or not metrics.cost:
         return None

@@ -15,7 +15,7 @@ from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange, SessionChange
 from turnlog.agents.cline import NAME
 from turnlog.agents.cline.contents import blocks_of, call_of, cost_of, part_of, result_of, time_of, usage_of
-from turnlog.agents.cline.records import FILES, MESSAGES, Block, ClineMessage, MessageFile
+from turnlog.agents.cline.records import FILES, MESSAGES, ClineBlock, ClineMessage, MessageFile
 from turnlog.agents.cline.sidecars import ClineCompaction, compaction_of, place_of
 from turnlog.agents.cline.sources import session_id
 from turnlog.agents.decoding import LineContext, aware, fields_of
@@ -212,7 +212,7 @@ class _Reading(LineContext):
         self.changes.events.append(EventChange(session_id=self._session.session_id, event=event, parent_id=self._leaf))
 
     def _add_input(
-        self, message: ClineMessage, identity: str, blocks: list[tuple[Block, Raw]], record: tuple[int, int]
+        self, message: ClineMessage, identity: str, blocks: list[tuple[ClineBlock, Raw]], record: tuple[int, int]
     ) -> None:
         origin = self._origin_of(message)
         if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
@@ -257,7 +257,7 @@ class _Reading(LineContext):
         return Origin.SUBAGENT_PROMPT if self._is_subagent and self._turn == 0 else Origin.PROMPT
 
     def _add_answer(
-        self, message: ClineMessage, identity: str, blocks: list[tuple[Block, Raw]], record: tuple[int, int]
+        self, message: ClineMessage, identity: str, blocks: list[tuple[ClineBlock, Raw]], record: tuple[int, int]
     ) -> None:
         facts, at = message.metadata or {}, time_of(message.ts)
         info = message.model_info
@@ -296,7 +296,7 @@ class _Reading(LineContext):
         )
 
     def _add_result(
-        self, block: Block, identity: str, number: int, message: ClineMessage, record: tuple[int, int]
+        self, block: ClineBlock, identity: str, number: int, message: ClineMessage, record: tuple[int, int]
     ) -> None:
         call_id = block.tool_use_id or ""
         result = result_of(block, f"{identity}.{number}", time_of(message.ts))

@@ -35,7 +35,7 @@ class MessageFile(_Wire, gc=False):
     system_prompt: str | None = msgspec.field(name="system_prompt", default=None)
 
 
-class Metrics(_Wire, gc=False):
+class ClineMetrics(_Wire, gc=False):
     """Tokens and cost of one model call. `inputTokens` includes those read from and written to the cache."""
 
     input_tokens: Count | None = None
@@ -45,7 +45,7 @@ class Metrics(_Wire, gc=False):
     cost: Money | None = None
 
 
-class ModelInfo(_Wire, gc=False):
+class ClineModel(_Wire, gc=False):
     """Which model answered."""
 
     id: str | None = None
@@ -61,13 +61,13 @@ class ClineMessage(_Wire, gc=False):
     content: Raw | UnsetType = UNSET
     ts: float | None = None
     metadata: dict[str, Any] | None = None
-    model_info: ModelInfo | None = None
-    metrics: Metrics | None = None
+    model_info: ClineModel | None = None
+    metrics: ClineMetrics | None = None
     others: dict[str, Any] | None = msgspec.field(name="", default=None)
     """Metadata: the fields that are not read."""
 
 
-class Block(msgspec.Struct, gc=False):
+class ClineBlock(msgspec.Struct, gc=False):
     """A block of a content."""
 
     type: str = ""
@@ -85,7 +85,7 @@ class Block(msgspec.Struct, gc=False):
     is_error: bool | None = None
 
 
-class Answer(msgspec.Struct, gc=False):
+class ToolAnswer(msgspec.Struct, gc=False):
     """One answer of a tool: a call may ask for several things."""
 
     query: str | None = None

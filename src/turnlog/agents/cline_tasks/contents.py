@@ -107,7 +107,7 @@ def time_of(milliseconds: object) -> datetime | None:
         return None
 
 
-class Block(msgspec.Struct):
+class TaskBlock(msgspec.Struct):
     """A block of a content."""
 
     type: str = ""
@@ -123,7 +123,7 @@ class Block(msgspec.Struct):
     source: Any = None
 
 
-def blocks_of(content: Raw | UnsetType) -> list[tuple[Block, Raw]]:
+def blocks_of(content: Raw | UnsetType) -> list[tuple[TaskBlock, Raw]]:
     """The blocks of a content, each with its JSON; a content that is a text is one block."""
     if isinstance(content, UnsetType):
         return []
@@ -131,23 +131,23 @@ def blocks_of(content: Raw | UnsetType) -> list[tuple[Block, Raw]]:
     try:
         found = msgspec.json.decode(json, type=str | list[Raw] | None)
     except UNREADABLE:
-        return [(Block(), Raw(json))]
+        return [(TaskBlock(), Raw(json))]
     if isinstance(found, str):
-        return [(Block(type="text", text=found), Raw(json))]
+        return [(TaskBlock(type="text", text=found), Raw(json))]
     return [(_block_of(raw), raw) for raw in found or ()]
 
 
-def _block_of(raw: Raw) -> Block:
+def _block_of(raw: Raw) -> TaskBlock:
     try:
-        return msgspec.json.decode(raw, type=Block)
+        return msgspec.json.decode(raw, type=TaskBlock)
     except UNREADABLE:
-        return Block()
+        return TaskBlock()
 
 
 # -- answers
 
 
-def answer_parts(blocks: list[tuple[Block, Raw]], message_id: str, at: datetime | None) -> list[Part]:
+def answer_parts(blocks: list[tuple[TaskBlock, Raw]], message_id: str, at: datetime | None) -> list[Part]:
     """The parts of an answer. In older versions calls are elements in the text."""
     parts: list[Part] = []
     for block, raw in blocks:
@@ -158,7 +158,7 @@ def answer_parts(blocks: list[tuple[Block, Raw]], message_id: str, at: datetime 
     return parts
 
 
-def _answer_part(block: Block, raw: Raw, part_id: str, at: datetime | None) -> Part:
+def _answer_part(block: TaskBlock, raw: Raw, part_id: str, at: datetime | None) -> Part:
     if block.type in ("thinking", "redacted_thinking", "reasoning"):
         text = block.thinking or block.text or ""
         return ReasoningPart(id=part_id, text=text, redacted=not text)
@@ -200,7 +200,7 @@ def _add_words(parts: list[Part], text: str, message_id: str) -> None:
         parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=text.strip("\n")))
 
 
-def image_part(block: Block, part_id: str) -> FilePart | None:
+def image_part(block: TaskBlock, part_id: str) -> FilePart | None:
     """An image or a document; None for any other block."""
     source = object_of(block.source)
     if block.type not in ("image", "document"):
@@ -216,7 +216,7 @@ def image_part(block: Block, part_id: str) -> FilePart | None:
 # -- what the user and the tools said
 
 
-class Said(NamedTuple):
+class UserMessageContent(NamedTuple):
     """The content of a message of the role `user`."""
 
     results: list[tuple[str | None, ToolResult]]
@@ -231,7 +231,9 @@ TOOL = "tool"
 """In the metadata of a result: the tool whose call it answers, where no id names the call."""
 
 
-def said_in(agent: str, blocks: list[tuple[Block, Raw]], message_id: str, at: datetime | None) -> Said:
+def said_in(
+    agent: str, blocks: list[tuple[TaskBlock, Raw]], message_id: str, at: datetime | None
+) -> UserMessageContent:
     """Take the content of a message apart: results of calls, what was typed, and what the extension added."""
     results: list[tuple[str | None, ToolResult]] = []
     parts: list[Part] = []
@@ -258,7 +260,7 @@ def said_in(agent: str, blocks: list[tuple[Block, Raw]], message_id: str, at: da
             is_typed |= _add_said(agent, parts, block.text or "", message_id)
     whole = "\n".join(texts)
     folder, model = _FOLDER.search(whole), _MODEL.search(whole)
-    return Said(
+    return UserMessageContent(
         results,
         parts,
         is_typed,
@@ -292,7 +294,7 @@ def _add_said(agent: str, parts: list[Part], text: str, message_id: str) -> bool
     return typed is not None or (not is_own and bool(words.strip()))
 
 
-def _result_of(block: Block, identity: str, at: datetime | None) -> ToolResult:
+def _result_of(block: TaskBlock, identity: str, at: datetime | None) -> ToolResult:
     content: list[Part] = []
     for number, (inner, raw) in enumerate(blocks_of(block.content)):
         part_id = f"{identity}.{number}"
@@ -335,7 +337,7 @@ def _judged(text: str, identity: str, at: datetime | None, *, is_error: bool) ->
 # -- requests
 
 
-class Request(msgspec.Struct, rename="camel"):
+class ApiRequest(msgspec.Struct, rename="camel"):
     """What the extension writes of a request (`api_req_started`)."""
 
     tokens_in: int | None = None
@@ -348,10 +350,10 @@ class Request(msgspec.Struct, rename="camel"):
     api_protocol: str | None = None
 
 
-def request_in(text: str | None) -> Request | None:
+def request_in(text: str | None) -> ApiRequest | None:
     """The JSON in the text of a request; None if it cannot be read."""
     try:
-        return msgspec.json.decode((text or "").encode(errors="replace"), type=Request)
+        return msgspec.json.decode((text or "").encode(errors="replace"), type=ApiRequest)
     except UNREADABLE:
         return None
 
@@ -359,7 +361,7 @@ def request_in(text: str | None) -> Request | None:
 _MOST = 1 << 53
 
 
-def usage_of(request: Request) -> Usage | None:
+def usage_of(request: ApiRequest) -> Usage | None:
     """Tokens in disjoint buckets; None where nothing was counted.
 
     Cline and older versions of the others count input without what was read from a cache or written to it. Versions
@@ -391,14 +393,14 @@ def cost_of(amount: float | None) -> Cost | None:
     return Cost(amount=Decimal(repr(amount)), kind="reported")
 
 
-class Metrics(msgspec.Struct):
+class TaskMetrics(msgspec.Struct):
     """Tokens of an answer, in newer versions of Cline."""
 
     tokens: dict[str, int] | None = None
     cost: float | None = None
 
 
-def metrics_usage(metrics: Metrics | None) -> Usage | None:
+def metrics_usage(metrics: TaskMetrics | None) -> Usage | None:
     """Tokens in disjoint buckets: `prompt` contains what was read from a cache."""
     tokens = metrics.tokens if metrics is not None else None
     if not tokens or not any(tokens.values()):

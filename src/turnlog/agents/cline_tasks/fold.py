@@ -12,9 +12,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.cline_tasks.contents import (
     TOOL,
-    Metrics,
-    Request,
-    Said,
+    ApiRequest,
+    TaskMetrics,
+    UserMessageContent,
     answer_parts,
     blocks_of,
     cost_of,
@@ -43,7 +43,7 @@ from turnlog.model import (
 )
 
 
-class ModelInfo(msgspec.Struct, rename="camel"):
+class TaskModel(msgspec.Struct, rename="camel"):
     """Which model answered, in newer versions of Cline."""
 
     model_id: str | None = None
@@ -60,8 +60,8 @@ class TaskMessage(msgspec.Struct, rename="camel"):
     id: str | None = None
     type: str | None = None
     text: str | None = None
-    model_info: ModelInfo | None = None
-    metrics: Metrics | None = None
+    model_info: TaskModel | None = None
+    metrics: TaskMetrics | None = None
     is_summary: bool | None = None
     is_truncation_marker: bool | None = None
     reasoning_content: str | None = msgspec.field(name="reasoning_content", default=None)
@@ -194,7 +194,7 @@ class TaskFold(ConversationFold[RowLine]):
             )
         )
 
-    def _origin_of(self, context: Conversation, said: Said, *, is_summary: bool) -> Origin:
+    def _origin_of(self, context: Conversation, said: UserMessageContent, *, is_summary: bool) -> Origin:
         if is_summary:
             return Origin.COMPACTION
         if not said.is_typed:
@@ -227,7 +227,7 @@ class TaskFold(ConversationFold[RowLine]):
             if isinstance(part, ToolCallPart):
                 notes[f"call:{part.tool_call_id}"] = part.tool_name
         request = request_in(notes.pop("request", None))
-        info = message.model_info or ModelInfo()
+        info = message.model_info or TaskModel()
         metrics = message.metrics
         context.add(
             Message(
@@ -284,7 +284,7 @@ class TaskFold(ConversationFold[RowLine]):
         notes["request_time"] = str(int(message.ts or 0))
         context.changes.counts.events += 1
 
-    def _add_failure(self, context: Conversation, request: Request, time: str) -> None:
+    def _add_failure(self, context: Conversation, request: ApiRequest, time: str) -> None:
         words = request.streaming_failed_message or request.cancel_reason or "the request has no answer"
         context.add(
             Message(

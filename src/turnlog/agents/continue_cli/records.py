@@ -101,7 +101,7 @@ class InputDetails(msgspec.Struct, gc=False):
     cache_write_tokens: Count | None = None
 
 
-class OutputDetails(msgspec.Struct, gc=False):
+class CompletionDetails(msgspec.Struct, gc=False):
     """Parts of the tokens of an answer."""
 
     reasoning_tokens: Count | None = None
@@ -113,7 +113,7 @@ class CallUsage(msgspec.Struct, gc=False):
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None
     prompt_tokens_details: InputDetails | None = None
-    completion_tokens_details: OutputDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
     model: str | None = None
 
 

@@ -36,7 +36,7 @@ Place = tuple[int, int]
 """Byte offset and length of JSON that says something about a request."""
 
 
-class Conversation:
+class LoggedConversation:
     """A conversation, and the places of its requests."""
 
     def __init__(self) -> None:

@@ -91,7 +91,7 @@ class Round(NamedTuple):
     arguments: str
 
 
-class Answer(NamedTuple):
+class ModelAnswer(NamedTuple):
     """What one call of the model gave, as far as the items show it."""
 
     number: int | None
@@ -126,13 +126,13 @@ _PHASES = {"thinking": _THOUGHT, "toolInvocationSerialized": _CALL, "toolInvocat
 """Kind of an item -> its place in the order of what one call of the model gives; others are text."""
 
 
-def answers_in(items: list[dict[str, Any]], rounds: Mapping[str, Round]) -> Iterator[Answer]:
+def answers_in(items: list[dict[str, Any]], rounds: Mapping[str, Round]) -> Iterator[ModelAnswer]:
     """The items of a response, one call of the model after the other.
 
     A call of another round begins a new answer, and so does what cannot follow a call in one answer. Without rounds,
     calls that followed each other without a word cannot be told from parallel ones.
     """
-    answer = Answer(None, [])
+    answer = ModelAnswer(None, [])
     last = _THOUGHT
     for item in items:
         phase = _PHASES.get(str(item.get("kind")), _TEXT)
@@ -142,9 +142,9 @@ def answers_in(items: list[dict[str, Any]], rounds: Mapping[str, Round]) -> Iter
         is_other_round = phase == _CALL and None not in (number, answer.number) and number != answer.number
         if answer.items and not is_shown_only and (phase < last or is_other_round):
             yield answer
-            answer = Answer(None, [])
+            answer = ModelAnswer(None, [])
         if number is not None:
-            answer = Answer(number, answer.items)
+            answer = ModelAnswer(number, answer.items)
         answer.items.append(item)
         last = last if is_shown_only else phase
     if answer.items:
@@ -157,7 +157,7 @@ def kind_of(tool: str) -> ToolKind:
     return TOOL_KINDS.get(name, ToolKind.OTHER)
 
 
-class Request(NamedTuple):
+class RequestFacts(NamedTuple):
     """What is known of a request beside the items of its response."""
 
     rounds: Mapping[str, Round]
@@ -167,7 +167,7 @@ class Request(NamedTuple):
 
 
 def parts_of(
-    items: list[dict[str, Any]], message_id: str, request: Request, at: datetime | None
+    items: list[dict[str, Any]], message_id: str, request: RequestFacts, at: datetime | None
 ) -> tuple[list[Part], dict[str, int]]:
     """The parts of an answer, and how many items of each kind are no part of it."""
     parts: list[Part] = []
@@ -227,7 +227,7 @@ def _add_thought(parts: list[Part], item: Mapping[str, Any], part_id: str) -> No
 # -- calls
 
 
-def _call_part(item: Mapping[str, Any], part_id: str, request: Request, at: datetime | None) -> ToolCallPart:
+def _call_part(item: Mapping[str, Any], part_id: str, request: RequestFacts, at: datetime | None) -> ToolCallPart:
     name = text_of(item.get("toolId")) or ""
     identity = text_of(item.get("toolCallId")) or part_id
     value, text = _input_of(item, request.rounds.get(identity))
@@ -269,7 +269,7 @@ def _input_of(item: Mapping[str, Any], known: Round | None) -> tuple[Raw | Unset
     return Raw(msgspec.json.encode(shown)), None
 
 
-def _result_of(item: Mapping[str, Any], call_id: str, request: Request) -> ToolResult:
+def _result_of(item: Mapping[str, Any], call_id: str, request: RequestFacts) -> ToolResult:
     given = object_of(request.results.get(call_id))
     data, details = object_of(item.get("toolSpecificData")), object_of(item.get("resultDetails"))
     state = object_of(data.get("terminalCommandState"))

@@ -16,10 +16,9 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.copilot_chat import NAME, RESPONSE_END
-from turnlog.agents.copilot_chat.changes_log import LINES, Place
-from turnlog.agents.copilot_chat.changes_log import Conversation as Requests
+from turnlog.agents.copilot_chat.changes_log import LINES, LoggedConversation, Place
 from turnlog.agents.copilot_chat.contents import (
-    Request,
+    RequestFacts,
     answers_in,
     message_text,
     parts_of,
@@ -44,7 +43,7 @@ from turnlog.model import (
 from turnlog.model.session import title_line
 
 
-class Snapshot(msgspec.Struct, rename="camel"):
+class ConversationSnapshot(msgspec.Struct, rename="camel"):
     """A conversation, with its requests as they are."""
 
     version: int | None = None
@@ -52,7 +51,7 @@ class Snapshot(msgspec.Struct, rename="camel"):
     requests: list[Raw] | None = None
 
 
-_FILES = JsonLines(Snapshot, first_keys=("version",), plausible=lambda file: True)
+_FILES = JsonLines(ConversationSnapshot, first_keys=("version",), plausible=lambda file: True)
 
 _COMPLETE, _CANCELLED, _FAILED = 1, 2, 3
 """States of a response that has ended."""
@@ -67,7 +66,7 @@ class CopilotChatFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         context = Conversation(self._source.session_id or session_id(Path(self._source.path).stem))
-        requests = Requests()
+        requests = LoggedConversation()
         if self._source.path.endswith(".jsonl"):
             _read_log(context, requests, data)
         else:
@@ -84,7 +83,7 @@ class CopilotChatFold:
         return b""
 
 
-def _read_log(context: Conversation, requests: Requests, data: bytes) -> None:
+def _read_log(context: Conversation, requests: LoggedConversation, data: bytes) -> None:
     for line in LINES.read_into(context, data, 0, 1):
         if requests.apply(context, line):
             context.changes.counts.events += 1
@@ -95,7 +94,7 @@ def _read_log(context: Conversation, requests: Requests, data: bytes) -> None:
     context.line_number = 0
 
 
-def _read_snapshot(context: Conversation, requests: Requests, data: bytes) -> None:
+def _read_snapshot(context: Conversation, requests: LoggedConversation, data: bytes) -> None:
     record = read_object(context, data, _FILES, lambda fields: "requestId" in fields)
     if record is None:
         return
@@ -236,7 +235,7 @@ def _read_response(
 ) -> None:
     """Read the answers of the model. The tokens are those of the request, which may be several calls."""
     rounds = rounds_of(metadata)
-    known = Request(rounds, object_of(metadata.get("toolCallResults")), is_stopped)
+    known = RequestFacts(rounds, object_of(metadata.get("toolCallResults")), is_stopped)
     items = [object_of(item) for item in list_of(request.get("response"))]
     answers = list(answers_in(items, rounds))
     began = time_of(request.get("timestamp"))

@@ -42,7 +42,7 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
     pass
 
 
-class Thought(_Wire, gc=False):
+class BubbleThought(_Wire, gc=False):
     """What the model thought."""
 
     text: str | None = None
@@ -62,7 +62,7 @@ class Call(_Wire, gc=False):
     user_decision: str | None = None
 
 
-class ModelInfo(_Wire, gc=False):
+class BubbleModel(_Wire, gc=False):
     """The model of a call."""
 
     model_name: str | None = None
@@ -88,10 +88,10 @@ class Bubble(_Wire, gc=False):
     bubble_id: str | None = None
     type: int | None = None
     text: str | None = None
-    thinking: Thought | None = None
+    thinking: BubbleThought | None = None
     thinking_duration_ms: float | None = None
     tool_former_data: Call | None = None
-    model_info: ModelInfo | None = None
+    model_info: BubbleModel | None = None
     token_count: TokenCount | None = None
     timing_info: Timing | None = None
     created_at: datetime | None = None

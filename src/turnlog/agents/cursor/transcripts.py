@@ -63,7 +63,7 @@ _Complete = cast(
 )
 
 
-class Block(msgspec.Struct, gc=False):
+class TranscriptBlock(msgspec.Struct, gc=False):
     """A block of a content."""
 
     type: str = ""
@@ -89,7 +89,7 @@ _STOPPED = ("aborted", "cancelled")
 _STOPPED_WORDS = "User aborted"
 
 
-def blocks_of(content: Raw | UnsetType) -> list[tuple[Block, Raw]]:
+def blocks_of(content: Raw | UnsetType) -> list[tuple[TranscriptBlock, Raw]]:
     """The blocks of a content, each with its JSON; a content that is a text is one block."""
     if isinstance(content, UnsetType):
         return []
@@ -97,17 +97,17 @@ def blocks_of(content: Raw | UnsetType) -> list[tuple[Block, Raw]]:
     try:
         found = msgspec.json.decode(json, type=str | list[Raw] | None)
     except UNREADABLE:
-        return [(Block(), Raw(json))]
+        return [(TranscriptBlock(), Raw(json))]
     if isinstance(found, str):
-        return [(Block(type="text", text=found), Raw(json))]
+        return [(TranscriptBlock(type="text", text=found), Raw(json))]
     return [(_block_of(raw), raw) for raw in found or ()]
 
 
-def _block_of(raw: Raw) -> Block:
+def _block_of(raw: Raw) -> TranscriptBlock:
     try:
-        return msgspec.json.decode(raw, type=Block)
+        return msgspec.json.decode(raw, type=TranscriptBlock)
     except UNREADABLE:
-        return Block()
+        return TranscriptBlock()
 
 
 class TranscriptFold(ConversationFold[TranscriptRecord]):
@@ -187,7 +187,7 @@ def _metadata(record: TranscriptRecord) -> dict[str, Any]:
     return {NAME: record.others} if record.others else {}
 
 
-def _answer_part(block: Block, raw: Raw, part_id: str) -> Part:
+def _answer_part(block: TranscriptBlock, raw: Raw, part_id: str) -> Part:
     if block.type == "text" and block.text is not None:
         return TextPart(id=part_id, text=block.text)
     if block.type in ("thinking", "redacted_thinking"):
@@ -205,7 +205,7 @@ def _answer_part(block: Block, raw: Raw, part_id: str) -> Part:
     )
 
 
-def _result_of(block: Block, identity: str) -> ToolResult:
+def _result_of(block: TranscriptBlock, identity: str) -> ToolResult:
     parts = tuple(
         TextPart(id=f"{identity}.{number}", text=found.text)
         if found.text is not None

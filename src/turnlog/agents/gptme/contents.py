@@ -48,7 +48,7 @@ _REFUSED = ("Operation cancelled", "Rejected", "Declined")
 _decoder = json.JSONDecoder(strict=False)
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     """A piece of an answer."""
 
     kind: str
@@ -59,44 +59,44 @@ class Piece(NamedTuple):
     input: Any = UNSET
 
 
-def pieces_of(content: str) -> list[Piece]:
+def pieces_of(content: str) -> list[AnswerPiece]:
     """The thoughts, texts and calls of an answer, in their order."""
-    found: list[Piece] = []
+    found: list[AnswerPiece] = []
     thought = _THOUGHT.match(content)
     if thought is not None:
-        found.append(Piece("thinking", thought["text"]))
+        found.append(AnswerPiece("thinking", thought["text"]))
         content = content[thought.end() :]
     found += _calls_in(content)
     return [piece for piece in found if piece.kind != "text" or piece.text.strip()]
 
 
-def _calls_in(content: str) -> list[Piece]:
+def _calls_in(content: str) -> list[AnswerPiece]:
     call = _CALL.search(content)
     if call is None:
         return _blocks_in(content)
     try:
         _, end = _decoder.raw_decode(call["input"])
     except (ValueError, RecursionError):
-        return [Piece("text", content)]
+        return [AnswerPiece("text", content)]
     text = call["input"][:end]
-    before = [Piece("text", content[: call.start()].rstrip("\n"))]
-    made = Piece("call", text, call["name"], call["id"], _exact(text))
+    before = [AnswerPiece("text", content[: call.start()].rstrip("\n"))]
+    made = AnswerPiece("call", text, call["name"], call["id"], _exact(text))
     return [*before, made, *_calls_in(content[call.start("input") + end :])]
 
 
-def _blocks_in(content: str) -> list[Piece]:
+def _blocks_in(content: str) -> list[AnswerPiece]:
     """The blocks of code that are calls: their language is a tool, and its argument follows it."""
-    found: list[Piece] = []
+    found: list[AnswerPiece] = []
     at = 0
     for block in _BLOCK.finditer(content):
         if block["name"] not in _IN_TEXT:
             continue
         argument = block["argument"].strip()
         value = {"content": block["body"]} | ({"args": argument.split()} if argument else {})
-        found += [Piece("text", content[at : block.start()].rstrip("\n"))]
-        found.append(Piece("block", block[0], block["name"], None, Raw(msgspec.json.encode(value))))
+        found += [AnswerPiece("text", content[at : block.start()].rstrip("\n"))]
+        found.append(AnswerPiece("block", block[0], block["name"], None, Raw(msgspec.json.encode(value))))
         at = block.end()
-    return [*found, Piece("text", content[at:])]
+    return [*found, AnswerPiece("text", content[at:])]
 
 
 def _exact(text: str) -> Any:

@@ -17,7 +17,7 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange
 from turnlog.agents.decoding import LogContext, aware, keep_newest, state_codec
 from turnlog.agents.gptme import NAME
-from turnlog.agents.gptme.contents import TOOL_KINDS, Outcome, Piece, outcome_of, pieces_of
+from turnlog.agents.gptme.contents import TOOL_KINDS, AnswerPiece, Outcome, outcome_of, pieces_of
 from turnlog.agents.gptme.records import LINES, ROLES, GptmeMessage, GptmeUsage
 from turnlog.agents.gptme.sources import session_id
 from turnlog.agents.jsonl import count_lines
@@ -240,7 +240,7 @@ def _metadata_of(message: GptmeMessage) -> dict[str, Any]:
     return {NAME: facts} if facts else {}
 
 
-def _part_of(piece: Piece, part_id: str, at: datetime | None) -> Part:
+def _part_of(piece: AnswerPiece, part_id: str, at: datetime | None) -> Part:
     if piece.kind == "thinking":
         return ReasoningPart(id=part_id, text=piece.text)
     if piece.kind == "text":

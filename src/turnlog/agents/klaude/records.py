@@ -130,7 +130,7 @@ class KlaudePart(msgspec.Struct, gc=False):
     arguments_json: str | None = None
 
 
-class Task(msgspec.Struct, gc=False):
+class TaskUsage(msgspec.Struct, gc=False):
     """What one agent used for a task."""
 
     usage: KlaudeUsage | None = None
@@ -167,8 +167,8 @@ class KlaudeData(msgspec.Struct, gc=False):
     sub_agent_type: str | None = None
     sub_agent_desc: str | None = None
     source_session_id: str | None = None
-    main_agent: Task | None = None
-    sub_agent_task_metadata: list[Task] | None = None
+    main_agent: TaskUsage | None = None
+    sub_agent_task_metadata: list[TaskUsage] | None = None
     is_partial: bool | None = None
     content: str | None = None
     images: list[Raw] | None = None

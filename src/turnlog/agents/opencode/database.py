@@ -241,7 +241,7 @@ def _version(size: int, updated: int, facts: object) -> Version:
 
 
 class TableRows:
-    """One session's rows in a database. See `snapshot.Rows`."""
+    """One session's rows in a database. See `snapshot.RowSource`."""
 
     def __init__(self, connection: sqlite3.Connection, session: str) -> None:
         """Use an open connection."""
@@ -252,7 +252,7 @@ class TableRows:
         self._removed_messages: list[tuple[tuple[int, str], ListedMessage]] | None = None
 
     def read(self, events_after: int) -> Snapshot:
-        """See `snapshot.Rows.read`."""
+        """See `snapshot.RowSource.read`."""
         session = next(self._select("SELECT * FROM session WHERE id = ?"), None)
         messages = list(self._messages())
         newer = self._newer_messages(messages)
@@ -274,7 +274,7 @@ class TableRows:
         )
 
     def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
-        """See `snapshot.Rows.find_originals`. The rows themselves do not say what a fork copied.
+        """See `snapshot.RowSource.find_originals`. The rows themselves do not say what a fork copied.
 
         The original is in the oldest of the sessions of the project that have a message of the same millisecond.
         Of several in one millisecond, the first is the copy of the first, and so on, if role and model are the same.

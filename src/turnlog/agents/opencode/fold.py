@@ -36,7 +36,7 @@ from turnlog.agents.opencode.rows import (
     TABLES,
     TO_DOS,
     Row,
-    RowLine,
+    RowVersion,
     TimelineEntry,
     bad_times,
     decode_line,
@@ -122,7 +122,7 @@ def read_line(context: OpenCodeContext, data: bytes, record: tuple[int, int]) ->
         context.add_record(line, line.table, known=line.table in TABLES)
 
 
-def _read_by(context: OpenCodeContext, reader: _Reader, line: RowLine) -> None:
+def _read_by(context: OpenCodeContext, reader: _Reader, line: RowVersion) -> None:
     try:
         reader(context, line)
     except RecursionError:
@@ -144,7 +144,7 @@ class OpenCodeContext:
         """Byte offset and length of the line in its source."""
         self._session: SessionChange | None = None
 
-    def documents(self, line: RowLine) -> tuple[Row, list[Row]]:
+    def documents(self, line: RowVersion) -> tuple[Row, list[Row]]:
         """The JSON of a message and that of its parts. What has none is empty, and becomes a diagnostic."""
         if not is_session_message(line.row):
             info = self._document(line.row, "row") | subagent_of(line.row)
@@ -167,7 +167,7 @@ class OpenCodeContext:
         part = self._document(row, f"parts[{number}]")
         return part if "id" in part or "id" not in row else part | {"id": row["id"]}
 
-    def add_record(self, line: RowLine, kind: str, *, known: bool) -> None:
+    def add_record(self, line: RowVersion, kind: str, *, known: bool) -> None:
         """Add a row that is no message as an event with its JSON."""
         data = object_of(_document_or_none(line.row)) or line.row
         event = RecordEvent(
@@ -185,7 +185,7 @@ class OpenCodeContext:
         self.changes.events.append(EventChange(session_id=self.session_id, event=event))
         self.changes.counts.events += counted
 
-    def provenance(self, line: RowLine) -> tuple[Provenance, ...]:
+    def provenance(self, line: RowVersion) -> tuple[Provenance, ...]:
         """The provenance of what is read from the line."""
         offset, length = self.record
         key = f"{line.table}/{line.key}" if line.key else line.table
@@ -270,7 +270,7 @@ def _merge_metadata(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, A
 # -- messages
 
 
-def _read_message(context: OpenCodeContext, line: RowLine) -> None:
+def _read_message(context: OpenCodeContext, line: RowVersion) -> None:
     entry = line.entry or TimelineEntry(position=0)
     info, parts = context.documents(line)
     parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
@@ -305,7 +305,7 @@ def _note_handoff(context: OpenCodeContext, carried: Carried) -> None:
 
 
 def _add_message(
-    context: OpenCodeContext, step: StepMessage, line: RowLine, entry: TimelineEntry, *, handed_over: bool
+    context: OpenCodeContext, step: StepMessage, line: RowVersion, entry: TimelineEntry, *, handed_over: bool
 ) -> None:
     offset, length = context.record
     records: list[RecordRef] = [(offset, length, None)]
@@ -357,12 +357,12 @@ def _title(message: Message) -> dict[TitleSource, str]:
     return {"prompt": title} if title else {}
 
 
-def _updated(line: RowLine) -> Any:
+def _updated(line: RowVersion) -> Any:
     """When a database last changed the message or one of its parts."""
     return to_datetime(max((to_int(row.get("time_updated")) for row in (line.row, *line.parts)), default=0) or None)
 
 
-def _add_compaction(context: OpenCodeContext, line: RowLine, entry: TimelineEntry, info: Row) -> None:
+def _add_compaction(context: OpenCodeContext, line: RowVersion, entry: TimelineEntry, info: Row) -> None:
     if entry.compacts is None:
         return
     message_id = entry.id_of(line.key)
@@ -398,7 +398,7 @@ def _add_interruption(context: OpenCodeContext, entry: TimelineEntry, info: Row,
 # -- the session and what belongs to it
 
 
-def _read_session(context: OpenCodeContext, line: RowLine) -> None:
+def _read_session(context: OpenCodeContext, line: RowVersion) -> None:
     context.changes.counts.events += 1
     found = read_session(line.row, context.session_id)
     if found is None:
@@ -426,7 +426,7 @@ def _read_session(context: OpenCodeContext, line: RowLine) -> None:
         context.link("subagent", session_id(parent, context.source.agent), context.session_id)
 
 
-def _read_todo(context: OpenCodeContext, line: RowLine) -> None:
+def _read_todo(context: OpenCodeContext, line: RowVersion) -> None:
     context.changes.counts.events += 1
     position, facts = todo_facts(line.rows)
     position = position if line.position is None else line.position
@@ -435,13 +435,13 @@ def _read_todo(context: OpenCodeContext, line: RowLine) -> None:
     )
 
 
-def _read_project(context: OpenCodeContext, line: RowLine) -> None:
+def _read_project(context: OpenCodeContext, line: RowVersion) -> None:
     context.changes.counts.events += 1
     facts = {NAME: {"project": project_facts(line.row)}}
     context.merge_session(SessionChange(session_id=context.session_id, position=line.position or 0, metadata=facts))
 
 
-def _read_event(context: OpenCodeContext, line: RowLine) -> None:
+def _read_event(context: OpenCodeContext, line: RowVersion) -> None:
     kind = event_kind(str(line.row.get("type")))
     outcome = outcome_of(kind)
     # A stream has no rows but those that its events were put together to: there such an event is all that there is.
@@ -451,7 +451,7 @@ def _read_event(context: OpenCodeContext, line: RowLine) -> None:
         context.add_record(line, kind, known=outcome is not None)
 
 
-_Reader: TypeAlias = Callable[[OpenCodeContext, RowLine], None]
+_Reader: TypeAlias = Callable[[OpenCodeContext, RowVersion], None]
 
 _READERS: dict[str, _Reader] = {
     MESSAGE: _read_message,

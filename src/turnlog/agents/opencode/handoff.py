@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from turnlog.agents.databases import open_snapshot
-from turnlog.agents.handoffs import MARK, Conversation, NewSession, mark, object_input
+from turnlog.agents.handoffs import MARK, HandoffConversation, NewSession, mark, object_input
 from turnlog.agents.opencode import PROGRAMS, Program
 from turnlog.agents.opencode.database import database_session_of
 from turnlog.errors import HandoffError, SourceError
@@ -47,7 +47,7 @@ class OpenCodeWriter:
         """Write for one program of the family."""
         self._program = program
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """The rows. Raises HandoffError if there is no database, or one of another schema."""
         database = home / f"{self._program.database}.db"
         if not database.is_file():
@@ -158,7 +158,7 @@ def _newest_prompt(connection: sqlite3.Connection) -> Mapping[str, Any]:
 class _Rows:
     """The rows of one session. Ids are of the time of the hand-over and sort in the order of messages."""
 
-    def __init__(self, conversation: Conversation, database: _Database, version: str) -> None:
+    def __init__(self, conversation: HandoffConversation, database: _Database, version: str) -> None:
         self._conversation = conversation
         self._database = database
         self._version = version

@@ -30,7 +30,7 @@ from turnlog.agents.opencode.rows import (
     EVENT,
     RUN_KINDS,
     Row,
-    RowLine,
+    RowVersion,
     decode_line,
     document_of,
     encode_line,
@@ -97,7 +97,7 @@ class OpenCodeExportFold:
 
 
 class ExportSession:
-    """The rows in an export. See `snapshot.Rows`.
+    """The rows in an export. See `snapshot.RowSource`.
 
     In an export that somebody made anonymous, one id may stand for many messages, and for many sessions.
     """
@@ -143,7 +143,7 @@ class ExportSession:
         self.oddities.append((f"$.messages[{number}].info.id", reason))
 
     def read(self, events_after: int) -> Snapshot:
-        """See `snapshot.Rows.read`."""
+        """See `snapshot.RowSource.read`."""
         return Snapshot(
             session=_row(self.info),
             info=self.info,
@@ -311,7 +311,7 @@ def _session_of(event: Row) -> str | None:
 
 
 class _StreamRows:
-    """The rows of one session, put together from events. See `snapshot.Rows`."""
+    """The rows of one session, put together from events. See `snapshot.RowSource`."""
 
     def __init__(self) -> None:
         self.name = _UNNAMED
@@ -373,7 +373,7 @@ class _StreamRows:
             info |= {"cost": part.get("cost"), "tokens": part.get("tokens"), "finish": part.get("reason")}
 
     def read(self, events_after: int) -> Snapshot:
-        """See `snapshot.Rows.read`."""
+        """See `snapshot.RowSource.read`."""
         keys = dict.fromkeys((*self._messages, *self._parts))
         messages = [MessageRows(key, _row(self._messages.get(key, {})), self._parts_of(key)) for key in keys]
         return Snapshot(
@@ -397,7 +397,7 @@ class _StreamRows:
         lines = [*new_lines(self, ()).lines]
         for number, event in enumerate(self._others):
             key = text_of(event.get("id")) or f"{self.name}.{number}"
-            lines.append(encode_line(RowLine(table=EVENT, key=key, row=_event_row(event))))
+            lines.append(encode_line(RowVersion(table=EVENT, key=key, row=_event_row(event))))
         for line in lines:
             read_line(context, line, record)
         if self.name != _UNNAMED and source.session_id is not None:

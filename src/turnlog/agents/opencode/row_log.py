@@ -26,7 +26,7 @@ from turnlog.agents.opencode.rows import (
     SESSION,
     TO_DOS,
     Row,
-    RowLine,
+    RowVersion,
     TimelineEntry,
     bytes_of,
     decode_line,
@@ -43,7 +43,7 @@ from turnlog.agents.opencode.snapshot import (
     MessageCopy,
     MessageRows,
     RevertPoint,
-    Rows,
+    RowSource,
     Snapshot,
     build_timeline,
     find_revert_point,
@@ -64,7 +64,7 @@ class _LoggedMessage(NamedTuple):
     deleted: bool
 
 
-def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
+def new_lines(rows: RowSource, blocks: Iterable[bytes]) -> RowUpdate:
     """What is new in a session's rows since its log was last written.
 
     Args:
@@ -96,7 +96,7 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
     lines = _other_lines(snapshot, find_revert_point(snapshot.info.get("revert"), timeline), newest, log)
     for message, entry in timeline:
         of = messages[message.key]
-        line = RowLine(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
+        line = RowVersion(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
         lines[MESSAGE, of.key] = encode_line(line)
     # A row that is older than known ones, which an upgrade or import adds, shifts turns and steps after it.
     if any(_has_moved(known[message.key].entry, entry) for message, entry in timeline if message.key in known):
@@ -133,7 +133,7 @@ def _decode_message(line: bytes) -> _LoggedMessage:
 
 
 def _find_copies(
-    rows: Rows, messages: list[ListedMessage], snapshot: Snapshot, known: dict[str, _LoggedMessage]
+    rows: RowSource, messages: list[ListedMessage], snapshot: Snapshot, known: dict[str, _LoggedMessage]
 ) -> dict[str, MessageCopy]:
     """The messages that a fork copied, by key.
 
@@ -152,25 +152,27 @@ def _find_copies(
 def _other_lines(snapshot: Snapshot, revert: RevertPoint | None, newest: int, log: Log) -> Log:
     """The lines of everything but messages; `newest` is the position of the last message."""
     lines: Log = {}
-    facts: list[RowLine] = []
+    facts: list[RowVersion] = []
     if snapshot.session is not None:
         leaf, position = revert or (None, None)
         restored = revert is None and _was_reverted(log.get((SESSION, "")))
-        facts.append(RowLine(table=SESSION, leaf=leaf, reverted_from=position, restored=restored, row=snapshot.session))
+        facts.append(
+            RowVersion(table=SESSION, leaf=leaf, reverted_from=position, restored=restored, row=snapshot.session)
+        )
     for table, key, row in snapshot.others:
         if table == PROJECT:
-            facts.append(RowLine(table=table, key=key, row=row))
+            facts.append(RowVersion(table=table, key=key, row=row))
         else:
-            lines[table, key] = encode_line(RowLine(table=table, key=key, row=row))
+            lines[table, key] = encode_line(RowVersion(table=table, key=key, row=row))
     # An empty list is news only after one that was not.
     if snapshot.todo or (snapshot.todo is not None and (TO_DOS, "") in log):
-        facts.append(RowLine(table=TO_DOS, rows=snapshot.todo))
+        facts.append(RowVersion(table=TO_DOS, rows=snapshot.todo))
     changed = [to_int(row.get("time_updated")) for row in snapshot.todo or ()]
     times = [time_of(snapshot.info, "updated"), *changed]
     return _with_positions(facts, max(newest, time_position(max(times))), log) | lines
 
 
-def _with_positions(facts: list[RowLine], since: int, log: Log) -> Log:
+def _with_positions(facts: list[RowVersion], since: int, log: Log) -> Log:
     """Facts about the whole session, with the positions from which on they hold.
 
     A fact that is equal in the log keeps its position. A new one holds from `since` on, and after all facts of the log.
@@ -236,7 +238,7 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     return [target]
 
 
-def _rows(line: RowLine) -> Iterator[tuple[str, Row]]:
+def _rows(line: RowVersion) -> Iterator[tuple[str, Row]]:
     """The rows in a line, each with its table."""
     if line.row:
         yield SESSION_MESSAGE if is_session_message(line.row) else line.table, line.row

@@ -40,7 +40,7 @@ _Number = Annotated[int, msgspec.Meta(ge=-(1 << 60), le=1 << 60)]
 _LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at"}
 
 
-class RowLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_LINE_NAMES):
+class RowVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_LINE_NAMES):
     """One version of a row."""
 
     table: str
@@ -98,15 +98,15 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 _encoder = msgspec.json.Encoder()
 
-_line_decoder = msgspec.json.Decoder(RowLine)
+_line_decoder = msgspec.json.Decoder(RowVersion)
 
 
-def encode_line(line: RowLine) -> bytes:
+def encode_line(line: RowVersion) -> bytes:
     """The line with its newline."""
     return _encoder.encode(line) + b"\n"
 
 
-def decode_line(data: bytes) -> RowLine:
+def decode_line(data: bytes) -> RowVersion:
     """The inverse of `encode_line`. Raises `msgspec.MsgspecError` for anything that is no such line."""
     return _line_decoder.decode(data)
 

@@ -29,7 +29,7 @@ from turnlog.model import Origin
 from turnlog.model.codec import to_json
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """The rows of one session, in a database, in files, in an export or in a stream."""
 
     @property

@@ -130,7 +130,7 @@ def files_version(files: SessionFiles) -> Version:
 
 
 class FileRows:
-    """One session's files. See `snapshot.Rows`."""
+    """One session's files. See `snapshot.RowSource`."""
 
     def __init__(self, files: SessionFiles) -> None:
         """Nothing is opened yet."""
@@ -138,7 +138,7 @@ class FileRows:
         self._session_files = files
 
     def read(self, events_after: int) -> Snapshot:
-        """See `snapshot.Rows.read`. A file that is deleted meanwhile is left out."""
+        """See `snapshot.RowSource.read`. A file that is deleted meanwhile is left out."""
         files = self._session_files
         session = self._row(files.file) if files.file else None
         others = {table: self._row(path) for table, _, path in files.others()}
