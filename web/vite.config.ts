@@ -17,5 +17,13 @@ export default defineConfig({
   },
   server: { host: "127.0.0.1", proxy: { "/api": SERVER } },
   // A zone that is not UTC, so that a test notices when one is taken for the other.
-  test: { include: ["tests/**/*.test.{ts,tsx}"], env: { TZ: "Europe/Berlin" } },
+  test: {
+    include: ["tests/**/*.test.{ts,tsx}"],
+    env: { TZ: "Europe/Berlin" },
+    setupFiles: ["tests/each-file.ts"],
+    // A process and a React for each file would take three times as long as all tests.
+    isolate: false,
+    // The first test of a page loads it, which takes seconds on a busy machine.
+    testTimeout: 20_000,
+  },
 });

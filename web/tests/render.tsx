@@ -1,18 +1,12 @@
 /** Components in a document without layout, with the answers of a server that is not there. */
 
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { cleanup, render } from "@testing-library/react";
+import { render } from "@testing-library/react";
 import type { ReactNode } from "react";
-import { afterEach, vi } from "vitest";
+import { vi } from "vitest";
 import { NOTHING_HIDDEN } from "@/session/blocks";
 import { DisclosureProvider } from "@/session/disclosure";
 import { SessionContext, type SessionContextValue } from "@/session/session-context";
-
-afterEach(() => {
-  cleanup();
-  vi.unstubAllGlobals();
-  history.replaceState(null, "", "/");
-});
 
 /** The answer to a request: a value as JSON, or a status with the server's message. */
 type Answer = { json: unknown } | { status: number; message: string };
