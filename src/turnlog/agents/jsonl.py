@@ -29,6 +29,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _EDGES = b" \t\r\n\x00"
 _BOM = b"\xef\xbb\xbf"
 _LEADING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
+_OPENED = re.compile(rb'\{[ \t]*"')
 _SEARCH_LIMIT = 8
 """A broken line is searched for records up to this multiple of its length, so that a huge one cannot block a sync."""
 
@@ -47,8 +48,16 @@ def count_lines(data: bytes) -> int:
 
 
 def whole_lines(head: bytes) -> bytes:
-    """The beginning of a file without a last line that is cut off; all of it if it contains no whole line."""
-    return head[: head.rfind(b"\n") + 1] or head
+    """The lines in the beginning of a file that may be records, for telling whose log it is.
+
+    Without a last line that is cut off, unless it is the only one; and where the first line is no record, without all
+    others that hold none either.
+    """
+    lines = head[: head.rfind(b"\n") + 1] or head
+    if _OPENED.match(lines):
+        return lines
+    # An indented document, such as an export, is a thousand broken lines, which every agent would try to repair.
+    return b"\n".join(line for line in lines.split(b"\n") if _OPENED.search(line))
 
 
 class JsonLines(Generic[RecordT]):

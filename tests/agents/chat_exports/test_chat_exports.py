@@ -12,7 +12,7 @@ import pytest
 
 from turnlog.agents import agent, detect
 from turnlog.agents.base import RowAgent
-from turnlog.agents.chat_exports.trees import Node, in_order, nearest
+from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.errors import FormatError
 from turnlog.model import (
     Fate,
@@ -335,12 +335,12 @@ def test_a_damaged_export_is_told_of_and_loses_nothing(database: Path, tmp_path:
 
 def test_nodes_without_a_time_follow_their_parent() -> None:
     nodes = {
-        "b": Node("a", 2.0),
-        "a": Node(None, 1.0),
-        "c": Node("a", 0.0),
-        "d": Node("gone", 1.5),
-        "e": Node("f", 1.0),
-        "f": Node("e", 1.0),
+        "b": ExportNode("a", 2.0),
+        "a": ExportNode(None, 1.0),
+        "c": ExportNode("a", 0.0),
+        "d": ExportNode("gone", 1.5),
+        "e": ExportNode("f", 1.0),
+        "f": ExportNode("e", 1.0),
     }
     assert list(in_order(nodes)) == ["a", "c", "d", "b", "e", "f"]
     assert nearest({"a": "b", "b": "a"}, {}, "a") is None
