@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, RecordRef, ResultChange
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, keep_newest, state_codec
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import UNREADABLE, JsonLines, count_lines
 from turnlog.model import (
     HistoryEvent,
     Message,
@@ -206,6 +206,35 @@ def _result_records(message: Message, position: int) -> Iterator[RecordRef]:
 
 def _small_json(json: bytes) -> Raw | UnsetType:
     return Raw(clean_json(json)) if len(json) <= LARGEST_EVENT_RECORD else UNSET
+
+
+BlockT = TypeVar("BlockT", bound=msgspec.Struct)
+
+
+def blocks_of(content: Raw | UnsetType, kind: type[BlockT]) -> list[tuple[BlockT, Raw]]:
+    """The blocks of a content, each with its JSON; a content that is a text is one block of the type `text`.
+
+    Args:
+        content: A text or a list of objects.
+        kind: The struct of a block, with the fields `type` and `text`. An object of another shape is an empty one.
+    """
+    if isinstance(content, UnsetType):
+        return []
+    json = clean_json(bytes(content))
+    try:
+        found = msgspec.json.decode(json, type=str | list[Raw] | None)
+    except UNREADABLE:
+        return [(kind(), Raw(json))]
+    if isinstance(found, str):
+        return [(msgspec.convert({"type": "text", "text": found}, kind), Raw(json))]
+    return [(_block_of(raw, kind), raw) for raw in found or ()]
+
+
+def _block_of(raw: Raw, kind: type[BlockT]) -> BlockT:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UNREADABLE:
+        return kind()
 
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast, 
 import msgspec
 from msgspec import Raw, UnsetType
 
-from turnlog.agents.changes import Changes, Diagnostic, SessionChange
-from turnlog.model import ToolResult
+from turnlog.agents.changes import Changes, Diagnostic, MessageChange, Placement, SessionChange
+from turnlog.model import Message, ToolResult
 from turnlog.model.merge import arrival_order
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -115,6 +115,22 @@ class LogContext(LineContext):
         if at is not None:
             change.first_at = at if change.first_at is None else min(change.first_at, at)
             change.last_at = at if change.last_at is None else max(change.last_at, at)
+
+    def add_to_branch(
+        self, message: Message, parent_id: str | None, *, turn: int | None, step: int | None = None
+    ) -> None:
+        """Add a message that the current record is, behind `parent_id`, and count it."""
+        placement = Placement(
+            session_id=self.session_id,
+            position=self.position,
+            records=((self.position, self.length, None),),
+            record_ids=(message.id,),
+            parent_id=parent_id,
+            turn=turn,
+            step=step,
+        )
+        self.changes.messages.append(MessageChange(message=message, placement=placement))
+        self.changes.counts.messages += 1
 
     def finish_branched(self, leaf: str | None, *, is_branched: bool) -> Changes:
         """Everything that this feed has found; `leaf` is the newest message of the active branch."""

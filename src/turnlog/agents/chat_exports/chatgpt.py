@@ -16,12 +16,13 @@ from msgspec import UNSET, Raw
 
 from turnlog.agents.chat_exports import CHATGPT
 from turnlog.agents.chat_exports.export_files import Service
-from turnlog.agents.chat_exports.sources import CONVERSATION, JSON, files_in, session_id
+from turnlog.agents.chat_exports.fold import ExportFold
+from turnlog.agents.chat_exports.sources import files_in
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
+from turnlog.agents.row_files import RowLine, row_of
 from turnlog.model import (
     FilePart,
     InterruptEvent,
@@ -120,27 +121,14 @@ def time_of(seconds: object) -> datetime | None:
         return None
 
 
-class ChatGptFold(ConversationFold[RowLine]):
+class ChatGptFold(ExportFold):
     """Reads a conversation, which is one line."""
 
-    records = ROWS
+    agent = CHATGPT
 
-    def session_id(self) -> str:
-        """The path of a conversation names it."""
-        return self._source.session_id or session_id(CHATGPT, self._source.path.rpartition("#")[2])
-
-    def read(self, context: Conversation, record: RowLine) -> None:
-        """See `ConversationFold.read`."""
-        try:
-            found = object_of(msgspec.json.decode(json_in(record, JSON) or b"null"))
-        except UNREADABLE:
-            found = {}
-        if record.table != CONVERSATION or not found:
-            context.report("the line is no conversation")
-            context.changes.counts.unreadable += 1
-            return
-        _Reading(context, found, files_in(row_of(record))).read()
-        context.changes.counts.messages += 1
+    def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
+        """See `ExportFold.read_conversation`."""
+        _Reading(context, conversation, files_in(row_of(row))).read()
 
 
 class _Reading:

@@ -15,13 +15,12 @@ from msgspec import Raw
 
 from turnlog.agents.chat_exports import CLAUDE_AI
 from turnlog.agents.chat_exports.export_files import Service
-from turnlog.agents.chat_exports.sources import CONVERSATION, JSON, session_id
+from turnlog.agents.chat_exports.fold import ExportFold
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.claude_code.contents import from_base64
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import aware, list_of, object_of, text_of
-from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import ROWS, RowLine, json_in
+from turnlog.agents.row_files import RowLine
 from turnlog.model import (
     FilePart,
     Message,
@@ -82,27 +81,14 @@ def time_of(text: object) -> datetime | None:
         return None
 
 
-class ClaudeAiFold(ConversationFold[RowLine]):
+class ClaudeAiFold(ExportFold):
     """Reads a conversation, which is one line."""
 
-    records = ROWS
+    agent = CLAUDE_AI
 
-    def session_id(self) -> str:
-        """The path of a conversation names it."""
-        return self._source.session_id or session_id(CLAUDE_AI, self._source.path.rpartition("#")[2])
-
-    def read(self, context: Conversation, record: RowLine) -> None:
-        """See `ConversationFold.read`."""
-        try:
-            found = object_of(msgspec.json.decode(json_in(record, JSON) or b"null"))
-        except UNREADABLE:
-            found = {}
-        if record.table != CONVERSATION or not found:
-            context.report("the line is no conversation")
-            context.changes.counts.unreadable += 1
-            return
-        _Reading(context, found).read()
-        context.changes.counts.messages += 1
+    def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
+        """See `ExportFold.read_conversation`."""
+        _Reading(context, conversation).read()
 
 
 class _Reading:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.contents import from_base64
+from turnlog.agents.conversation import blocks_of
 from turnlog.agents.decoding import clean_json, object_of, text_of
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.model import (
@@ -121,27 +122,6 @@ class TaskBlock(msgspec.Struct):
     content: Raw | UnsetType = UNSET
     is_error: bool | None = None
     source: Any = None
-
-
-def blocks_of(content: Raw | UnsetType) -> list[tuple[TaskBlock, Raw]]:
-    """The blocks of a content, each with its JSON; a content that is a text is one block."""
-    if isinstance(content, UnsetType):
-        return []
-    json = clean_json(bytes(content))
-    try:
-        found = msgspec.json.decode(json, type=str | list[Raw] | None)
-    except UNREADABLE:
-        return [(TaskBlock(), Raw(json))]
-    if isinstance(found, str):
-        return [(TaskBlock(type="text", text=found), Raw(json))]
-    return [(_block_of(raw), raw) for raw in found or ()]
-
-
-def _block_of(raw: Raw) -> TaskBlock:
-    try:
-        return msgspec.json.decode(raw, type=TaskBlock)
-    except UNREADABLE:
-        return TaskBlock()
 
 
 # -- answers
@@ -296,7 +276,7 @@ def _add_said(agent: str, parts: list[Part], text: str, message_id: str) -> bool
 
 def _result_of(block: TaskBlock, identity: str, at: datetime | None) -> ToolResult:
     content: list[Part] = []
-    for number, (inner, raw) in enumerate(blocks_of(block.content)):
+    for number, (inner, raw) in enumerate(blocks_of(block.content, TaskBlock)):
         part_id = f"{identity}.{number}"
         if inner.type == "text":
             content.append(TextPart(id=part_id, text=inner.text or ""))

@@ -13,10 +13,10 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.cline_tasks.contents import (
     TOOL,
     ApiRequest,
+    TaskBlock,
     TaskMetrics,
     UserMessageContent,
     answer_parts,
-    blocks_of,
     cost_of,
     last_call,
     metrics_usage,
@@ -26,7 +26,7 @@ from turnlog.agents.cline_tasks.contents import (
     usage_of,
 )
 from turnlog.agents.cline_tasks.task_files import FORM, MESSAGES, MODEL, SHOWN, SUBAGENT
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import Conversation, ConversationFold, blocks_of
 from turnlog.agents.decoding import object_of, value_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
@@ -168,7 +168,7 @@ class TaskFold(ConversationFold[RowLine]):
     # -- what the user and the tools said
 
     def _read_input(self, context: Conversation, message: TaskMessage, identity: str, at: datetime | None) -> None:
-        said = said_in(self._agent, blocks_of(message.content), identity, at)
+        said = said_in(self._agent, blocks_of(message.content, TaskBlock), identity, at)
         state = context.state
         if said.folder is not None:
             context.session.cwd = context.session.project_path = said.folder
@@ -216,7 +216,7 @@ class TaskFold(ConversationFold[RowLine]):
     # -- answers
 
     def _read_answer(self, context: Conversation, message: TaskMessage, identity: str, at: datetime | None) -> None:
-        parts = answer_parts(blocks_of(message.content), identity, at)
+        parts = answer_parts(blocks_of(message.content, TaskBlock), identity, at)
         thought = message.reasoning_content or (message.text if message.type == "reasoning" else None)
         if thought:
             parts.append(ReasoningPart(id=f"{identity}.{len(parts)}", text=thought))

@@ -14,11 +14,12 @@ from typing import Final
 
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.changes import Changes
+from turnlog.agents.conversation import blocks_of
 from turnlog.agents.cursor import NAME
 from turnlog.agents.cursor.databases import CHAT, EDITOR, is_editor, list_sessions, new_facts, new_lines, open_database
 from turnlog.agents.cursor.places import SUBAGENTS, TRANSCRIPTS, is_id, place_of, session_id
 from turnlog.agents.cursor.tools import is_typed
-from turnlog.agents.cursor.transcripts import LINES, blocks_of
+from turnlog.agents.cursor.transcripts import LINES, TranscriptBlock
 from turnlog.agents.databases import SessionDatabases, database_of, is_database, session_place
 from turnlog.agents.files import entries, folders, holds_file, is_file
 from turnlog.agents.jsonl import whole_lines
@@ -183,7 +184,8 @@ def _detect_transcript(path: Path, head: bytes) -> Detection:
     said = [each for each in records if each.role in ("user", "assistant") and each.message is not None]
     if not said or any(each.type is not None for each in said):
         return Detection(reason="no message without a type")
-    texts = [block.text or "" for each in said if each.message for block, _ in blocks_of(each.message.content)]
+    contents = [each.message.content for each in said if each.message]
+    texts = [block.text or "" for content in contents for block, _ in blocks_of(content, TranscriptBlock)]
     # Other programs may write such messages; these marks are Cursor's alone.
     is_certain = is_in_place or any(map(is_typed, texts))
     source = _transcript(path, path.parent)

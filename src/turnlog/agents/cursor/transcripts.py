@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, Link
-from turnlog.agents.conversation import Conversation, ConversationFold
+from turnlog.agents.conversation import Conversation, ConversationFold, blocks_of
 from turnlog.agents.cursor import NAME, TURN_END
 from turnlog.agents.cursor.places import Place, place_of, session_id
 from turnlog.agents.cursor.tools import is_typed, kind_of, prompt_parts, time_in, written_time
@@ -89,27 +89,6 @@ _STOPPED = ("aborted", "cancelled")
 _STOPPED_WORDS = "User aborted"
 
 
-def blocks_of(content: Raw | UnsetType) -> list[tuple[TranscriptBlock, Raw]]:
-    """The blocks of a content, each with its JSON; a content that is a text is one block."""
-    if isinstance(content, UnsetType):
-        return []
-    json = clean_json(bytes(content))
-    try:
-        found = msgspec.json.decode(json, type=str | list[Raw] | None)
-    except UNREADABLE:
-        return [(TranscriptBlock(), Raw(json))]
-    if isinstance(found, str):
-        return [(TranscriptBlock(type="text", text=found), Raw(json))]
-    return [(_block_of(raw), raw) for raw in found or ()]
-
-
-def _block_of(raw: Raw) -> TranscriptBlock:
-    try:
-        return msgspec.json.decode(raw, type=TranscriptBlock)
-    except UNREADABLE:
-        return TranscriptBlock()
-
-
 class TranscriptFold(ConversationFold[TranscriptRecord]):
     """Reads lines of JSON."""
 
@@ -137,7 +116,7 @@ class TranscriptFold(ConversationFold[TranscriptRecord]):
 
     def _read_input(self, context: Conversation, record: TranscriptRecord) -> None:
         identity = context.position_id
-        blocks = blocks_of(record.message.content if record.message is not None else UNSET)
+        blocks = blocks_of(record.message.content if record.message is not None else UNSET, TranscriptBlock)
         results = [block for block, _ in blocks if block.type == "tool_result"]
         texts = [block.text or "" for block, _ in blocks if block.type == "text"]
         at = written_time(record.timestamp or "") or next(filter(None, map(time_in, texts)), None)
@@ -169,7 +148,7 @@ class TranscriptFold(ConversationFold[TranscriptRecord]):
 
     def _read_answer(self, context: Conversation, record: TranscriptRecord) -> None:
         identity, message = context.position_id, record.message or TranscriptMessage()
-        blocks = blocks_of(message.content)
+        blocks = blocks_of(message.content, TranscriptBlock)
         parts = [_answer_part(block, raw, f"{identity}.{number}") for number, (block, raw) in enumerate(blocks)]
         context.add(
             Message(
@@ -210,7 +189,7 @@ def _result_of(block: TranscriptBlock, identity: str) -> ToolResult:
         TextPart(id=f"{identity}.{number}", text=found.text)
         if found.text is not None
         else UnknownPart(id=f"{identity}.{number}", kind=found.type, data=Raw(bytes(raw)))
-        for number, (found, raw) in enumerate(blocks_of(block.content))
+        for number, (found, raw) in enumerate(blocks_of(block.content, TranscriptBlock))
     )
     text = "\n".join([part.text for part in parts if isinstance(part, TextPart)])
     failed = block.is_error is True

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange
+from turnlog.agents.changes import Changes, EventChange, ResultChange
 from turnlog.agents.decoding import LogContext, aware, keep_newest, state_codec
 from turnlog.agents.gptme import NAME
 from turnlog.agents.gptme.contents import TOOL_KINDS, AnswerPiece, Outcome, outcome_of, pieces_of
@@ -148,17 +148,7 @@ class _Context(LogContext):
         self._add_event(event)
 
     def _add(self, message: Message, *, step: int | None) -> None:
-        placement = Placement(
-            session_id=self.session_id,
-            position=self.position,
-            records=((self.position, self.length, None),),
-            record_ids=(message.id,),
-            parent_id=self._state.leaf,
-            turn=self._state.turn or None,
-            step=step,
-        )
-        self.changes.messages.append(MessageChange(message=message, placement=placement))
-        self.changes.counts.messages += 1
+        self.add_to_branch(message, self._state.leaf, turn=self._state.turn or None, step=step)
         self._state.leaf = message.id
 
     def _add_input(self, message: GptmeMessage) -> None:

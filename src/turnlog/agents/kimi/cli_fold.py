@@ -12,7 +12,6 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import ResultChange
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.kimi import KIMI_CLI
@@ -172,17 +171,7 @@ def _read_result(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType
         message=message,
         metadata=context.metadata_of({"message": message or None}),
     )
-    context.changes.results.append(
-        ResultChange(
-            session_id=context.session_id,
-            tool_call_id=call_id,
-            result=result,
-            position=context.position,
-            record=(context.position, context.length),
-            message_id=message_id,
-        )
-    )
-    context.changes.counts.results += 1
+    context.add_result(call_id, result, message_id)
     return True
 
 

@@ -9,12 +9,12 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange
 from turnlog.agents.decoding import LARGEST_EVENT_RECORD, LogContext, clean_json, state_codec
 from turnlog.agents.kimi import KIMI_CODE
 from turnlog.agents.kimi.records import KimiTokenUsage
 from turnlog.agents.kimi.sources import session_id
-from turnlog.model import Fate, HistoryEvent, Message, RecordEvent, RunMetadataEvent
+from turnlog.model import Fate, HistoryEvent, Message, RecordEvent, RunMetadataEvent, ToolResult
 from turnlog.model.session import title_from
 
 MOST_PROMPTS = 256
@@ -97,6 +97,20 @@ class KimiContext(LogContext):
     def is_migrated(self) -> bool:
         """Whether the session was copied from Kimi CLI to Kimi Code."""
         return self.agent == KIMI_CODE and self.external_id.startswith("ses_")
+
+    def add_result(self, call_id: str, result: ToolResult, message_id: str | None) -> None:
+        """Add the result of a call and count it; `message_id` is the call's message, where a feed before had it."""
+        self.changes.results.append(
+            ResultChange(
+                session_id=self.session_id,
+                tool_call_id=call_id,
+                result=result,
+                position=self.position,
+                record=(self.position, self.length),
+                message_id=message_id,
+            )
+        )
+        self.changes.counts.results += 1
 
     def begin(self, at: datetime | None) -> None:
         """Take over the time of a record."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.changes import ResultChange
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.kimi.contents import (
     STOP_REASONS,
@@ -263,17 +262,7 @@ def _add_result(context: KimiContext, call_id: str, outcome: ToolOutcome, others
         duration_ms=outcome.duration_ms,
         metadata=context.metadata_of({"note": outcome.note, **(others or {})}),
     )
-    context.changes.results.append(
-        ResultChange(
-            session_id=context.session_id,
-            tool_call_id=call_id,
-            result=result,
-            position=context.position,
-            record=(context.position, context.length),
-            message_id=message_id,
-        )
-    )
-    context.changes.counts.results += 1
+    context.add_result(call_id, result, message_id)
 
 
 def _read_end(context: KimiContext, event: LoopEvent) -> bool:

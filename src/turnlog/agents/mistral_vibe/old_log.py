@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange, SessionChange
+from turnlog.agents.changes import Changes, EventChange, Link, ResultChange, SessionChange
 from turnlog.agents.decoding import Count, LogContext, aware, branch_of, state_codec
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.mistral_vibe import NAME
@@ -103,17 +103,7 @@ class _Context(LogContext):
         return self.session_id.partition(":")[2]
 
     def _add(self, message: Message, *, step: int | None) -> None:
-        placement = Placement(
-            session_id=self.session_id,
-            position=self.position,
-            records=((self.position, self.length, None),),
-            record_ids=(message.id,),
-            parent_id=self._state.leaf,
-            turn=self._state.turn or None,
-            step=step,
-        )
-        self.changes.messages.append(MessageChange(message=message, placement=placement))
-        self.changes.counts.messages += 1
+        self.add_to_branch(message, self._state.leaf, turn=self._state.turn or None, step=step)
         self._state.leaf = message.id
 
     def _add_input(self, message: OldMessage) -> None:
