@@ -94,7 +94,8 @@ def test_no_time_in_a_log_is_too_large_to_be_read(name: str, tmp_path: Path) -> 
     source, data = max(logs(of), key=lambda found: len(found[1]))
     records = [json.loads(line) for line in data.splitlines()]
     fields = sorted({field for record in records for field in times(record)})
-    assert bool(fields) == ("times" not in CASES[name].lacks)
+    # Without times of messages there may be some of the session.
+    assert fields or "times" in CASES[name].lacks
     for field in some_of(fields, 4):
         store = tmp_path / f"{field}.db"
         for value in VALUES:

@@ -128,6 +128,10 @@ BUILT_IN: Final = {
     "roo-code": BuiltIn("cline_tasks:RooCode", _EXTENSIONS, variables=(PORTABLE,)),
     "stepcode": BuiltIn("pi:StepCode", Folders(("~/.stepcode/agent",))),
     "vscode-copilot": BuiltIn("copilot_chat:CopilotChat", editor_homes(*VSCODE), variables=(PORTABLE,)),
+    "zed": BuiltIn(
+        "zed:Zed",
+        Folders(("$XDG_DATA_HOME/zed", "~/Library/Application Support/Zed", "~/AppData/Local/Zed")),
+    ),
     "zoo-code": BuiltIn("cline_tasks:ZooCode", _EXTENSIONS, variables=(PORTABLE,)),
 }
 """Agent -> what is known of it without its package. Other packages cannot replace these."""

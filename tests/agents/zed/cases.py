@@ -1,0 +1,21 @@
+"""Zed, for the tests that every agent shares."""
+
+from __future__ import annotations
+
+from support.agent_cases import AgentCase, Answer
+from support.zed_files import write_home
+
+CASES = (
+    AgentCase(
+        name="zed",
+        home=".local/share/zed",
+        recorded=("zed/handwritten/tour",),
+        answer=Answer("", 1200, 4100, 180, 0),
+        is_word=True,
+        lacks=frozenset({"tokens", "times", "stop reasons", "projects", "own records", "written times", "events"}),
+        write_recorded=write_home,
+        sample_cwd="/home/dev/work",
+        sample_logs="threads",
+        subagent_tool="spawn_agent",
+    ),
+)
