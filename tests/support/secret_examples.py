@@ -284,6 +284,7 @@ _GIVEN = {
     "one-time-link": ("https://app.test/reset-password/«»", some(43), "https://app.test/reset-password/confirmation"),
     "saml-assertion": ("SAMLResponse=«»", some(120), "SAMLResponse=missing"),
     "unseal-key": ("Unseal Key 1: «»", some(44), "Unseal Key 1: unavailable"),
+    "printed-secret": ("$ cat config/master.key\n«»\n", some(32), "$ cat config/master.key\nconfig.log\n"),
     "piped-secret": (
         "echo '«»' | vercel env add STRIPE_SECRET production",
         some(32),

@@ -14,7 +14,8 @@ from turnlog.redact.names import Assignment, Name, secret_name
 from turnlog.redact.placeholders import is_placeholder
 
 _NAMED_CELL = re.compile(
-    r"(?:p(?:ass(?:word|wd|phrase)?|wd)|secret|token|key|credentials?)(?:\\{0,3}\")?[ \t]{0,20}(?:[,;\t|\r\n]|\\[nrt])"
+    r"(?:p(?:ass(?:word|wd|phrase)?|wd)|secret|token|key|credentials?)(?:\\{0,3}[\"'])?[ \t]{0,20}"
+    r"(?:[,;\t|\r\n]|\\[nrt])"
 )
 """What a heading with a secret contains, in lower case."""
 
@@ -23,12 +24,12 @@ _LINE_END = re.compile(r"\r?\n|\\r?\\n|\\n")
 _NUMBER = re.compile(r"\s{0,8}\d{1,7}(?:\t|→|:|\\t)")
 """What a program that reads files writes before each line."""
 
-_HEADING = re.compile(r"\|?(?:[ ]{0,20}(?:\\{0,3}\")?[\w .-]{1,40}(?:\\{0,3}\")?[ ]{0,20}(?P<mark>[,;\t|]|\\t))")
+_HEADING = re.compile(r"\|?(?:[ ]{0,20}(?:\\{0,3}[\"'])?[\w .-]{1,40}(?:\\{0,3}[\"'])?[ ]{0,20}(?P<mark>[,;\t|]|\\t))")
 """The first cell of a heading, and the mark behind it."""
 
-_LABEL = re.compile(r"\s{0,20}(?:\\{0,3}\")?(?P<name>[A-Za-z][\w .-]{0,39}?)(?:\\{0,3}\")?\s{0,20}\Z")
+_LABEL = re.compile(r"\s{0,20}(?P<quote>(?:\\{0,3}[\"'])?)(?P<name>[A-Za-z][\w .-]{0,39}?)(?P=quote)\s{0,20}\Z")
 
-_RULE = re.compile(r"[\s|:-]{3,}\Z")
+_RULE = re.compile(r"[\s|:+-]{3,}\Z")
 """The line below the heading of a table of Markdown."""
 
 _QUOTED = re.compile(r'\s{0,8}(?P<quote>\\{0,3}")(?:[^"\\]|""){0,2000}(?P=quote)\s{0,8}')
@@ -131,7 +132,7 @@ def _cells(row: str, mark: str) -> Iterator[tuple[int, int]]:
 
 def _secret_in(text: str, start: int, end: int, name: Name) -> Assignment | None:
     cell = text[start:end]
-    value = cell.strip(' \t"`\\')
+    value = cell.strip(" \t\"'`\\")
     if not 6 <= len(value) <= 512 or is_placeholder(value) or not name.check(value):
         return None
     start += cell.index(value)

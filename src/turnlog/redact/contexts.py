@@ -322,12 +322,6 @@ PLACES = (
         r"(?:kinit|\w{0,40}secrets?|credentials?)(?![\w.])",
         is_password,
     ),
-    after(
-        "signing-secret",
-        "jwt.",
-        rf"jwt\.(?:sign|verify)\([^\n]{{0,200}}?,\s?{_QUOTE}(?P<secret>[^\s\"'`\\]{{10,512}}){_QUOTE}",
-        is_random,
-    ),
     after("mail-password", "]:", r"\]:\d{1,5}\s{1,8}[^\s:\"']{1,128}:(?P<secret>[^\s\"'\\]{4,256})", is_password),
     after("ftp-password", "pass ", rf"user {_NOT_BLANK}{_GAP}pass (?P<secret>[^\s\"'\\]{{4,256}})", is_password),
     after(
@@ -356,7 +350,7 @@ OPTIONS = (
     option(
         "command-line-user",
         "--user",
-        "curl|lftp|ftp|wget|https?",
+        "curl|lftp|ftp|wget|https?|etcdctl",
         rf"""{_SPACE}(?:{_QUOTE})?[^\s:,"'\\]{{1,128}}[:,](?:{_QUOTE})?(?P<secret>[^\s"'\\\x1b]{{3,256}})""",
     ),
     option(
@@ -370,7 +364,8 @@ OPTIONS = (
     option(
         "login-password",
         "-p",
-        r"sshpass|(?:docker|podman|helm registry|oras|skopeo|az|cf|heroku) login|twine|clickhouse(?:-client)?"
+        r"sshpass|(?:docker|podman|buildah|helm registry|crane auth|oras|skopeo|az|cf|oc|heroku) login|twine"
+        r"|clickhouse(?:-client)?|beeline|snowsql|sql server create|racadm|rdesktop|psexec(?:64)?|ncftp\w{0,4}"
         r"|svn|mongo(?:sh|dump|restore|export|import)?|cqlsh|neo4j|cypher-shell",
         rf"(?:{_SPACE})?{WORD}",
     ),
@@ -380,7 +375,12 @@ OPTIONS = (
         "https?|httpie|xh",
         rf"""{_SPACE}["']?[^\s:"'\\]{{1,128}}:["']?(?P<secret>[^\s"'\\\x1b]{{3,256}})""",
     ),
-    option("login-password", "-U", r"smbclient|rpcclient|smbget", rf"""(?:{_SPACE})?["']?[^\s%"']{{1,80}}%{WORD}"""),
+    option(
+        "login-password",
+        "-U",
+        r"smbclient|rpcclient|smbget|net (?:rpc|ads)",
+        rf"""(?:{_SPACE})?["']?[^\s%"']{{1,80}}%{WORD}""",
+    ),
     option(
         "login-password",
         "-p",
@@ -389,6 +389,14 @@ OPTIONS = (
         rf"{_SPACE}{WORD}",
     ),
     option("login-password", "-N", "ssh-keygen", rf"{_SPACE}{WORD}"),
+    option("login-password", "-P", "ssh-keygen|security import", rf"{_SPACE}{WORD}"),
+    option("login-password", "-w", "add-(?:generic|internet)-password", rf"{_SPACE}{WORD}"),
+    option("login-password", "-s", "ldappasswd", rf"{_SPACE}{WORD}", word="ldappasswd"),
+    option("login-password", "-t", "doctl auth init|glab auth login", rf"{_SPACE}{WORD}", word="auth"),
+    option("login-password", "-k", "nuget push", rf"{_SPACE}{WORD}"),
+    option("login-password", "--key", "gem push", rf"{_SPACE}{WORD}"),
+    option("login-password", "--auth", "netlify", rf"{_SPACE}{WORD}"),
+    option("archive-password", "-hp", "rar", WORD),
     option(
         "login-password",
         "--value",

@@ -5,10 +5,12 @@ Every pattern has bounds, so that the time for a text grows with its length alon
 
 from __future__ import annotations
 
+from turnlog.redact.calls import CALLS
 from turnlog.redact.commands import COMMANDS
 from turnlog.redact.contexts import BLOCKS, OPTIONS, PLACES
+from turnlog.redact.printed import PRINTED
 from turnlog.redact.rule import Rule
 from turnlog.redact.tokens import TOKENS
 
-RULES: tuple[Rule, ...] = (*TOKENS, *BLOCKS, *PLACES, *COMMANDS, *OPTIONS)
+RULES: tuple[Rule, ...] = (*TOKENS, *BLOCKS, *PLACES, *COMMANDS, *CALLS, *PRINTED, *OPTIONS)
 """In the order in which they are tried: who issued a secret says more than its position."""
