@@ -17,7 +17,7 @@ FOLDS = {case.name: case.prompt for case in CASES.values() if case.prompt is not
 def test_a_prompt_titles_its_session_in_one_short_line(agent: str) -> None:
     """R-C6"""
     (change,) = FOLDS[agent](PROMPT).sessions.values()
-    assert change.titles["prompt"] == ("Fix this file: " + "some words " * 2000)[:200].strip()
+    assert change.titles["prompt"] == ("Fix this file: " + "some words " * 2000)[:199].strip() + "…"
 
 
 @pytest.mark.parametrize("agent", FOLDS)
@@ -52,7 +52,7 @@ def test_a_plan_titles_its_session_with_its_heading(agent: str) -> None:
         ("Look at the code for the following user objective:\n<objective>\nFind it\n</objective>", "Find it"),
         ('<image name=[Image #1] path="/a/b.png">\n</image>\nWhat is on it?', "What is on it?"),
         ("Why is this empty: <div></div>", "Why is this empty: <div></div>"),
-        ("a:" * 5_000 + "<task", "a:" * 100),
+        ("a:" * 5_000 + "<task", "a:" * 99 + "a…"),
         ("<div>Hello</div> is too wide", "<div>Hello</div> is too wide"),
         ("#12 is back", "#12 is back"),
         ('"Count the lines"', "Count the lines"),
@@ -86,5 +86,7 @@ def test_an_editor_puts_what_is_open_before_the_prompt() -> None:
 
 
 def test_a_title_is_made_of_the_beginning_of_a_text() -> None:
-    assert title_from("word " * 1_000_000) == ("word " * 40).strip()
+    assert title_from("word " * 1_000_000) == ("word " * 40).strip()[:199].strip() + "…"
+    assert title_from("x" * 200) == "x" * 200
+    assert title_from("x" * 201) == "x" * 199 + "…"
     assert title_from("\u200b\n") == ""

@@ -87,16 +87,20 @@ def title_given(text: str) -> str:
 
 
 def title_line(text: str) -> str:
-    """A text as a title: one line of at most 200 characters; empty for a text without words."""
+    """A text as a title: one line of at most 200 characters, an ellipsis last where more followed.
+
+    Empty for a text without words.
+    """
     # Imported here because its patterns take long to compile, and few who import the model make titles.
     from turnlog.plain_text import one_line
 
-    return one_line(text[:_TITLE_SEARCHED])[:_TITLE_LENGTH].rstrip()
+    line = one_line(text[:_TITLE_SEARCHED])
+    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
 
 
 def is_cut_title(title: str) -> bool:
     """Whether more may have followed: the title is as long as one can be, or ends with an ellipsis."""
-    # A blank at the cut is not kept.
+    # Titles that an older version stored have no ellipsis, and no blank at the cut.
     return len(title) >= _TITLE_LENGTH - 1 or title.endswith(("…", "..."))
 
 

@@ -239,7 +239,7 @@ def test_a_title_is_one_line_of_bounded_length(tmp_path: Path) -> None:
     log = Log()
     prompt = log.user("Fix\n\x1b[31mthis\u202e   file:\n" + "words and\n" * 3000)
     title, source = title_in_store(tmp_path / "prompt", prompt)
-    assert (source, title) == ("prompt", ("Fix this file: " + "words and " * 3000)[:200].strip())
+    assert (source, title) == ("prompt", ("Fix this file: " + "words and " * 3000)[:199].strip() + "…")
     given = {"type": "custom-title", "customTitle": "My\ttitle\n" * 100, "sessionId": SESSION}
     title, source = title_in_store(tmp_path / "custom", prompt, given)
-    assert (source, title) == ("custom", ("My title " * 100)[:200].strip())
+    assert (source, title) == ("custom", ("My title " * 100)[:199].strip() + "…")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from support.agent_cases import CASES, reads_files
 from support.environment import hide_places
 from support.toy_agent import line
 from support.toy_store import ToyStore
+from turnlog import open_store
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.server.sample import LOGS
 from turnlog.store.reconcile import passes
@@ -68,6 +70,39 @@ def test_no_session_that_a_file_left_is_missed(name: str, tmp_path: Path, monkey
             path.write_bytes(rewrite(before, other))
         sync(store)
     assert any(asked)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "pi"])
+def test_a_log_that_was_written_anew_titles_its_session_anew(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompt that it no longer holds neither titles nor counts, also where no path says whose log it is."""
+    home, path = tmp_path / "home", tmp_path / "store.db"
+    shutil.copytree(LOGS / name, home / CASES[name].home)
+    monkeypatch.setenv("HOME", str(home))
+    hide_places(monkeypatch)
+
+    def titles() -> dict[str, tuple[str, int]]:
+        sync(path)
+        with open_store(path) as opened:
+            found = opened.sessions(limit=50).items
+        return {found.id: (found.title, found.counts.prompts) for found in found if found.title_source == "prompt"}
+
+    before = titles()
+    changed = set[str]()
+    for file in home.rglob("*.jsonl"):
+        data = file.read_bytes()
+        for session_id, (title, _) in before.items():
+            # A title that is a prompt's whole text.
+            if (json.dumps(title).encode()) in data:
+                data = data.replace(json.dumps(title).encode(), b'"Zebra crossing"')
+                changed.add(session_id)
+        file.write_bytes(data)
+    after = titles()
+    assert {session_id: after[session_id] for session_id in changed} == {
+        session_id: ("Zebra crossing", before[session_id][1]) for session_id in changed
+    }
+    assert changed
 
 
 def steps(connection: Connection, ask: Callable[[], object]) -> int:

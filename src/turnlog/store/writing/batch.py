@@ -85,7 +85,7 @@ class Batch:
         self._rewritten.append(source)
         drop_older_diagnostics(self._transaction, source)
         self._transaction.sessions.leaf_titles.drop(source.key)
-        if is_log and source.session_id is not None:
+        if is_log:
             self._transaction.sessions.start_over(source.session_id, source.key)
 
     def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:

@@ -314,15 +314,32 @@ class SessionRows:
         """Whether these bytes contain the agent's id of a forgotten session."""
         return any(session_id.partition(":")[2].encode() in data for session_id in self._forgotten)
 
-    def start_over(self, session_id: str, source_key: int) -> None:
-        """The session's own log was rewritten: its facts are now newer than all earlier ones."""
-        key = self.key(session_id)
-        if key is not None:
-            facts = self.drafts[key].facts
-            facts.position = 0
-            # The record at the end of the active branch is one of the older file.
-            facts.active_leaf = None
-            self._drop_titles(facts, source_key)
+    def start_over(self, session_id: str | None, source_key: int) -> None:
+        """A log was rewritten: what it says of its session, and of others inside it, is newer than all earlier facts.
+
+        `session_id` is None if the path of the log does not say whose it is.
+        """
+        named = [] if session_id is None else [session_id]
+        for found in dict.fromkeys([*named, *self._only_in(source_key)]):
+            key = self.key(found)
+            if key is not None:
+                facts = self.drafts[key].facts
+                facts.position = 0
+                # The record at the end of the active branch is one of the older file.
+                facts.active_leaf = None
+                self._drop_titles(facts, source_key)
+
+    def _only_in(self, source_key: int) -> list[str]:
+        """The sessions that have messages in this file, and neither messages in another nor a file of their own."""
+        rows = self._connection.execute(
+            "SELECT s.agent || ':' || s.external_id AS id FROM sessions s"
+            " WHERE s.key IN (SELECT session_key FROM memberships WHERE source_key = ?1)"
+            " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.session_key = s.key AND m.source_key <> ?1)"
+            " AND NOT EXISTS (SELECT 1 FROM sources f WHERE f.session_id = s.agent || ':' || s.external_id"
+            " AND f.key <> ?1) ORDER BY s.key",
+            (source_key,),
+        )
+        return [row[0] for row in rows]
 
     def _drop_titles(self, facts: SessionChange, source_key: int) -> None:
         """Drop the titles that only the older content of this log can have given: it is read again from its start.
