@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
 
@@ -323,6 +323,15 @@ def test_the_title_stands_in_the_page_once_and_the_figures_below_it() -> None:
         ("Cost", "at least $0.25 (without 1 of 3 calls)"),
     ):
         assert f"<dt>{name}</dt><dd>{value}</dd>" in body
+
+
+@pytest.mark.parametrize(("lasted", "words"), [(0.288, "288 ms"), (2.64, "2.6 s"), (43, "43 s"), (3720, "1 h 2 min")])
+def test_a_document_says_how_long_a_session_was_as_the_page_does(lasted: float, words: str) -> None:
+    began = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+    session = Session(
+        id="a:s", agent="a", external_id="s", created_at=began, updated_at=began + timedelta(seconds=lasted)
+    )
+    assert f"<dt>Duration</dt><dd>{words}</dd>" in page(HtmlConversation(session, []))
 
 
 @pytest.mark.parametrize(

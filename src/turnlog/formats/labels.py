@@ -144,10 +144,13 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def _duration(session: Session) -> str | None:
-    """From the first record to the last, as `1 h 2 min`."""
+    """From the first record to the last, as `85 ms`, `2.3 s`, `43 s` or `1 h 2 min`."""
     if session.created_at is None or session.updated_at is None:
         return None
-    minutes, seconds = divmod(round((session.updated_at - session.created_at).total_seconds()), 60)
+    lasted = (session.updated_at - session.created_at).total_seconds()
+    if lasted < 9.95:
+        return f"{lasted * 1000:.0f} ms" if lasted < 1 else f"{lasted:.1f} s"
+    minutes, seconds = divmod(round(lasted), 60)
     if minutes < 1:
         return f"{seconds} s"
     return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -82,7 +82,7 @@ def test_a_log_that_was_written_anew_titles_its_session_anew(
     monkeypatch.setenv("HOME", str(home))
     hide_places(monkeypatch)
 
-    def titles() -> dict[str, tuple[str, int]]:
+    def titles() -> dict[str, tuple[str | None, int]]:
         sync(path)
         with open_store(path) as opened:
             found = opened.sessions(limit=50).items
