@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from turnlog.cli.options import examples
+from turnlog.errors import TurnlogError
 
 
 class _Entry(NamedTuple):
@@ -17,6 +19,8 @@ class _Entry(NamedTuple):
 
 
 COMMANDS = {
+    "serve": _Entry("hub_serve", "serve", "Run a hub."),
+    "sign-in": _Entry("hub_serve", "sign_in", "Print a link that signs a person's browser in."),
     "connect": _Entry("hub_machine", "connect", "Connect this machine with a hub."),
     "push": _Entry("hub_machine", "push", "Send what has changed to the hub."),
     "level": _Entry("hub_machine", "level", "Choose how much of a project leaves this machine."),
@@ -46,6 +50,22 @@ class _Commands(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
-@click.group(cls=_Commands, epilog=examples("turnlog hub connect https://hub.example", "turnlog hub push --dry-run"))
+@click.group(
+    cls=_Commands, epilog=examples("turnlog hub serve", "turnlog hub connect https://hub.example", "turnlog hub push")
+)
 def hub() -> None:
     """One place for the sessions of all your machines, or of a team."""
+
+
+def require_extra() -> None:
+    """Raise TurnlogError where the extra is not installed."""
+    from importlib.util import find_spec
+
+    missing = [
+        name for name in ("psycopg", "psycopg_pool", "sqlglot", "authlib", "prometheus_client") if not find_spec(name)
+    ]
+    if missing:
+        raise TurnlogError(f"a hub needs {', '.join(missing)}: pip install 'turnlog[hub]'")
+
+
+ConfigPath = click.Path(path_type=Path, dir_okay=False)

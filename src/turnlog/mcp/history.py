@@ -54,10 +54,10 @@ def project_of(projects: Iterable[ProjectSummary], folder: Path) -> str:
 class History:
     """Answers questions from a store. Any number of threads may ask at once."""
 
-    def __init__(self, store: Store, store_path: Path, scope: HistoryScope) -> None:
-        """Answer from this open store, whose file is at `store_path`."""
+    def __init__(self, store: Store, searched: Path | Searcher, scope: HistoryScope) -> None:
+        """Answer from this open store; it is searched in the file at a path, or by a searcher."""
         self._store = store
-        self._searcher = Searcher(store_path, search_path(store_path))
+        self._searcher = searched if isinstance(searched, Searcher) else Searcher(searched, search_path(searched))
         self._scope = scope
 
     def close(self) -> None:

@@ -166,8 +166,11 @@ class HistoryTools:
                 self._refreshed_at = time.monotonic()
 
 
-def make_server(history: History, refresh: Callable[[], None] = lambda: None) -> MCPServer:
-    """The server of this history; `run()` serves standard input and output until they end."""
+def make_server(history: History, refresh: Callable[[], None] = lambda: None, *, has_clones: bool = True) -> MCPServer:
+    """The server of this history; `run()` serves standard input and output until they end.
+
+    Without `has_clones`, it asks nothing of repositories on this machine: the sessions are of other machines.
+    """
     server: MCPServer = MCPServer(
         name="turnlog", title="turnlog", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
@@ -178,7 +181,7 @@ def make_server(history: History, refresh: Callable[[], None] = lambda: None) ->
         tools.read_session,
         tools.read_output,
         tools.file_history,
-        tools.why,
+        *((tools.why,) if has_clones else ()),
         tools.usage,
     ):
         server.add_tool(

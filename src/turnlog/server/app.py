@@ -8,8 +8,8 @@ name and never change; every address without a file is `index.html`, where the a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from turnlog import __version__
 from turnlog.server import Settings, openapi
 from turnlog.server.background import PassProgress
 from turnlog.server.bodies import Bodies
-from turnlog.server.context import SMALLEST_PACKED, Context, gzip, not_modified, takes
+from turnlog.server.context import SMALLEST_PACKED, LocalContext, gzip, not_modified, takes
 from turnlog.server.errors import handle_errors
 from turnlog.server.mcp import ADDRESS, McpEndpoint
 from turnlog.server.network import Guard, require_token
@@ -63,9 +63,10 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
     settings = settings or Settings()
     require_token(settings)
     searcher = Searcher(store_path, search_path(store_path))
-    context = Context(open_store(store_path, create=True), searcher, settings, progress or PassProgress(), store_path)
+    store = open_store(store_path, create=True)
+    context = LocalContext(store, searcher, settings, progress or PassProgress(), store_path)
 
-    mcp = McpEndpoint(context.store, store_path)
+    mcp = McpEndpoint(store, store_path)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -73,16 +74,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
         mcp.close()
         context.close()
 
-    app = FastAPI(
-        title="turnlog",
-        version=__version__,
-        description=DESCRIPTION,
-        lifespan=lifespan,
-        # FastAPI's own documentation pages load scripts from another host.
-        docs_url=None,
-        redoc_url=None,
-        telemetry=_NO_TELEMETRY,
-    )
+    app = new_app(lifespan)
     app.state.context = context
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
@@ -94,6 +86,20 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
     app.add_middleware(Bodies)
     app.add_middleware(Guard, settings=settings)
     return app
+
+
+def new_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]], title: str = "turnlog") -> FastAPI:
+    """An application without addresses."""
+    return FastAPI(
+        title=title,
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # FastAPI's own documentation pages load scripts from another host.
+        docs_url=None,
+        redoc_url=None,
+        telemetry=_NO_TELEMETRY,
+    )
 
 
 class Heads:

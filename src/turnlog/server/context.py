@@ -27,7 +27,7 @@ from turnlog.server.access import SignIn
 from turnlog.server.background import PassProgress
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
-from turnlog.server.live import Hub
+from turnlog.server.live import POLL_SECONDS, Hub
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import SyncProgress
 from turnlog.store.base import Store
@@ -38,23 +38,25 @@ from turnlog.store.window import FrameWindow
 
 
 class Context:
-    """One application's store and settings, shared by its requests."""
+    """A store and settings, shared by requests that may see the same."""
 
     def __init__(
-        self, store: Store, searcher: Searcher, settings: Settings, progress: PassProgress, store_path: Path
+        self,
+        store: Store,
+        searcher: Searcher,
+        settings: Settings,
+        progress: PassProgress,
+        prompts: Prompts | None = None,
+        *,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """Keep them; store and searcher are closed with `close`."""
+        """Keep them; store and searcher are closed with `close`. `poll_seconds` is that of `Hub`."""
         self.store = store
         self.searcher = searcher
         self.settings = settings
-        self.prompts = Prompts(store_path, self._touch) if settings.prompts else None
+        self.prompts = prompts
         self.items = SessionItems(store, self.prompts)
-        self.hub = Hub(store, self.items)
-        folder = settings.folder or store_path.absolute().parent
-        # Agents' hooks have nothing to do with the sample: they use the user's own store.
-        store_of_hooks = folder / store_path.name if settings.sample else store_path
-        self.hooks = HookReader(store_of_hooks, self.hub.wake, only_keep=settings.sample or settings.read_only)
-        self.sign_in = SignIn(settings.token, folder) if settings.token else None
+        self.hub = Hub(store, self.items, poll_seconds)
         self.read_next: Callable[[str], bool] = lambda session_id: False
         """Has a session read before all others while a sync runs; returns whether it is in the store now."""
         self._progress = progress
@@ -63,8 +65,20 @@ class Context:
         # Another store at the same address must have another ETag.
         self._run = f"{__version__}-{secrets.token_hex(4)}"
 
-    def _touch(self, session_id: str) -> None:
-        self.hub.touch(session_id)
+    def claim(self, session_id: str) -> None:
+        """Called before a session is created or changed by its program's id: on a hub, it may be another person's."""
+
+    def require_own(self, session_id: str) -> None:
+        """Called before a session is changed: on a hub, only its owner may.
+
+        Raises NotFoundError for a session that is not shown to the caller, a 403 for one that is another's.
+        """
+
+    def require_project(self, path: str) -> None:
+        """Called before a project is changed for everybody: on a hub, only an admin may who sees it.
+
+        Raises a 403, or NotFoundError for a project that is not shown to the caller.
+        """
 
     def session(self, session_id: str) -> Session:
         """A session. One that no sync has reached yet is read first. Raises NotFoundError."""
@@ -92,13 +106,10 @@ class Context:
             return None
 
     def close(self) -> None:
-        """Close what was opened for the application."""
-        if self.sign_in is not None:
-            self.sign_in.close()
+        """Close what was opened for the requests."""
         if self.prompts is not None:
             self.prompts.close()
         self.hub.close()
-        self.hooks.close()
         self.searcher.close()
         self.store.close()
 
@@ -117,16 +128,54 @@ class Context:
             return self._counts
 
 
+class LocalContext(Context):
+    """What the application of one user has besides: the agents' hooks, and links that sign browsers in."""
+
+    def __init__(
+        self, store: Store, searcher: Searcher, settings: Settings, progress: PassProgress, store_path: Path
+    ) -> None:
+        """Keep them; store and searcher are closed with `close`."""
+        prompts = Prompts(store_path, self._touch) if settings.prompts else None
+        super().__init__(store, searcher, settings, progress, prompts)
+        folder = settings.folder or store_path.absolute().parent
+        # Agents' hooks have nothing to do with the sample: they use the user's own store.
+        store_of_hooks = folder / store_path.name if settings.sample else store_path
+        self.hooks = HookReader(store_of_hooks, self.hub.wake, only_keep=settings.sample or settings.read_only)
+        self.sign_in = SignIn(settings.token, folder) if settings.token else None
+
+    def _touch(self, session_id: str) -> None:
+        self.hub.touch(session_id)
+
+    def close(self) -> None:
+        """Close what was opened for the application."""
+        if self.sign_in is not None:
+            self.sign_in.close()
+        super().close()
+        self.hooks.close()
+
+
 def write(request: Request, body: Any, etag: str | None = None) -> Response:
     """A body as JSON."""
     return json_response(msgspec.json.encode(body, enc_hook=to_json_number), request.headers, etag)
 
 
-async def _context(request: Request) -> Context:
+CONTEXT = "turnlog.context"
+"""Key of an ASGI scope: the `Context` of whoever makes this request, where callers see different things."""
+
+
+async def context_of(request: Request) -> Context:
+    """What the request may see."""
+    found: Context | None = request.scope.get(CONTEXT)
+    return request.app.state.context if found is None else found
+
+
+async def _local_context(request: Request) -> LocalContext:
     return request.app.state.context
 
 
-ContextOf = Annotated[Context, Depends(_context)]
+ContextOf = Annotated[Context, Depends(context_of)]
+
+LocalContextOf = Annotated[LocalContext, Depends(_local_context)]
 
 
 def window_response(window: FrameWindow, headers: Headers, etag: str) -> Response:

@@ -54,8 +54,9 @@ _log = logging.getLogger(__name__)
 class Hub:
     """The topics of one store, by session id; None is the topic of all sessions. Readers run on event loops."""
 
-    def __init__(self, store: Store, items: SessionItems) -> None:
-        """Start nothing until somebody watches."""
+    def __init__(self, store: Store, items: SessionItems, poll_seconds: float = POLL_SECONDS) -> None:
+        """Start nothing until somebody watches; then look for changes so often, also where nobody reports any."""
+        self._poll_seconds = poll_seconds
         self._store = store
         self._items = items
         self._lock = threading.Lock()
@@ -123,7 +124,7 @@ class Hub:
 
     def _run(self) -> None:
         while not self._is_closed:
-            self._bell.wait(POLL_SECONDS if self._topics else None)
+            self._bell.wait(self._poll_seconds if self._topics else None)
             # Before the look: a commit during it rings again.
             self._bell.clear()
             with self._lock:

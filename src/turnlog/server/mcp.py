@@ -20,6 +20,7 @@ from turnlog.store.base import Store
 
 if TYPE_CHECKING:
     from turnlog.mcp.history import History, HistoryScope
+    from turnlog.store.search.searcher import Searcher
 
 ADDRESS: Final = "/api/mcp"
 
@@ -31,10 +32,14 @@ _NO_PROJECT: Final = "name the sessions that may be seen: project=PATH, or all_p
 class McpEndpoint:
     """An ASGI application that answers requests of the Model Context Protocol."""
 
-    def __init__(self, store: Store, store_path: Path) -> None:
-        """Answer from this store. Nothing is imported before the first request."""
+    def __init__(self, store: Store, searched: Path | Searcher, *, has_clones: bool = True) -> None:
+        """Answer from this store, searched as `History` does. Nothing is imported before the first request.
+
+        Without `has_clones`, no question is about repositories on this machine.
+        """
         self._store = store
-        self._store_path = store_path
+        self._searched = searched
+        self._has_clones = has_clones
         self._histories: dict[HistoryScope, History] = {}
         self._lock = Lock()
 
@@ -57,7 +62,7 @@ class McpEndpoint:
         from turnlog.mcp.server import make_server
 
         # A server's manager runs once, in the task that has started it: each request has its own.
-        server = make_server(self._history(wanted))
+        server = make_server(self._history(wanted), has_clones=self._has_clones)
         server.streamable_http_app(
             json_response=True,
             stateless_http=True,
@@ -102,7 +107,7 @@ class McpEndpoint:
             if wanted not in self._histories:
                 if len(self._histories) >= _MOST_HISTORIES:
                     self._histories.pop(next(iter(self._histories))).close()
-                self._histories[wanted] = History(self._store, self._store_path, wanted)
+                self._histories[wanted] = History(self._store, self._searched, wanted)
             return self._histories[wanted]
 
 

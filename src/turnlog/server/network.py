@@ -104,10 +104,10 @@ class Guard:
         if refused is None:
             peer = peer_of(scope)
             peer.is_allowed |= is_below_api(scope) and _below_root(scope) != SIGN_IN
-            await self._app(scope, receive, _with_headers(send))
+            await self._app(scope, receive, with_security_headers(send))
         else:
             more = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
-            await error_response(*refused, headers=more)(scope, receive, _with_headers(send))
+            await error_response(*refused, headers=more)(scope, receive, with_security_headers(send))
 
     def _check_host(self, headers: Headers) -> Refusal | None:
         # Of two it would depend on who reads them which one counts: together they name nothing.
@@ -152,7 +152,9 @@ class Guard:
         return None
 
 
-def _with_headers(send: Send) -> Send:
+def with_security_headers(send: Send) -> Send:
+    """Put the security headers on an answer that does not have them."""
+
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

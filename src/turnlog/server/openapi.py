@@ -6,7 +6,7 @@ Routes return finished bytes and FastAPI does not look inside, so what they hold
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -151,14 +151,14 @@ BYTES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def describe_responses(app: FastAPI) -> None:
-    """Add the answers' schemas to what the application says of itself."""
+def describe_responses(app: FastAPI, more: Sequence[type[Any]] = ()) -> None:
+    """Add the schemas of bodies, and of more, to what the application says of itself."""
     describe_routes = app.openapi
 
     def openapi() -> dict[str, Any]:
         described = describe_routes()
         components = described.setdefault("components", {})
-        components.setdefault("schemas", {}).update(_schemas())
+        components.setdefault("schemas", {}).update(_schemas((*BODIES, *more)))
         for schema in components["schemas"].values():
             _leave_out_defaults(schema)
         _name_types(described)
@@ -188,8 +188,8 @@ _ALWAYS_WHOLE = (
 """Dataclasses: their JSON has every field, as that of a `StoreValue`."""
 
 
-def _schemas() -> dict[str, Any]:
-    _, schemas = msgspec.json.schema_components(BODIES, schema_hook=_schema_of, ref_template=_TEMPLATE)
+def _schemas(bodies: Sequence[type[Any]]) -> dict[str, Any]:
+    _, schemas = msgspec.json.schema_components(bodies, schema_hook=_schema_of, ref_template=_TEMPLATE)
     found = {name: _open(schema) for name, schema in schemas.items()}
     for kind in _all_below(Value):
         properties = found.get(kind.__name__, {}).get("properties", {})

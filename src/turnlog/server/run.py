@@ -20,7 +20,7 @@ from turnlog.server.access import SignInLink, own_token
 from turnlog.server.app import create_app
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.connections import Connection, accepted_at_once, close_late
-from turnlog.server.context import Context
+from turnlog.server.context import LocalContext
 from turnlog.server.live import Hub
 from turnlog.server.network import is_loopback
 
@@ -100,7 +100,7 @@ def serve(
             read_only=read_only,
         )
         app = create_app(store_path, settings, progress)
-        context: Context = app.state.context
+        context: LocalContext = app.state.context
         background = Background(store_path, progress, on_saved=context.hub.wake) if sync and not read_only else None
 
         if background is not None:

@@ -16,7 +16,7 @@ from turnlog.server.routes import (
     work,
 )
 
-ROUTERS = (
+SHARED = (
     overview.router,
     projects.router,
     live.router,
@@ -28,6 +28,8 @@ ROUTERS = (
     blobs.router,
     search.router,
     runs.router,
-    sign_in.router,
     work.router,
 )
+"""What a hub answers too."""
+
+ROUTERS = (*SHARED, work.local_router, live.hooks_router, sign_in.router)

@@ -33,6 +33,7 @@ router = APIRouter(default_response_class=Response, dependencies=[Depends(may_wr
 )
 def forget_session(request: Request, context: ContextOf, session_id: str, body: ForgetBody) -> Response:
     """Remove a session for good, with its subagents, archived logs and words; or say what would be removed."""
+    context.require_own(session_id)
     store = context.store
     plan = store.plan_forgetting(session_id) if body.dry_run else store.forget(session_id)
     if not body.dry_run:

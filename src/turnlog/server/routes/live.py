@@ -19,7 +19,7 @@ from turnlog.agents import agents_with_hooks
 from turnlog.errors import NotFoundError
 from turnlog.hooks.send import LIMIT
 from turnlog.server.bodies import read_body
-from turnlog.server.context import ContextOf
+from turnlog.server.context import ContextOf, LocalContextOf
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.live import KEEP_ALIVE, Hub, LaggedError, word
 from turnlog.server.openapi import accepts_with, streams
@@ -82,10 +82,12 @@ async def _events(hub: Hub, session_id: str | None, after: int | None) -> AsyncG
                 return
 
 
+hooks_router = APIRouter(default_response_class=Response)
+
 _BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 
 
-@router.post(
+@hooks_router.post(
     "/hooks/{agent}",
     tags=["hooks"],
     status_code=202,
@@ -94,7 +96,7 @@ _BODY = {"required": True, "content": {"application/json": {"schema": {"type": "
 )
 async def take_hook(
     request: Request,
-    context: ContextOf,
+    context: LocalContextOf,
     agent: str,
     at: Annotated[float | None, Query(ge=0, le=4e12, description="When it happened, in Unix milliseconds.")] = None,
 ) -> Response:

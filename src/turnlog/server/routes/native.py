@@ -15,7 +15,7 @@ from starlette.responses import Response
 from turnlog.model import Ownership
 from turnlog.model.codec import encode
 from turnlog.server.bodies import read_body
-from turnlog.server.context import Context, ContextOf, write
+from turnlog.server.context import Context, ContextOf, context_of, write
 from turnlog.server.errors import InvalidBodyError, InvalidParameterError, judging
 from turnlog.server.openapi import responds_with, takes
 from turnlog.server.requests import MessagesBody, SessionBody, ToolCallBody
@@ -36,7 +36,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)")
 async def may_write(request: Request) -> None:
     """Refuse where nothing may be changed."""
     await may_annotate(request)
-    if request.app.state.context.settings.sample:
+    if (await context_of(request)).settings.sample:
         raise HTTPException(403, "the sample is for reading only")
 
 
@@ -75,6 +75,7 @@ def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response
         facts["ownership"] = body.ownership
     is_new = context.store.find_session(body.agent, body.external_id) is None
     with judging("external_id"):
+        context.claim(session_id)
         context.store.save_session(session_id, **facts)
     answer = _item(request, context, session_id)
     answer.status_code = 201 if is_new else 200
@@ -91,6 +92,7 @@ def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response
 def save_messages(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Create messages, or replace those of their ids; where they stand then."""
     body = _decode(data, MessagesBody)
+    context.require_own(session_id)
     context.store.session(session_id)
     with judging("messages"):
         context.store.save_messages(session_id, body.messages, retracted=body.retracted)
@@ -109,6 +111,7 @@ def save_messages(request: Request, context: ContextOf, session_id: str, data: B
 def save_tool_call(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Create a tool call in a message, or replace the one of its id; the message as it is then."""
     body = _decode(data, ToolCallBody)
+    context.require_own(session_id)
     context.store.session(session_id)
     with judging("call"):
         message = context.store.save_tool_call(session_id, body.message_id, body.call)
@@ -126,6 +129,7 @@ def save_tool_call(request: Request, context: ContextOf, session_id: str, data: 
 )
 def put_ownership(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Say whose a session is: user, team, task, machine. What is left out is nobody."""
+    context.require_own(session_id)
     context.store.change_owner(session_id, _decode(data, Ownership))
     return _item(request, context, session_id)
 
@@ -133,6 +137,7 @@ def put_ownership(request: Request, context: ContextOf, session_id: str, data: B
 @router.delete("/sessions/{session_id}", tags=["native sessions"], status_code=204, responses=responds_with(None))
 def delete_session(context: ContextOf, session_id: str) -> Response:
     """Remove a native session for good: its id cannot be used again."""
+    context.require_own(session_id)
     if not context.store.session(session_id).native:
         raise HTTPException(409, f"{session_id} comes from logs: `turnlog forget` removes it")
     context.store.forget(session_id)

@@ -50,6 +50,9 @@ def list_projects(request: Request, context: ContextOf) -> Response:
 )
 def patch_project(request: Request, context: ContextOf, body: ProjectBody) -> Response:
     """Rename a project, merge it into another, or undo the merge; the project that has its sessions then."""
+    context.require_project(body.path)
+    if body.merged_into is not None:
+        context.require_project(body.merged_into)
     store = context.store
     project = store.rename_project(body.path, body.name) if "name" in body.model_fields_set else None
     if body.merged_into is not None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from turnlog.errors import ConversionError, NotFoundError
 from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
-from turnlog.server.context import ContextOf, not_modified, write
+from turnlog.server.context import ContextOf, context_of, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
@@ -198,7 +198,7 @@ async def takes_json(request: Request) -> None:
 
 async def may_annotate(request: Request) -> None:
     """Refuse where nothing may be changed; the sample may be tried out."""
-    if request.app.state.context.settings.read_only:
+    if (await context_of(request)).settings.read_only:
         raise HTTPException(403, "this server is for reading only")
 
 
@@ -210,6 +210,7 @@ async def may_annotate(request: Request) -> None:
 )
 def patch_session(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
     """Change what is said about a session: its title, star, tags, note, pinned messages, and whether it is archived."""
+    context.require_own(session_id)
     context.store.annotate(session_id, **body.to_change())
     context.hub.wake()
     (item,) = context.items.of([context.store.session(session_id)])

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from turnlog.server.access import SignInLink, TooManyCodesError, WrongCodeError
 from turnlog.server.bodies import read_body
-from turnlog.server.context import ContextOf, write
+from turnlog.server.context import LocalContextOf, write
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.network import peer_of
 from turnlog.server.openapi import responds_with
@@ -47,7 +47,7 @@ _BODY = {
 
 
 @router.post("", responses=responds_with(SignInResponse), openapi_extra={"requestBody": _BODY})
-async def sign_in(request: Request, context: ContextOf) -> Response:
+async def sign_in(request: Request, context: LocalContextOf) -> Response:
     """The page's key for the code of a link. A code works once, and for ten minutes."""
     if context.sign_in is None:
         raise HTTPException(409, "this server needs no sign-in")
@@ -86,7 +86,7 @@ class LinkQuery(QueryParameters):
 
 
 @router.post("/links", responses=responds_with(SignInLinkResponse))
-def make_link(request: Request, context: ContextOf, query: Annotated[LinkQuery, Query()]) -> Response:
+def make_link(request: Request, context: LocalContextOf, query: Annotated[LinkQuery, Query()]) -> Response:
     """A link that signs one browser in. `turnlog open` asks for it."""
     page = context.settings.page or str(request.base_url)
     if query.session is not None:

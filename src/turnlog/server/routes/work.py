@@ -23,6 +23,9 @@ from turnlog.server.routes.sessions import takes_json
 
 router = APIRouter(default_response_class=Response)
 
+local_router = APIRouter(default_response_class=Response)
+"""What needs the agents and the files of this machine."""
+
 
 class FileLinesQuery(QueryParameters):
     """Which file."""
@@ -44,7 +47,7 @@ def get_commits(request: Request, context: ContextOf, session_id: str) -> Respon
     return write(request, session_work(context.store, context.searcher, session_id))
 
 
-@router.get("/files/lines", tags=["files"], responses=responds_with(FileLinesResponse))
+@local_router.get("/files/lines", tags=["files"], responses=responds_with(FileLinesResponse))
 def get_file_lines(request: Request, context: ContextOf, query: Annotated[FileLinesQuery, Query()]) -> Response:
     """The sessions that the lines of a file came from. The clone that the file is in is only read."""
     file = Path(os.path.normpath(query.path))
@@ -59,7 +62,7 @@ def get_file_lines(request: Request, context: ContextOf, query: Annotated[FileLi
     return write(request, FileLinesResponse(path=query.path, lines=lines))
 
 
-@router.get("/handoffs", tags=["sessions"], responses=responds_with(HandoffTargetsResponse))
+@local_router.get("/handoffs", tags=["sessions"], responses=responds_with(HandoffTargetsResponse))
 def list_targets(request: Request) -> Response:
     """The agents that a session can be handed to."""
     items = [
@@ -69,7 +72,7 @@ def list_targets(request: Request) -> Response:
     return write(request, HandoffTargetsResponse(items=items))
 
 
-@router.post(
+@local_router.post(
     "/sessions/{session_id}/handoff",
     tags=["sessions"],
     responses=responds_with(HandoffResponse),

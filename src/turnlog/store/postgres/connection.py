@@ -6,6 +6,7 @@ driver becomes a StoreError, and waiting for a lock for too long a StoreBusyErro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -17,6 +18,7 @@ from psycopg import errors
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.postgres.dialect import SCHEMA, TEAM, Statement, translate
 from turnlog.store.postgres.values import register
+from turnlog.store.postgres.visibility import READER, VIEWER
 
 LOCK_SECONDS: Final = 60
 """Seconds that a writer waits for another one."""
@@ -27,6 +29,8 @@ KEY_BLOCK: Final = 1 << 20
 # Queries are short and many: compiling one takes longer than running it.
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
 _BEGIN: Final = f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; SET LOCAL jit = off"
+
+_VIEWER: Final = re.compile(r"[A-Za-z0-9_:.-]{1,100}")
 
 _TOO_LONG: Final = errors.ProgramLimitExceeded
 """A text is too long for an index, which takes 2,704 bytes a row."""
@@ -195,9 +199,14 @@ class TeamConnection:
 
     # -- transactions
 
-    def begin_snapshot(self) -> None:
-        """Begin a transaction that sees one state and writes nothing."""
-        self.run(_SNAPSHOT)
+    def begin_snapshot(self, viewer: str | None = None) -> None:
+        """Begin a transaction that sees one state and writes nothing; with a viewer, only what this one may see."""
+        if viewer is None:
+            self.run(_SNAPSHOT)
+            return
+        if not _VIEWER.fullmatch(viewer):
+            raise ValueError(f"{viewer!r} is nobody's id")
+        self.run(f"{_SNAPSHOT}; SET LOCAL ROLE {READER}; SET LOCAL {VIEWER} = '{viewer}'")
 
     def begin(self) -> None:
         """Begin a transaction that waits for others only where both write the same rows."""

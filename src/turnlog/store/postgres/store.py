@@ -5,13 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
-
-from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.keys import find_names
 from turnlog.store.feed.long_texts import shorten_all
@@ -19,7 +15,8 @@ from turnlog.store.feed.reading import archived_sizes
 from turnlog.store.feed.taking import NOBODY, Owner, Taken, position_of, progress_of, take, take_archived
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres import blobs, schema
-from turnlog.store.postgres.connection import SECONDS_TO_CONNECT, TeamConnection, configure
+from turnlog.store.postgres.connection import TeamConnection
+from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.dialect import SCHEMA
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.forget import forget
@@ -42,56 +39,47 @@ _COUNTS: Final = (
 ONLY_TEAM: Final = 1
 """The team of a store that one user opens."""
 
-MOST_CONNECTIONS: Final = 16
-
 
 class PostgresConnections(Connections):
     """The connections of a store, from a pool. Any number of threads may use it."""
 
-    def __init__(self, url: str, *, team: int = ONLY_TEAM, create: bool = False) -> None:
-        """Connect, and bring the schema up.
+    def __init__(
+        self, url: str | Database, *, team: int = ONLY_TEAM, viewer: str | None = None, create: bool = False
+    ) -> None:
+        """Connect, and bring the schema up; or use the connections of a database that is open, and stays so.
+
+        With a `viewer` (of a hub: the id of a person, or of a link), reading sees what this one may see, and no more.
 
         Raises SchemaTooNewError for a store of a newer turnlog, StoreError if there is no store (and `create` is False)
         or the database cannot be used.
         """
         self.team = team
+        self.viewer = viewer
+        self._opened = None if isinstance(url, Database) else Database(url, create=create)
+        self.database = url if isinstance(url, Database) else cast("Database", self._opened)
+        self.url, self.name = self.database.url, self.database.name
         self.load_outside: Callable[[str], bytes] | None = None
         """Reads blobs that are kept beside the database, by their SHA-256."""
-        self.url = url
-        self.name = _without_password(url)
-        try:
-            with psycopg.connect(url, autocommit=True, connect_timeout=SECONDS_TO_CONNECT) as connection:
-                schema.prepare(connection, self.name, create=create)
-        except psycopg.Error as error:
-            raise StoreError(f"cannot open the store {self.name}: {' '.join(str(error).split())}") from error
-        self._pool = ConnectionPool(
-            url,
-            kwargs={"autocommit": True, "cursor_factory": psycopg.RawCursor, "connect_timeout": SECONDS_TO_CONNECT},
-            configure=configure,
-            min_size=1,
-            max_size=MOST_CONNECTIONS,
-            open=True,
-        )
         self._snapshots = threading.local()
-        with self._snapshot() as queries:
-            row = queries.execute("SELECT value FROM settings WHERE name = 'store id'").fetchone()
-        self.id: str = row[0]
+        if self._opened is not None:
+            _ = self.id  # a store that cannot be read is an error now
+
+    @cached_property
+    def id(self) -> str:
         """Of the store in this database, which another one in its place has not."""
+        with self._snapshot() as queries:
+            return queries.execute("SELECT value FROM settings WHERE name = 'store id'").fetchone()[0]
 
     def close(self) -> None:
-        """Close the connections of all threads."""
-        self._pool.close()
+        """Close the connections of all threads, if this store has opened them."""
+        if self._opened is not None:
+            self._opened.close()
 
     @contextmanager
     def _team_connection(self) -> Generator[TeamConnection]:
         """A connection that nobody else uses meanwhile."""
-        try:
-            with self._pool.connection() as connection:
-                yield TeamConnection(connection, self.team, self.name, self.load_outside)
-        except PoolClosed as error:
-            raise StoreError(f"the store {self.name} is closed") from error
-        except PoolTimeout as error:
-            raise StoreBusyError(f"no connection to {self.name} was to be had: {error}") from error
+        with self.database.connection() as connection:
+            yield TeamConnection(connection, self.team, self.name, self.load_outside)
 
     @contextmanager
     def _snapshot(self) -> Generator[Connection]:
@@ -100,7 +88,7 @@ class PostgresConnections(Connections):
             yield _for_queries(known)
             return
         with self._team_connection() as connection:
-            connection.begin_snapshot()
+            connection.begin_snapshot(self.viewer)
             self._snapshots.connection = connection
             try:
                 yield _for_queries(connection)
@@ -131,12 +119,6 @@ class PostgresConnections(Connections):
 def _for_queries(connection: TeamConnection) -> Connection:
     """The connection as the queries know it: it has the methods of `sqlite3.Connection` that they use."""
     return cast("Connection", connection)
-
-
-def _without_password(url: str) -> str:
-    parts = conninfo_to_dict(url)
-    parts.pop("password", None)
-    return make_conninfo("", **{name: value for name, value in parts.items() if value is not None})
 
 
 class PostgresStore(PostgresConnections, SqliteStore):

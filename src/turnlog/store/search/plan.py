@@ -139,14 +139,19 @@ class Planner:
         """The sessions that the query's fields leave; None if it names none. A field beside OR is left to the words."""
         groups = [group for group in query.groups if is_of_session(group)]
         excluded = [term for term in query.excluded if term.field in SESSION_FIELDS]
-        if not groups and not excluded:
+        if not groups and not excluded and self._filter.only is None:
             return None
-        found = set(self._keys("SELECT key FROM sessions"))
+        found = set(self._keys("SELECT key FROM sessions")) if self._filter.only is None else self._allowed()
         for group in groups:
             found &= {key for term in group for key in self.sessions_with(term, [str(term.field)])}
         for term in excluded:
             found.difference_update(self.sessions_with(term, [str(term.field)]))
         return frozenset(found)
+
+    def _allowed(self) -> set[int]:
+        only = self._filter.only or frozenset()
+        rows = self._connection.execute("SELECT key, agent || ':' || external_id FROM sessions")
+        return {key for key, id in rows if id in only}
 
     def _beginning_words(self, beginning: str) -> list[str]:
         """Words of sessions with a prefix."""

@@ -210,7 +210,8 @@ class _Search:
         found, is_complete = newest_matches(matches, limit + 1, after)
         page = found[:limit]
         total, is_exact = (None, False)
-        if after is None:
+        # Counting does not look at sessions: it would tell of those that the reader may not see.
+        if after is None and (is_complete or self._filter.only is None):
             total, is_exact = (len(found), True) if is_complete else matches.count()
         return SearchPage(
             tuple(self._hits.hits(page)),

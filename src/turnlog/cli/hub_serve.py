@@ -1,0 +1,113 @@
+"""`turnlog hub serve` and `turnlog hub sign-in`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from turnlog.cli.hub import ConfigPath, require_extra
+from turnlog.cli.options import examples
+from turnlog.errors import NotFoundError
+from turnlog.plain_text import plain
+
+if TYPE_CHECKING:
+    from turnlog.hub.settings import HubSettings
+
+
+def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that opens a hub's database."""
+    for option in (
+        click.option("--data", envvar="TURNLOG_HUB_DATA", metavar="FOLDER", help="The hub's own folder."),
+        click.option(
+            "--postgres-user",
+            envvar="TURNLOG_HUB_POSTGRES_USER",
+            metavar="NAME",
+            help="The user as whom the hub's own PostgreSQL runs, if the hub runs as root.",
+        ),
+        click.option(
+            "--database",
+            envvar="TURNLOG_HUB_DATABASE",
+            metavar="URL",
+            help="A PostgreSQL database.  [default: one of the hub's own]",
+        ),
+        click.option(
+            "--config", envvar="TURNLOG_HUB_CONFIG", type=ConfigPath, help="A TOML file with the settings of the hub."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog=examples(
+        "turnlog hub serve                                          # with a database of its own",
+        "turnlog hub serve --database postgresql://turnlog@db/turnlog --blobs s3://turnlog",
+        "turnlog hub serve --url https://turnlog.example --config /etc/turnlog-hub.toml",
+    )
+)
+@_settings_options
+@click.option(
+    "--blobs",
+    envvar="TURNLOG_HUB_BLOBS",
+    metavar="PLACE",
+    help="Where large contents are kept: a folder, or s3://bucket/prefix.  [default: a folder of the hub's own]",
+)
+@click.option("--host", envvar="TURNLOG_HUB_HOST", help="The address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", envvar="TURNLOG_HUB_PORT", type=click.IntRange(0, 65535), help="The port.  [default: 8765]")
+@click.option(
+    "--url", envvar="TURNLOG_HUB_URL", help="Where browsers and machines find the hub, if a proxy is in front of it."
+)
+@click.option("--log-level", envvar="TURNLOG_HUB_LOG_LEVEL", type=click.Choice(["debug", "info", "warning", "error"]))
+def serve(config: Path | None, **given: Any) -> None:
+    """Run a hub, until Ctrl-C or SIGTERM.
+
+    Without options it starts a PostgreSQL of its own below turnlog's data folder, and prints a link that makes you its
+    owner. With --database and --blobs it keeps nothing, and may run many times.
+    """
+    require_extra()
+    from turnlog.hub.serve import serve as run
+    from turnlog.hub.settings import load_hub_settings
+
+    run(load_hub_settings(config, **given), _announce)
+
+
+def _announce(address: str, link: str | None) -> None:
+    click.echo(f"The hub is at {address}")
+    if link is not None:
+        click.echo(f"Become its owner, within an hour, once: {link}")
+
+
+@click.command("sign-in", epilog=examples("turnlog hub sign-in ann@example.com"))
+@_settings_options
+@click.argument("person")
+@click.option("--url", envvar="TURNLOG_HUB_URL", default="http://127.0.0.1:8765", show_default=True)
+def sign_in(person: str, url: str, config: Path | None, **given: Any) -> None:
+    """Print a link that signs a browser of PERSON (an id, a name or an address of mail) in, once, within ten minutes.
+
+    For whoever runs the hub: it opens its database.
+    """
+    require_extra()
+    from turnlog.hub.serve import opened
+    from turnlog.hub.settings import load_hub_settings
+
+    settings = load_hub_settings(config, **given)
+    click.echo(f"{(settings.url or url).rstrip('/')}/sign-in#code={_code(settings, person, opened)}")
+
+
+def _code(settings: HubSettings, person: str, opened: Any) -> str:
+    from turnlog.hub.people.registry import People
+
+    with opened(settings, beside=True) as database:
+        people = People(database)
+        found = people.teams.called(person)
+        if len(found) != 1:
+            reason = "nobody" if not found else "more than one person"
+            raise NotFoundError(f"{reason} is called {plain(person)}: give an id")
+        teams = people.teams.teams_of(found[0].id)
+        if not teams:
+            raise NotFoundError(f"{plain(person)} is in no team")
+        code, _ = people.secrets.make("attempt", team=int(teams[0][0].id), user=found[0].id, seconds=600)
+        return code

@@ -1,0 +1,168 @@
+"""Who may ask a hub: host, site, token or browser of every request, how often, and the headers of every answer.
+
+Whoever asks becomes a `Caller`. A browser has a cookie that scripts cannot read; a request that changes something must
+come from the hub's own page and carry a header that no form of another site can send. A token needs neither.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from math import ceil
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from turnlog.errors import StoreBusyError, StoreError
+from turnlog.hub.callers import CALLER, Caller
+from turnlog.hub.contexts import Contexts
+from turnlog.hub.people.registry import People
+from turnlog.hub.rates import Rates
+from turnlog.hub.settings import HubSettings
+from turnlog.server.context import CONTEXT
+from turnlog.server.errors import error_response
+from turnlog.server.network import LOOPBACK_NAMES, Refusal, is_below_api, is_loopback, with_security_headers
+
+BROWSER_COOKIE: Final = "turnlog_browser"
+LINK_COOKIE: Final = "turnlog_link"
+
+CSRF_HEADER: Final = "x-turnlog-csrf"
+"""Any value. Another site cannot send it: browsers ask the hub first whether it may, and the hub does not answer."""
+
+CLIENT: Final = "turnlog.client"
+"""Key of an ASGI scope: the address of the client, as far as trusted proxies know it."""
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_BURST_SECONDS: Final = 4.0
+
+
+class Access:
+    """ASGI middleware that knows callers, and refuses what is not allowed."""
+
+    def __init__(
+        self, app: ASGIApp, settings: HubSettings, people: People, contexts: Contexts, failures: Rates
+    ) -> None:
+        """Guard `app`; `failures` counts wrong secrets by address."""
+        self._app = app
+        self._people = people
+        self._contexts = contexts
+        self._failures = failures
+        self._rates = Rates(settings.requests_per_second, settings.requests_per_second * _BURST_SECONDS)
+        self._networks = settings.networks()
+        self._proxy = settings.proxy
+        public = None if settings.url is None else urlsplit(settings.url).netloc.lower()
+        self._hosts = None if public is None and not is_loopback(settings.host) else {public, *LOOPBACK_NAMES}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse to."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        send = with_security_headers(send)
+        headers = Headers(scope=scope)
+        peer = scope["client"][0] if scope.get("client") else ""
+        scope[CLIENT] = self._client(peer, headers)
+        refused = self._check_host(headers) or self._check_site(scope, headers)
+        more: dict[str, str] = {}
+        if refused is None:
+            try:
+                refused, more = await self._know(scope, headers, peer)
+            except StoreBusyError as error:
+                refused, more = Refusal(503, "busy", str(error)), {"Retry-After": "1"}
+            except StoreError:
+                refused, more = Refusal(503, "busy", "the database does not answer"), {"Retry-After": "5"}
+        if refused is not None:
+            await error_response(*refused, headers=more)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _client(self, peer: str, headers: Headers) -> str:
+        forwarded = headers.get("x-forwarded-for", "")
+        return forwarded.rpartition(",")[2].strip() if forwarded and self._is_proxy(peer) else peer
+
+    def _is_proxy(self, peer: str) -> bool:
+        try:
+            address = ipaddress.ip_address(peer)
+        except ValueError:
+            return False
+        return any(address in network for network in self._networks)
+
+    def _check_host(self, headers: Headers) -> Refusal | None:
+        host = ",".join(headers.getlist("host")).lower()
+        if self._hosts is None or host in self._hosts or host.rpartition(":")[0] in self._hosts:
+            return None
+        return Refusal(421, "wrong_host", "this hub does not answer for that host name")
+
+    def _check_site(self, scope: Scope, headers: Headers) -> Refusal | None:
+        if scope["method"] in _SAFE and not _is_data(scope):
+            return None
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return Refusal(403, "forbidden", "another site may not ask this hub for anything")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return Refusal(403, "forbidden", "another site may not ask this hub for anything")
+        return None
+
+    async def _know(self, scope: Scope, headers: Headers, peer: str) -> tuple[Refusal | None, dict[str, str]]:
+        """Put the caller into the scope; why there is none, where one is needed."""
+        caller, is_browser = await run_in_threadpool(self._caller, scope, headers, peer)
+        key = scope[CLIENT] if caller is None else (caller.machine or caller.user)
+        if wait := self._rates.take(key):
+            return _too_many(wait)
+        if caller is None:
+            if _shown(scope, headers) and (wait := self._failures.take(scope[CLIENT])):
+                return _too_many(wait)
+            if is_below_api(scope):
+                return Refusal(401, "unauthorized", "sign in, or send a token"), {"WWW-Authenticate": "Bearer"}
+            return None, {}
+        if is_browser and scope["method"] not in _SAFE and CSRF_HEADER not in headers:
+            return Refusal(403, "forbidden", f"a browser must send the header {CSRF_HEADER}"), {}
+        if is_below_api(scope):
+            needed = "read" if scope["method"] in _SAFE else "push"
+            if needed not in caller.scopes:
+                return Refusal(403, "forbidden", f"you may not {needed} here"), {}
+            scope[CONTEXT] = self._contexts.of(caller)
+        scope[CALLER] = caller
+        return None, {}
+
+    def _caller(self, scope: Scope, headers: Headers, peer: str) -> tuple[Caller | None, bool]:
+        """The caller, and whether a browser shows who it is without being asked."""
+        token = bearer(headers)
+        if token:
+            return self._people.secrets.caller(token), False
+        cookies = HTTPConnection(scope).cookies
+        for name in (BROWSER_COOKIE, LINK_COOKIE):
+            if name in cookies:
+                caller = self._people.secrets.caller(cookies[name])
+                if caller is not None:
+                    return caller, True
+        if self._proxy.header is not None and self._is_proxy(peer):
+            named = headers.get(self._proxy.header, "").strip()
+            if named:
+                return self._people.known_by_proxy(named, self._proxy.joins), True
+        return None, False
+
+
+def bearer(headers: Headers) -> str:
+    """The token of the credentials; empty if there is none."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
+
+
+def _shown(scope: Scope, headers: Headers) -> bool:
+    """Whether something was shown that proves nothing."""
+    cookies = HTTPConnection(scope).cookies
+    return bool(bearer(headers)) or BROWSER_COOKIE in cookies or LINK_COOKIE in cookies
+
+
+def _is_data(scope: Scope) -> bool:
+    return is_below_api(scope) or scope["path"].startswith("/hub/")
+
+
+def _too_many(seconds: float) -> tuple[Refusal, dict[str, str]]:
+    wait = ceil(seconds)
+    return Refusal(429, "too_many", f"too many requests: wait {wait} seconds"), {"Retry-After": str(wait)}

@@ -1,0 +1,176 @@
+"""The hub's ASGI application: the API for each caller, the hub's own addresses, the page, and health."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
+
+from turnlog.errors import StoreError
+from turnlog.hub import bodies
+from turnlog.hub.access import Access, bearer
+from turnlog.hub.blobs import BlobStore
+from turnlog.hub.callers import Caller
+from turnlog.hub.contexts import CallerContext, Contexts
+from turnlog.hub.metrics import TYPE, Metrics
+from turnlog.hub.observing import Observer, Reads
+from turnlog.hub.openid import OpenId
+from turnlog.hub.people.figures import TeamUsage
+from turnlog.hub.people.machines import DeviceCode, Enrolment, Joined
+from turnlog.hub.people.registry import People
+from turnlog.hub.people.sharing import SessionSharing
+from turnlog.hub.people.teams import Member, NotAllowedError, Team
+from turnlog.hub.rates import Rates
+from turnlog.hub.routes import ROUTERS
+from turnlog.hub.routes.base import HubState
+from turnlog.hub.routes.sign_in import pages
+from turnlog.hub.settings import HubSettings
+from turnlog.hub.sync.routes import Sync, routes
+from turnlog.server import STATIC_FOLDER, openapi
+from turnlog.server.app import Heads, add_web_app, new_app
+from turnlog.server.bodies import Bodies
+from turnlog.server.context import CONTEXT
+from turnlog.server.errors import error_response, handle_errors
+from turnlog.server.mcp import ADDRESS
+from turnlog.server.network import is_loopback
+from turnlog.server.routes import SHARED
+from turnlog.store.postgres.database import Database
+from turnlog.store.postgres.store import PostgresStore
+
+BODIES: Final[tuple[type[Any], ...]] = (
+    bodies.AuditPage,
+    DeviceCode,
+    Enrolment,
+    Joined,
+    bodies.MachineList,
+    bodies.Me,
+    Member,
+    bodies.Members,
+    bodies.NewLink,
+    bodies.NewToken,
+    bodies.OpenedLink,
+    SessionSharing,
+    bodies.SignInChoices,
+    Team,
+    TeamUsage,
+    bodies.Tokens,
+)
+"""Bodies of answers about people."""
+
+FAILURES_PER_SECOND: Final = 0.2
+MOST_FAILURES: Final = 20
+"""Wrong secrets of one address: so many at once, and then one in five seconds."""
+
+
+def create_hub(
+    database: Database,
+    settings: HubSettings,
+    cache: Path,
+    blobs: BlobStore | None = None,
+    static_folder: Path = STATIC_FOLDER,
+) -> FastAPI:
+    """The application of a hub over a database, which it closes when it shuts down.
+
+    Args:
+        database: With the schema and its policies (`store.postgres.visibility`).
+        settings: How it is set up.
+        cache: A folder for search replicas, which may be deleted when no hub runs.
+        blobs: Where large contents are kept; None: in the database.
+        static_folder: The built web app.
+    """
+    people = People(database)
+    contexts = Contexts(database, people, cache, blobs)
+    failures = Rates(FAILURES_PER_SECOND, MOST_FAILURES)
+    provider = None if settings.openid is None else OpenId(settings.openid, people.secrets)
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await run_in_threadpool(contexts.close)
+        database.close()
+
+    app = new_app(lifespan, "turnlog hub")
+    app.state.hub = HubState(settings, people, failures, provider)
+    app.state.contexts = contexts
+    app.state.sync = _sync(database, people, contexts, blobs)
+    for router in SHARED:
+        app.include_router(router, prefix="/api")
+    for router in ROUTERS:
+        app.include_router(router)
+    app.include_router(pages)
+    app.router.routes.append(Mount("/hub/v1", routes=routes()))
+    app.router.routes.append(Route(ADDRESS, endpoint=_Mcp(), include_in_schema=False))
+    _add_health(app, metrics, settings, people)
+    handle_errors(app)
+    app.add_exception_handler(NotAllowedError, _not_allowed)
+    add_web_app(app, static_folder)
+    openapi.describe_responses(app, BODIES)
+    app.add_middleware(Heads)
+    app.add_middleware(Bodies)
+    app.add_middleware(Reads, people=people)
+    app.add_middleware(Access, settings=settings, people=people, contexts=contexts, failures=failures)
+    app.add_middleware(Observer, metrics=metrics)
+    return app
+
+
+def _sync(database: Database, people: People, contexts: Contexts, blobs: BlobStore | None) -> Sync:
+    """What the routes of machines work with."""
+
+    def writing(caller: Caller) -> PostgresStore:
+        store = PostgresStore(database, team=caller.team_key)
+        if blobs is not None:
+            store.load_outside = partial(blobs.get, caller.team_key)
+        return store
+
+    def machine_name(caller: Caller) -> str:
+        known = people.machines.all_of(caller.team_key, user=caller.user)
+        return next((each.name for each in known if each.id == caller.machine), "")
+
+    return Sync(writing, lambda caller: contexts.of(caller).stored, machine_name, blobs)
+
+
+class _Mcp:
+    """Passes requests on to what their caller sees."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context: CallerContext = scope[CONTEXT]
+        await context.mcp(scope, receive, send)
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    return error_response(403, "forbidden", str(error))
+
+
+def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: People) -> None:
+    async def healthz(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(request: Request) -> Response:
+        try:
+            await run_in_threadpool(people.teams.has_owner)
+        except StoreError:
+            return JSONResponse({"status": "no database"}, 503)
+        return JSONResponse({"status": "ok"})
+
+    async def get_metrics(request: Request) -> Response:
+        peer = request.client.host if request.client else ""
+        token = bearer(request.headers)
+        if not (
+            settings.metrics_token and hmac.compare_digest(token.encode(), settings.metrics_token.encode())
+        ) and not (is_loopback(peer) and "x-forwarded-for" not in request.headers):
+            return error_response(404, "not_found", "there is no such address")
+        return Response(metrics.text(), media_type=TYPE)
+
+    app.add_route("/healthz", healthz, methods=["GET"], include_in_schema=False)
+    app.add_route("/readyz", readyz, methods=["GET"], include_in_schema=False)
+    app.add_route("/metrics", get_metrics, methods=["GET"], include_in_schema=False)

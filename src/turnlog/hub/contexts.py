@@ -1,0 +1,206 @@
+"""What each caller sees: a store, a search and live changes that hold their sessions and nothing else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+
+from turnlog.errors import NotFoundError, StoreError
+from turnlog.hub.blobs import BlobStore
+from turnlog.hub.callers import LINK, Caller
+from turnlog.hub.people.registry import People
+from turnlog.hub.replicas import CallerSearcher, Replicas
+from turnlog.model import Message
+from turnlog.server import Settings
+from turnlog.server.background import PassProgress
+from turnlog.server.context import Context
+from turnlog.server.mcp import McpEndpoint
+from turnlog.store.postgres.database import Database
+from turnlog.store.postgres.store import PostgresStore
+from turnlog.store.postgres.wake_ups import WakeUps
+from turnlog.store.values import Page, RawRecord, ToolCall
+
+MOST_CONTEXTS: Final = 1000
+
+POLL_SECONDS: Final = 2.0
+"""Seconds between two looks for changes of which no notification came."""
+
+GATHER_SECONDS: Final = 0.03
+"""Notifications within this time are one."""
+
+_log = logging.getLogger(__name__)
+
+
+_READ: ContextVar[set[str] | None] = ContextVar("sessions that are read", default=None)
+
+
+@contextmanager
+def noting(sessions: set[str]) -> Generator[None]:
+    """Within the `with`, put ids of sessions into the set whose content is found by something else than their id."""
+    token = _READ.set(sessions)
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+def _note(sessions: Iterable[str]) -> None:
+    noted = _READ.get()
+    if noted is not None:
+        noted.update(sessions)
+
+
+class CallerStore(PostgresStore):
+    """The store as one caller sees it, which says what of it was read."""
+
+    def message(self, message_id: str, **options: Any) -> Message:
+        """As `Store.message`."""
+        _note(place.session_id for place in self.memberships(message_id))
+        return super().message(message_id, **options)
+
+    def records(self, message_id: str, **options: Any) -> list[RawRecord]:
+        """As `Store.records`."""
+        _note(place.session_id for place in self.memberships(message_id))
+        return super().records(message_id, **options)
+
+    def tool_calls(self, *arguments: Any, **options: Any) -> Page[ToolCall]:
+        """As `Store.tool_calls`."""
+        page = super().tool_calls(*arguments, **options)
+        _note(call.session_id for call in page.items)
+        return page
+
+
+class CallerContext(Context):
+    """What one person, or one link, sees in one team."""
+
+    def __init__(
+        self, caller: Caller, database: Database, replicas: Replicas, people: People, blobs: BlobStore | None
+    ) -> None:
+        """Open nothing yet. Large contents are in `blobs`, or in the database."""
+        self.caller = caller
+        self._people = people
+        team = caller.team_key
+        searcher = CallerSearcher(replicas, team, lambda: people.sharing.visible(team, caller.user), _note)
+        store = CallerStore(database, team=team, viewer=caller.user)
+        if blobs is not None:
+            store.load_outside = partial(blobs.get, team)
+        self.stored = store
+        super().__init__(store, searcher, Settings(), PassProgress(), poll_seconds=POLL_SECONDS)
+        self.mcp = McpEndpoint(store, searcher, has_clones=False)
+
+    def claim(self, session_id: str) -> None:
+        """Make the caller the owner of a new session. Raises ConflictError if it is another's."""
+        self._people.sharing.claim(self.caller.team_key, session_id, self.caller.user, self.caller.machine)
+
+    def require_own(self, session_id: str) -> None:
+        """Raise a 404 for a session that the caller does not see, a 403 for one that is another's."""
+        self.store.session(session_id)
+        if self._people.sharing.owned(self.caller.team_key, session_id).owner != self.caller.user:
+            raise HTTPException(403, "only its owner may change a session")
+
+    def require_project(self, path: str) -> None:
+        """Raise a 403 for anybody but admins, a 404 for a project of which the caller sees no session."""
+        if "admin" not in self.caller.scopes:
+            raise HTTPException(403, "only an admin may change this for everybody")
+        seen = {name for each in self.store.projects() for name in (each.path, *each.merged)}
+        if path not in seen:
+            raise NotFoundError(f"there is no project {path}")
+
+
+class Contexts:
+    """The contexts of one process, and the thread that wakes them."""
+
+    def __init__(self, database: Database, people: People, cache: Path, blobs: BlobStore | None) -> None:
+        """Keep files of searches below `cache`. Large contents are in `blobs`, or in the database."""
+        self._database = database
+        self._blobs = blobs
+        self._people = people
+        self.replicas = Replicas(database, cache)
+        self._lock = threading.Lock()
+        self._known: OrderedDict[Caller, CallerContext] = OrderedDict()
+        self._is_closed = False
+        self._listener = threading.Thread(target=self._listen, name="turnlog-listen", daemon=True)
+        self._listener.start()
+
+    def of(self, caller: Caller) -> CallerContext:
+        """What this caller sees."""
+        with self._lock:
+            found = self._known.get(caller)
+            if found is None:
+                found = self._known[caller] = CallerContext(
+                    caller, self._database, self.replicas, self._people, self._blobs
+                )
+            self._known.move_to_end(caller)
+            if len(self._known) > MOST_CONTEXTS:
+                self._drop_idle()
+            return found
+
+    def _drop_idle(self) -> None:
+        for key in [key for key, each in self._known.items() if not each.hub.topics][: MOST_CONTEXTS // 10]:
+            self._known.pop(key).close()
+
+    def wake(self, team: int) -> None:
+        """Look for changes in a team now, and end the streams of whoever may not read there any more."""
+        self.replicas.wake(team)
+        with self._lock:
+            found = [each for caller, each in self._known.items() if caller.team_key == team]
+        watched = [each for each in found if each.hub.topics]
+        if watched:
+            self._end_streams(team, watched)
+        for each in found:
+            each.hub.wake()
+
+    def end_streams(self) -> None:
+        """End all streams: they have no end of their own."""
+        with self._lock:
+            known = list(self._known.values())
+        for each in known:
+            each.hub.close()
+
+    def close(self) -> None:
+        """End all streams and threads."""
+        self._is_closed = True
+        with self._lock:
+            for each in self._known.values():
+                each.close()
+            self._known.clear()
+        # The listener waits for one.
+        self._people.teams.wake_listeners()
+        self._listener.join(POLL_SECONDS * 2)
+        self.replicas.close()
+
+    def _end_streams(self, team: int, contexts: list[CallerContext]) -> None:
+        try:
+            members = set(self._people.teams.names(team, left=False))
+            links = {f"{LINK}{each.id}" for each in self._people.secrets.all_of(team, ["link"])}
+        except StoreError as error:
+            _log.warning("cannot see who may still read: %s", error)
+            return
+        for each in contexts:
+            if each.caller.user not in members | links:
+                with self._lock:
+                    self._known.pop(each.caller, None)
+                each.close()
+
+    def _listen(self) -> None:
+        """Wait for notifications on a connection of its own, and make another when it breaks."""
+        while not self._is_closed:
+            try:
+                with WakeUps(self._database.url) as wake_ups:
+                    while not self._is_closed:
+                        for team in wake_ups.wait(POLL_SECONDS):
+                            self.wake(team)
+                        time.sleep(GATHER_SECONDS)
+            except StoreError as error:
+                _log.warning("no notifications from the database: %s", error)
+                time.sleep(POLL_SECONDS)

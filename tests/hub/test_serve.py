@@ -1,0 +1,147 @@
+"""`turnlog hub serve` without arguments: a database of its own, a link for its owner, and an end without remains."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import psycopg
+import pytest
+
+from turnlog.errors import SettingsError
+from turnlog.hub.embedded import running_url
+from turnlog.hub.settings import load_hub_settings
+
+ROOT = os.getuid() == 0
+
+
+class Served:
+    """A hub as a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
+        self.process = process
+        self.folder = folder
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        found = re.search(r"http://\S+/", said)
+        assert found is not None, process.communicate()
+        self.address = found[0]
+
+    def line(self) -> str:
+        """The next line of its output."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """PostgreSQL refuses root: then it runs as somebody else, who must get through the folders above its data."""
+    for above in (folder, *folder.parents):
+        if ROOT and above.is_relative_to("/tmp") and above != Path("/tmp"):
+            above.chmod(above.stat().st_mode | 0o011)
+    more = {"TURNLOG_HUB_POSTGRES_USER": "nobody"} if ROOT else {}
+    return {**os.environ, "TURNLOG_DATA_DIR": str(folder), "TURNLOG_HUB_PORT": "0", "HOME": str(folder), **more}
+
+
+@contextmanager
+def served(folder: Path) -> Generator[Served]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "turnlog", "hub", "serve"],
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Served(process, folder / "hub")
+    finally:
+        process.kill()
+        process.wait()
+        process.communicate()
+
+
+def test_a_hub_starts_with_nothing_and_ends_whole(tmp_path: Path) -> None:
+    with served(tmp_path) as found:
+        code = found.line().strip().partition("#code=")[2]
+        with httpx2.Client(base_url=found.address) as client:
+            body = {"code": code, "name": "Ana"}
+            assert client.post("/hub/v1/invitations/accept", json=body).json()["role"] == "owner"
+            assert client.post("/hub/v1/invitations/accept", json=body).status_code == 403
+            assert client.get("/readyz").json() == {"status": "ok"}
+            metrics = client.get("/metrics").text
+            assert 'route="/hub/v1/invitations/accept",status="200"' in metrics
+            assert client.get("/metrics", headers={"X-Forwarded-For": "1.2.3.4"}).status_code == 404
+        link = subprocess.run(
+            [sys.executable, "-m", "turnlog", "hub", "sign-in", "Ana"],
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        with httpx2.Client(base_url=found.address) as client:
+            answer = client.post("/hub/v1/sign-in", json={"code": link.strip().partition("#code=")[2]})
+            assert answer.json()["user"]["name"] == "Ana"
+        found.process.send_signal(signal.SIGTERM)
+        assert found.process.wait(20) == 0
+        assert found.process.stderr is not None
+        log = found.process.stderr.read()
+        assert code not in log
+        assert "Ana" not in log
+        assert running_url(found.folder) is None
+    # A hub that is killed leaves its PostgreSQL behind; the next one ends it, and has everything.
+    with served(tmp_path) as found:
+        found.process.kill()
+        found.process.wait()
+        url = running_url(found.folder)
+        assert url is not None
+    with served(tmp_path) as found:
+        url = running_url(found.folder)
+        assert url is not None
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT name FROM turnlog.users").fetchall() == [("Ana",)]
+        with pytest.raises(subprocess.CalledProcessError) as raised:
+            subprocess.run(
+                [sys.executable, "-m", "turnlog", "hub", "serve"],
+                env=environment(tmp_path),
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+        assert "another hub runs with the data in" in raised.value.stderr
+        found.process.send_signal(signal.SIGTERM)
+        assert found.process.wait(20) == 0
+
+
+def test_settings_come_from_a_file_and_what_is_given_counts_more(tmp_path: Path) -> None:
+    file = tmp_path / "hub.toml"
+    file.write_text(
+        'host = "10.0.0.1"\nport = 9000\n[proxy]\npeers = ["10.0.0.0/8"]\n[openid]\n'
+        'issuer = "https://id.example"\nclient_id = "x"\nclient_secret = "y"\njoins = "viewer"\n'
+    )
+    settings = load_hub_settings(file, port=9001, database=None)
+    assert (settings.host, settings.port, settings.database) == ("10.0.0.1", 9001, None)
+    assert settings.openid is not None
+    assert settings.openid.joins == "viewer"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("port = 'x'", r"`\$\.port`"),
+        ("ports = 1", "unknown field `ports`"),
+        ("[proxy]\npeers = ['x']", r"proxy\.peers: 'x'"),
+        ("[openid]\njoins = 'king'", "openid"),
+        ("= 1", "hub.toml"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_told_with_their_place(text: str, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "hub.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=reason):
+        load_hub_settings(file)

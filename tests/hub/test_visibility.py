@@ -1,0 +1,291 @@
+"""Who sees what: nobody but the owner by default, admins neither; and who did is in the owner's audit log."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from starlette.testclient import TestClient
+
+from support.hubs import Hub, hub, save_session
+from support.postgres_stores import PostgresDatabases
+
+WORD = "xylophone"
+
+
+class Team:
+    """Ana, who has a session, her colleague Ben, and an admin."""
+
+    def __init__(self, found: Hub) -> None:
+        self.hub = found
+        self.ana = found.browser("Ana")
+        self.ben = found.browser("Ben")
+        self.admin = found.browser("Zoe", "owner")
+        self.session = save_session(self.ana, "a", WORD, cwd="/home/ana/secret-project")
+
+    def share(self, visibility: str, *people: str) -> None:
+        body: dict[str, Any] = {"visibility": visibility, "people": [self.hub.ids[name] for name in people]}
+        answer = self.ana.put(f"/hub/v1/sessions/{self.session}/sharing", json=body)
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.fixture
+def team(new_hub: Hub) -> Team:
+    return Team(new_hub)
+
+
+def reads(client: httpx2.Client, session: str) -> list[int]:
+    """What a client is answered that tries every way to a session."""
+    paths = (
+        *(f"/api/sessions/{session}", f"/api/sessions/{session}/window", f"/api/sessions/{session}/export?as=json"),
+        *(f"/api/sessions/{session}/outline", f"/api/sessions/{session}/ui-messages", "/api/messages/a-1"),
+        *(f"/api/sessions/{session}/replay", "/api/messages/a-2/raw", f"/hub/v1/sessions/{session}/sharing"),
+    )
+    return [client.get(path).status_code for path in paths]
+
+
+def everything(client: httpx2.Client) -> str:
+    """All that lists and sums answer."""
+    paths = (
+        *("/api/sessions?subagents=true", "/api/projects", "/api/models", "/api/agents", "/api/usage?by=session"),
+        *("/api/usage?by=project", "/api/insights", "/api/tool-calls", "/api/tools", "/api/files?path=/home/ana"),
+        *("/api/files/touched", "/api/runs", "/api/diagnostics", "/api/status", f"/api/search?q={WORD}"),
+        *(f"/api/search?q={WORD}&flat=true&sort=newest", "/api/search?q=&sort=newest", "/api/search?q=xylophon"),
+    )
+    answers = [client.get(path) for path in paths]
+    assert {answer.status_code for answer in answers} <= {200, 422}
+    return "".join(answer.text for answer in answers)
+
+
+def test_nobody_but_the_owner_sees_a_session_at_first(team: Team) -> None:
+    assert set(reads(team.ana, team.session)) == {200}
+    assert WORD in everything(team.ana)
+    for other in (team.ben, team.admin):
+        assert set(reads(other, team.session)) == {404}
+        seen = everything(other)
+        assert WORD not in seen
+        assert "secret-project" not in seen
+        assert team.session not in seen
+
+
+def test_what_is_not_yours_is_answered_like_what_is_not_there(team: Team) -> None:
+    for path in ("/api/sessions/{}", "/api/sessions/{}/window", "/hub/v1/sessions/{}/sharing"):
+        one, other = (team.ben.get(path.format(id)) for id in (team.session, "turnlog:nobody"))
+        assert one.status_code == other.status_code == 404
+        assert one.text.replace(team.session, "X") == other.text.replace("turnlog:nobody", "X")
+        assert dict(one.headers) | {"content-length": ""} == dict(other.headers) | {"content-length": ""}
+
+
+def test_a_session_is_shown_to_the_people_that_were_named(team: Team) -> None:
+    other = save_session(team.ana, "b", "another")
+    team.share("people", "Ben")
+    assert set(reads(team.ben, team.session)) == {200}
+    assert set(reads(team.admin, team.session)) == {404}
+    assert team.ben.get(f"/api/sessions/{other}").status_code == 404
+    found = team.ben.get(f"/api/search?q={WORD}").json()
+    assert [each["session"]["id"] for each in found["items"]] == [team.session]
+
+
+def test_a_session_that_is_taken_back_is_gone_at_once(team: Team) -> None:
+    team.share("team")
+    assert set(reads(team.ben, team.session)) == {200}
+    assert WORD in everything(team.ben)
+    team.share("private")
+    assert set(reads(team.ben, team.session)) == {404}
+    assert WORD not in everything(team.ben)
+
+
+def test_a_link_shows_one_session_until_it_is_taken_back(team: Team) -> None:
+    other = save_session(team.ana, "b", "another")
+    made = team.ana.post(f"/hub/v1/sessions/{team.session}/links", json={"days": 1}).json()
+    code = made["address"].partition("#code=")[2]
+    guest = team.hub.client(**{"X-Turnlog-CSRF": "1"})
+    assert guest.post("/hub/v1/links/open", json={"code": code}).json() == {"session": team.session}
+    assert guest.get(f"/api/sessions/{team.session}/window").status_code == 200
+    assert guest.get("/hub/v1/me").json()["session"] == team.session
+    assert guest.get(f"/api/sessions/{other}").status_code == 404
+    assert guest.get("/hub/v1/members").status_code == 403
+    assert guest.post("/api/sessions", json={"external_id": "x"}).status_code == 403
+    assert team.ana.delete(f"/hub/v1/sessions/{team.session}/links/{made['id']}").status_code == 204
+    assert guest.get(f"/api/sessions/{team.session}/window").status_code == 401
+    assert team.hub.client().post("/hub/v1/links/open", json={"code": code}).status_code == 404
+
+
+def test_a_link_ends_when_the_session_is_private_again(team: Team) -> None:
+    code = team.ana.post(f"/hub/v1/sessions/{team.session}/links", json={}).json()["address"].partition("#code=")[2]
+    team.share("private")
+    assert team.hub.client().post("/hub/v1/links/open", json={"code": code}).status_code == 404
+
+
+def test_a_link_expires(team: Team) -> None:
+    code, _ = team.hub.people.sharing.make_link(1, team.session, team.hub.ids["Ana"], seconds=0.2)
+    guest = team.hub.client(**{"X-Turnlog-CSRF": "1"})
+    assert guest.post("/hub/v1/links/open", json={"code": code}).status_code == 200
+    time.sleep(0.25)
+    assert guest.get(f"/api/sessions/{team.session}").status_code == 401
+
+
+def test_only_its_owner_changes_a_session(team: Team) -> None:
+    team.share("team")
+    message = {"id": "new", "role": "user", "parts": [{"type": "text", "text": "x"}]}
+    call = {"type": "tool-call", "tool_call_id": "c", "tool_name": "t"}
+    path = f"/api/sessions/{team.session}"
+    for status in (403, 404):
+        for other in (team.ben, team.admin):
+            answers = [
+                other.patch(path, json={"title": "mine now"}),
+                other.post(f"{path}/messages", json={"messages": [message]}),
+                other.post(f"{path}/tool-calls", json={"message_id": "a-2", "call": call}),
+                other.put(f"{path}/ownership", json={"user": "ben"}),
+                other.post(f"{path}/forget", json={"dry_run": True}),
+                other.post(f"{path}/forget", json={"dry_run": False}),
+                other.delete(path),
+                other.put(f"/hub/v1/sessions/{team.session}/sharing", json={"visibility": "team"}),
+                other.post(f"/hub/v1/sessions/{team.session}/links", json={}),
+            ]
+            assert [answer.status_code for answer in answers] == [status] * 9
+        team.share("private")
+    assert team.ben.post("/api/sessions", json={"external_id": "a", "title": "mine"}).status_code == 409
+    assert team.ana.get(path).json()["session"]["title"] == f"title of {WORD}"
+
+
+def test_who_read_a_session_is_told_to_its_owner(team: Team) -> None:
+    team.share("people", "Ben")
+    team.ben.get(f"/api/sessions/{team.session}/window")
+    team.ben.get("/api/messages/a-1")
+    team.ben.get(f"/api/search?q={WORD}")
+    team.ana.get(f"/api/sessions/{team.session}/window")
+    page = team.ana.get("/hub/v1/audit").json()
+    ben = team.hub.ids["Ben"]
+    assert page["names"][ben] == "Ben"
+    entries = {(each["actor"], each["action"], each["subject"]): each["times"] for each in page["items"]}
+    assert entries[ben, "read", team.session] == 2
+    assert entries[ben, "search", team.session] == 1
+    assert (team.hub.ids["Ana"], "read", team.session) not in entries
+    # What was read of whom is nobody else's business.
+    for other in (team.ben, team.admin):
+        assert team.session not in other.get("/hub/v1/audit").text
+    assert team.session not in team.admin.get("/hub/v1/audit/team").text
+
+
+def test_a_forgotten_session_is_gone_from_search_and_its_id_stays_taken(team: Team) -> None:
+    team.share("team")
+    assert WORD in everything(team.ben)
+    assert team.ana.post(f"/api/sessions/{team.session}/forget", json={"dry_run": False}).status_code == 200
+    assert WORD not in everything(team.ben)
+    assert WORD not in everything(team.ana)
+    assert team.ben.post("/api/sessions", json={"external_id": "a"}).status_code == 409
+
+
+def test_mcp_shows_what_its_caller_may_read(team: Team) -> None:
+    pytest.importorskip("mcp")
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "search_history", "arguments": {"query": WORD}},
+    }
+    headers = {"Accept": "application/json, text/event-stream"}
+    answers = {
+        name: client.post("/api/mcp?all_projects=true", json=body, headers=headers)
+        for name, client in (("ana", team.ana), ("ben", team.ben), ("admin", team.admin))
+    }
+    assert {answer.status_code for answer in answers.values()} == {200}, {
+        name: answer.text for name, answer in answers.items()
+    }
+    assert team.session in answers["ana"].text
+    assert team.session not in answers["ben"].text + answers["admin"].text
+
+
+def streamed(base: str, cookies: dict[str, str], path: str, lines: list[str], ended: threading.Event) -> None:
+    with httpx2.Client(base_url=base, cookies=cookies, timeout=20) as client, client.stream("GET", path) as answer:
+        for line in answer.iter_lines():
+            lines.append(line)
+    ended.set()
+
+
+@pytest.fixture
+def running(databases: PostgresDatabases, tmp_path: Path) -> Iterator[tuple[Team, str]]:
+    """A team on a hub that listens on a port: the test client has no streams."""
+    with hub(databases, tmp_path) as found:
+        server = uvicorn.Server(uvicorn.Config(found.app, port=0, log_level="warning", lifespan="off", ws="none"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield Team(found), f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            found.app.state.contexts.end_streams()
+            thread.join()
+
+
+def test_changes_come_live_to_those_who_may_read_and_end_with_that(running: tuple[Team, str]) -> None:
+    team, base = running
+    team.share("people", "Ben")
+    lines: dict[str, list[str]] = {"Ben": [], "Zoe": []}
+    ended = {name: threading.Event() for name in lines}
+    clients: dict[str, TestClient] = {"Ben": team.ben, "Zoe": team.admin}
+    for name, client in clients.items():
+        threading.Thread(
+            target=streamed,
+            args=(base, dict(client.cookies), "/api/events", lines[name], ended[name]),
+            daemon=True,
+        ).start()
+    wait_for(lambda: all(any("ready" in line for line in found) for found in lines.values()))
+    begun = time.monotonic()
+    team.ana.patch(f"/api/sessions/{team.session}", json={"title": "seen live"})
+    wait_for(lambda: any("seen live" in line for line in lines["Ben"]))
+    assert time.monotonic() - begun < 1.5
+    assert not any("seen live" in line or team.session in line for line in lines["Zoe"])
+    team.admin.delete(f"/hub/v1/members/{team.hub.ids['Ben']}")
+    assert ended["Ben"].wait(3)
+    assert not ended["Zoe"].is_set()
+
+
+def wait_for(holds: Any) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
+    owner = new_hub.browser("Olga", "owner")
+    usage = {"input": 10, "output": 5}
+    for number in range(5):
+        person = new_hub.browser(f"P{number}")
+        cwd = "/work/common" if number else "/work/alone"
+        session = save_session(person, f"s{number}", "words", cwd=cwd)
+        message = {
+            "id": f"u{number}",
+            "role": "assistant",
+            "model": "m",
+            "created_at": "2026-11-20T10:00:00Z",
+            "parts": [{"type": "text", "text": "counted"}],
+            "usage": usage,
+        }
+        answer = person.post(f"/api/sessions/{session}/messages", json={"messages": [message]})
+        assert answer.status_code == 200, answer.text
+    by_day = owner.get("/hub/v1/usage?by=day").json()
+    assert by_day["totals"]["people"] == 5
+    by_project = owner.get("/hub/v1/usage?by=project").json()
+    # Four people and one: neither is shown, nor what remains without it.
+    assert by_project["rows"] == []
+    assert by_project["folded"]["people"] == 5
+    assert owner.get("/hub/v1/usage?by=person").json()["rows"] == []
+    assert "/work/alone" not in json.dumps(by_project)
+    assert owner.patch("/hub/v1/team", json={"smallest_group": 1}).status_code == 200
+    shown = owner.get("/hub/v1/usage?by=project").json()
+    assert {row["name"]: row["sums"]["people"] for row in shown["rows"]} == {"/work/common": 4, "/work/alone": 1}
+    assert sum(row["sums"]["tokens"] for row in shown["rows"]) == shown["totals"]["tokens"]
+    assert new_hub.browser("Mia").get("/hub/v1/usage").status_code == 403

@@ -1,0 +1,140 @@
+"""A store that is opened for a viewer answers as if there were nothing else than what this one may see."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import psycopg
+import pytest
+
+from support.postgres_stores import PostgresDatabases, push
+from support.store_answers import Question, Questions, ask
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.store.postgres.dialect import UNIQUE
+from turnlog.store.postgres.store import PostgresStore
+from turnlog.store.postgres.visibility import HIDDEN, OPEN, POLICIES, protect
+from turnlog.sync.syncer import sync
+
+DATA = Path(__file__).parents[2] / "data"
+
+AGENTS = sorted(agent for agent in DATA.iterdir() if agent.is_dir())
+
+
+def made(path: Path, agents: list[Path]) -> Path:
+    """A store of every tenth recorded case of these agents."""
+    cases = sorted(case for agent in agents for case in agent.glob("*/*") if case.is_dir())
+    sync(path, roots=cases[::10])
+    return path
+
+
+@pytest.fixture(scope="module")
+def stores(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[PostgresStore]]:
+    """A store of two people, and one in which only the first one's sessions are."""
+    folder = tmp_path_factory.mktemp("people")
+    anas, bens = made(folder / "ana.db", AGENTS[::2]), made(folder / "ben.db", AGENTS[1::2])
+    with databases.store() as both, databases.store() as only, open_store(anas) as hers:
+        push(anas, both, name="ana")
+        push(bens, both, name="ben")
+        push(anas, only, name="ana")
+        ids = [each.id for each in hers.sessions(SessionFilter(subagents=True), limit=10_000).items]
+        with psycopg.connect(both.url, autocommit=True) as connection:
+            protect(connection, both.name)
+            connection.execute(
+                "INSERT INTO turnlog.session_owners (team_key, session_id, owner_user)"
+                " SELECT team_key, id, CASE WHEN id = ANY(%s) THEN 'ana' ELSE 'ben' END"
+                " FROM (SELECT team_key, agent || ':' || external_id AS id FROM turnlog.sessions) s",
+                (ids,),
+            )
+            connection.execute("ANALYZE")
+        # Files of no session are shown to nobody.
+        with psycopg.connect(only.url, autocommit=True) as connection:
+            connection.execute(
+                "DELETE FROM turnlog.sources s WHERE session_id IS NULL"
+                " AND NOT EXISTS (SELECT FROM turnlog.memberships x WHERE x.source_key = s.key)"
+                " AND NOT EXISTS (SELECT FROM turnlog.events x WHERE x.source_key = s.key)"
+            )
+        yield [both, only]
+
+
+def asked(store: PostgresStore, every: int, most: int) -> list[Question]:
+    questions = Questions(store, every)
+    by_method: defaultdict[str, list[Question]] = defaultdict(list)
+    for question in (*questions, *questions.of_messages()):
+        by_method[question.method].append(question)
+    random = Random(len(by_method))
+    return [each for found in by_method.values() for each in random.sample(found, min(most, len(found)))]
+
+
+def test_a_viewer_finds_everything_of_their_own_and_nothing_else(stores: list[PostgresStore]) -> None:
+    both, only = stores
+    with PostgresStore(both.database, viewer="ana") as seen:
+        different = [str(each) for each in asked(only, every=6, most=10) if ask(seen, each) != ask(only, each)]
+        assert different == []
+
+
+def test_what_is_of_others_is_as_what_is_not_there(stores: list[PostgresStore]) -> None:
+    both, only = stores
+    with PostgresStore(both.database, viewer="ana") as seen, PostgresStore(both.database, viewer="ben") as his:
+        questions = [each for each in asked(his, every=6, most=10) if each.args or each.kwargs]
+        different = [str(each) for each in questions if ask(seen, each) != ask(only, each)]
+        assert different == []
+
+
+def test_nobody_sees_nothing(stores: list[PostgresStore], store: PostgresStore) -> None:
+    with PostgresStore(stores[0].database, viewer="eve") as seen:
+        different = [str(each) for each in asked(stores[1], every=20, most=3) if ask(seen, each) != ask(store, each)]
+        assert different == []
+
+
+def test_the_reading_role_sees_nothing_where_no_viewer_is_named(stores: list[PostgresStore]) -> None:
+    with psycopg.connect(stores[0].url) as connection:
+        connection.execute("SET ROLE turnlog_reader")
+        for table in sorted(POLICIES):
+            where = "WHERE session_key IS NOT NULL" if table == "changes" else ""
+            query = f"SELECT count(*) FROM turnlog.{table} {where}"
+            assert connection.execute(query.encode()).fetchone() == (0,), table
+
+
+@pytest.mark.parametrize(
+    ("visibility", "reader", "viewers"),
+    [
+        ("private", None, {"ana"}),
+        ("team", None, {"ana", "ben"}),
+        ("people", "ben", {"ana", "ben"}),
+        ("people", "eve", {"ana"}),
+        ("private", "ben", {"ana"}),
+        ("link", "link:1", {"ana", "link:1"}),
+    ],
+)
+def test_a_session_is_shown_to_those_it_is_shared_with(
+    visibility: str, reader: str | None, viewers: set[str], store: PostgresStore
+) -> None:
+    store.save_session("demo:a", title="hat")
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        protect(connection, store.name)
+        connection.execute(
+            "INSERT INTO turnlog.session_owners (team_key, session_id, owner_user, visibility)"
+            " VALUES (1, 'demo:a', 'ana', %s)",
+            (visibility,),
+        )
+        if reader is not None:
+            connection.execute("INSERT INTO turnlog.session_readers VALUES (1, 'demo:a', %s)", (reader,))
+    found = {
+        viewer
+        for viewer in ("ana", "ben", "link:1", "link:2")
+        if PostgresStore(store.database, viewer=viewer).sessions().items
+    }
+    assert found == viewers
+
+
+def test_every_table_of_stores_is_seen_by_rule_or_open_or_hidden() -> None:
+    assert sorted([*POLICIES, *OPEN, *HIDDEN]) == sorted(UNIQUE)
+
+
+def test_an_id_that_is_none_is_refused(store: PostgresStore) -> None:
+    with PostgresStore(store.database, viewer="x'; RESET ROLE; --") as seen, pytest.raises(ValueError, match="nobody"):
+        seen.sessions()
