@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import complete_session, examples, find_session
-from turnlog.cli.terminal import write_json_text
+from turnlog.cli.options import complete_session, examples, find_session, period_options
+from turnlog.cli.terminal import progress, write_json_text
+from turnlog.errors import TurnlogError
 from turnlog.exports import Export, ExportFormat, export_session
 from turnlog.plain_text import one_line, plain
+
+if TYPE_CHECKING:
+    from turnlog.model import Session
+    from turnlog.store.base import SessionFilter, Store
+
+_TABLES: Final = "parquet"
 
 
 @click.command(
@@ -24,36 +34,55 @@ from turnlog.plain_text import one_line, plain
         "turnlog export 3f2a91c0 --as json | jq '.events[].type'",
         "turnlog export 3f2a91c0 --as cassette --redact -o tests/cassettes/fix-the-bug.json",
         "turnlog export 3f2a91c0 --as responses --model gpt-5.5 --strict",
+        "turnlog export --as parquet history/ --since 30d     # tables of all sessions",
     )
 )
-@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
-@click.option("--as", "format_name", type=click.Choice(list(map(str, ExportFormat))), required=True, help="The format.")
+@click.argument("subject", metavar="SESSION|DIR", shell_complete=complete_session)
+@click.option(
+    "--as", "format_name", type=click.Choice([*map(str, ExportFormat), _TABLES]), required=True, help="The format."
+)
 @click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
 @click.option("--model", help="The model of the request; by default the last one that answered.")
 @click.option("--strict", is_flag=True, help="Fail if the format would lose something.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, for you alone."
 )
+@agent_option
+@project_option
+@period_options()
 @fresh_store_option
 def export(
-    session_id: str,
+    subject: str,
     format_name: str,
     redact: bool,
     model: str | None,
     strict: bool,
     output: Path | None,
+    agent: str | None,
+    project: str | None,
+    since: datetime | None,
+    until: datetime | None,
     store_path: Path,
 ) -> None:
-    """Write a session as a document or as the body of the next request to a model.
+    """Write a session as a document or as the body of the next request to a model, or many as tables.
 
-    SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked.
+    SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked. `parquet` writes
+    all sessions, or those of an agent, a project or a time, into the folder DIR.
     """
     from turnlog.atomic_files import refuse_other_than_file
+
+    if format_name == _TABLES:
+        if model or strict or output:
+            raise click.UsageError(f"--model, --strict and --output are not for {_TABLES}.")
+        _export_tables(Path(subject), store_path, SessionsWanted(agent, project, since, until), redact=redact)
+        return
+    if agent or project or since or until:
+        raise click.UsageError(f"--agent, --project, --since and --until are for {_TABLES}.")
 
     if output is not None:
         refuse_other_than_file(output)
     with open_fresh(store_path) as store, _without_collecting():
-        session = find_session(store, session_id)
+        session = find_session(store, subject)
         exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
     if output is not None:
         _write(output, exported.data)
@@ -63,6 +92,56 @@ def export(
     _report_changes(exported)
     if redact and not exported.masked:
         click.echo("No secrets were found.", err=True)
+
+
+class SessionsWanted(NamedTuple):
+    """Which sessions tables are of; None: all."""
+
+    agent: str | None
+    project: str | None
+    since: datetime | None
+    until: datetime | None
+
+
+def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
+    from turnlog.store.base import SessionFilter
+
+    try:
+        from turnlog.exports.tables import write_tables
+    except ImportError as error:
+        if error.name is None or error.name.startswith("turnlog"):
+            raise
+        raise TurnlogError(f"{error.name} is not installed: pip install 'turnlog[parquet]'") from error
+    with open_fresh(store_path) as store:
+        chosen = SessionFilter(
+            agent=find_agent(store, wanted.agent),
+            project=find_project(store, wanted.project),
+            since=wanted.since,
+            until=wanted.until,
+            subagents=True,
+        )
+        sessions = [session.id for session in _sessions(store, chosen)] if any(wanted) else None
+    with progress() as on_progress:
+        written = write_tables(
+            store_path,
+            folder,
+            sessions,
+            redact=redact,
+            on_progress=lambda done, total: on_progress("write", done, total),
+        )
+    for table in written:
+        rows = formatting.plural(table.rows, "row")
+        click.echo(f"{plain(str(table.path))}  {rows}, {formatting.size(table.size)}")
+
+
+def _sessions(store: Store, wanted: SessionFilter) -> Iterator[Session]:
+    cursor: str | None = None
+    while True:
+        page = store.sessions(wanted, limit=200, cursor=cursor)
+        yield from page.items
+        if page.next_cursor is None:
+            return
+        cursor = page.next_cursor
 
 
 def _write(path: Path, data: bytes) -> None:

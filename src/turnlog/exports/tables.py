@@ -1,0 +1,385 @@
+"""The store as Parquet tables for analysis: one file a table, with the same columns in every version.
+
+docs/reference/tables.md lists the columns. Needs the extra `turnlog[parquet]`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.errors import ConflictError
+from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model.codec import encode
+from turnlog.model.message import part_ids
+from turnlog.redact import mask_text
+from turnlog.store import bodies
+from turnlog.store.connection import connect
+from turnlog.store.external_content import BlobLoader
+from turnlog.store.frames import BODY_COLUMNS, BodyPlace, BodyReader
+
+# pyarrow has no types of its own.
+pa: Any = import_module("pyarrow")
+pq: Any = import_module("pyarrow.parquet")
+
+Kind = Literal["text", "name", "time", "count", "flag", "dollars"]
+
+_TEXT: Final[Kind] = "text"
+_NAME: Final[Kind] = "name"
+_TIME: Final[Kind] = "time"
+_COUNT: Final[Kind] = "count"
+_FLAG: Final[Kind] = "flag"
+_DOLLARS: Final[Kind] = "dollars"
+
+_TYPES: Final[dict[Kind, Any]] = {
+    # Texts of one group of rows may be more than the two gigabytes that `string` holds.
+    "text": pa.large_string(),
+    "name": pa.string(),
+    "time": pa.timestamp("ms", "UTC"),
+    "count": pa.int64(),
+    "flag": pa.bool_(),
+    "dollars": pa.float64(),
+}
+
+_TOKENS: Final[dict[str, Kind]] = {
+    name: _COUNT
+    for name in ("input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write", "output", "reasoning")
+}
+
+TABLES: Final[dict[str, dict[str, Kind]]] = {
+    "sessions": {
+        **dict.fromkeys(("session_id", "agent", "project", "project_path", "title", "cwd", "git_branch"), _NAME),
+        **{"agent_version": _NAME, "created_at": _TIME, "updated_at": _TIME, "active_ms": _COUNT},
+        **{"parent_id": _NAME, "relationship": _NAME},
+        **dict.fromkeys(("turns", "messages", "prompts", "steps", "tool_calls", "failed_tool_calls"), _COUNT),
+        **dict.fromkeys(("calls", "unknown_calls", "unpriced_calls"), _COUNT),
+        **_TOKENS,
+        **{"cost": _DOLLARS, "reported_cost": _DOLLARS, "starred": _FLAG, "archived": _FLAG, "tags": _NAME},
+    },
+    "messages": {
+        **{"session_id": _NAME, "position": _COUNT, "agent": _NAME, "message_id": _NAME, "is_billed_here": _FLAG},
+        **{"role": _NAME, "origin": _NAME, "turn": _COUNT, "step": _COUNT, "fate": _NAME, "model": _NAME},
+        **{"created_at": _TIME, "completed_at": _TIME, "stop_reason": _NAME},
+        **_TOKENS,
+        **{"cost": _DOLLARS, "text": _TEXT},
+    },
+    "parts": {
+        **{"agent": _NAME, "message_id": _NAME, "sequence": _COUNT, "part_id": _NAME, "type": _NAME},
+        **{"text": _TEXT, "media_type": _NAME, "filename": _NAME, "content": _TEXT},
+    },
+    "tool_calls": {
+        **{"agent": _NAME, "message_id": _NAME, "sequence": _COUNT, "tool_call_id": _NAME, "tool_name": _NAME},
+        **{"kind": _NAME, "state": _NAME, "input": _TEXT, "started_at": _TIME, "child_session_id": _NAME},
+    },
+    "results": {
+        **{"agent": _NAME, "message_id": _NAME, "tool_call_id": _NAME, "result_id": _NAME, "status": _NAME},
+        **{"preliminary": _FLAG, "text": _TEXT, "error_text": _TEXT, "exit_code": _COUNT, "completed_at": _TIME},
+        **{"duration_ms": _COUNT, "files": _COUNT},
+    },
+    "usage": {
+        **{"quarter_hour": _TIME, "session_id": _NAME, "agent": _NAME, "project": _NAME, "model": _NAME},
+        **{"is_total": _FLAG},
+        **dict.fromkeys(("calls", "unknown_calls", "covered_calls", "unpriced_calls"), _COUNT),
+        **_TOKENS,
+        **{"cost": _DOLLARS, "reported_cost": _DOLLARS},
+    },
+    "files": {
+        **{"path": _NAME, "session_id": _NAME, "position": _COUNT, "agent": _NAME, "message_id": _NAME},
+        **{"tool_call_id": _NAME, "tool_name": _NAME, "kind": _NAME, "state": _NAME, "at": _TIME},
+    },
+}
+"""Table -> its columns. Columns are added and never change."""
+
+_ROWS: Final = 8_192
+"""Rows of one group: a reader that needs few skips the others."""
+
+_CHARACTERS: Final = 8 << 20
+"""Characters of texts that are in memory at most, but for one message."""
+
+Value = str | int | float | bool | None
+
+
+class WrittenTable(NamedTuple):
+    """A file that was written."""
+
+    name: str
+    path: Path
+    rows: int
+    size: int
+    """In bytes."""
+
+
+def write_tables(
+    store_path: Path,
+    folder: Path,
+    sessions: Iterable[str] | None = None,
+    *,
+    redact: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[WrittenTable]:
+    """Write all tables into a folder, which is made; files of an earlier export are replaced once all are written.
+
+    Args:
+        store_path: The store.
+        folder: Where the files go.
+        sessions: Ids of the sessions whose rows are written; None: all.
+        redact: Mask secrets in texts, inputs, outputs, titles and paths.
+        on_progress: Called with the number of messages that are written, and of all.
+
+    Raises ConflictError if something in the folder is no file of an export, OSError if it cannot be written.
+    """
+    _prepare(folder)
+    with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
+        _choose(connection, sessions)
+        writers = {
+            name: stack.enter_context(_Writer(folder / f"{name}.parquet", columns, redact=redact))
+            for name, columns in TABLES.items()
+        }
+        for name, query in _QUERIES.items():
+            for row in connection.execute(query):
+                writers[name].add(row)
+        _write_messages(connection, writers, on_progress)
+    # Nothing was replaced before all was written.
+    written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
+    (folder / "README.md").write_text(_card(written))
+    return written
+
+
+def _prepare(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {"README.md", *(f"{name}.parquet{end}" for name in TABLES for end in ("", _UNFINISHED))}
+    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in known)
+    if foreign:
+        raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
+
+
+def _choose(connection: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
+    """The temporary table of the sessions' keys."""
+    connection.execute("CREATE TEMP TABLE chosen (key INTEGER PRIMARY KEY)")
+    if sessions is None:
+        connection.execute("INSERT INTO chosen SELECT key FROM main.sessions")
+        return
+    names = [tuple(each.split(":", 1)) for each in sessions]
+    connection.executemany(
+        "INSERT OR IGNORE INTO chosen SELECT key FROM main.sessions WHERE agent = ? AND external_id = ?", names
+    )
+
+
+_ID: Final = "x.agent || ':' || x.external_id"
+
+_BUCKETS: Final = ", ".join(f"{{0}}.{name}" for name in _TOKENS)
+
+_QUERIES: Final = {
+    "sessions": (
+        f"SELECT {_ID}, x.agent, o.name, o.path, coalesce(a.title, x.title), x.cwd, x.git_branch, x.agent_version,"
+        " x.created_at, x.updated_at, x.active_ms, parent.agent || ':' || parent.external_id, x.relationship, x.turns,"
+        " x.messages, x.prompts, x.steps, x.tool_calls, x.failed_tool_calls, x.calls, x.unknown_calls,"
+        f" x.unpriced_calls, {_BUCKETS.format('x')}, x.cost / 1e9, x.reported_cost / 1e9, coalesce(a.starred, 0) = 1,"
+        " coalesce(a.archived, 0) = 1, a.tags FROM chosen c JOIN main.sessions x ON x.key = c.key"
+        " LEFT JOIN projects o ON o.key = x.project_key LEFT JOIN main.sessions parent ON parent.key = x.parent_key"
+        f" LEFT JOIN annotations a ON a.session_id = {_ID} ORDER BY x.key"
+    ),
+    "usage": (
+        f"SELECT u.quarter_hour * 900000, {_ID}, x.agent, o.name, d.name, u.is_total, u.calls, u.unknown_calls,"
+        f" u.covered_calls, u.unpriced_calls, {_BUCKETS.format('u')}, u.cost / 1e9, u.reported_cost / 1e9"
+        " FROM usage u JOIN chosen c ON c.key = u.session_key JOIN main.sessions x ON x.key = c.key"
+        " LEFT JOIN models d ON d.key = u.model_key LEFT JOIN projects o ON o.key = x.project_key"
+        " ORDER BY u.quarter_hour, u.session_key"
+    ),
+    "files": (
+        f"SELECT t.path, {_ID}, s.position, x.agent, m.external_id, p.tool_call_id, p.tool_name, p.tool_kind,"
+        " p.tool_state, coalesce(p.started_at, m.created_at) FROM (SELECT path, message_key, sequence FROM parts"
+        " WHERE path IS NOT NULL UNION ALL SELECT path, message_key, sequence FROM more_paths) t"
+        " JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
+        " JOIN messages m ON m.key = p.message_key JOIN memberships s ON s.message_key = m.key"
+        " JOIN chosen c ON c.key = s.session_key JOIN main.sessions x ON x.key = c.key"
+    ),
+}
+
+_MESSAGES: Final = (
+    f"SELECT m.key, {_ID}, s.position, m.agent, m.external_id, m.billed_key IS s.session_key, m.role, m.origin, s.turn,"
+    " s.step, s.fate, d.name, m.created_at, m.completed_at, m.stop_reason,"
+    f" {_BUCKETS.format('m')}, m.cost / 1e9, {BODY_COLUMNS}"
+    " FROM messages m JOIN memberships s ON s.message_key = m.key JOIN chosen c ON c.key = s.session_key"
+    " JOIN main.sessions x ON x.key = c.key LEFT JOIN models d ON d.key = m.model_key ORDER BY m.key"
+)
+
+
+_PLACE: Final = len(BodyPlace._fields)
+
+
+def _write_messages(
+    connection: sqlite3.Connection, writers: dict[str, _Writer], on_progress: Callable[[int, int], None]
+) -> None:
+    """Messages of each session, and the parts, calls and results of each message once."""
+    (total,) = connection.execute(
+        "SELECT count(*) FROM memberships s JOIN chosen c ON c.key = s.session_key"
+    ).fetchone()
+    # Not with the texts that stay in the archive: they are signatures and encrypted reasoning, which no column has.
+    read, load = BodyReader(connection), BlobLoader(connection)
+    last, text = None, None
+    for done, (key, *columns) in enumerate(connection.execute(_MESSAGES)):
+        row, place = columns[:-_PLACE], columns[-_PLACE:]
+        if key != last:
+            last = key
+            message = bodies.resolve(bodies.decode(read(*place)), load)
+            text = "\n\n".join(part.text for part in message.parts if isinstance(part, TextPart)) or None
+            _write_parts(message, row[2], writers)
+        writers["messages"].add((*row, text))
+        if done % _ROWS == 0:
+            on_progress(done, total)
+    on_progress(total, total)
+
+
+def _write_parts(message: Message, agent: str, writers: dict[str, _Writer]) -> None:
+    for sequence, (part, part_id) in enumerate(zip(message.parts, part_ids(message), strict=True)):
+        writers["parts"].add((agent, message.id, sequence, part_id, part.type, *_content(part)))
+        if isinstance(part, ToolCallPart):
+            writers["tool_calls"].add((agent, message.id, sequence, *_call(part)))
+            for result in part.results:
+                writers["results"].add((agent, message.id, part.tool_call_id, *_result(result)))
+
+
+def _content(part: Part) -> tuple[Value, ...]:
+    """Text, media type, file name, and as JSON what has no column of its own."""
+    if isinstance(part, TextPart | ReasoningPart):
+        return part.text, None, None, None
+    if isinstance(part, ToolCallPart):
+        return None, None, None, None
+    if isinstance(part, FilePart):
+        return None, part.media_type, part.filename, _json(part)
+    return None, None, None, _json(part)
+
+
+def _json(part: Part) -> str:
+    return encode(msgspec.structs.replace(part, provider=None)).decode()
+
+
+def _call(part: ToolCallPart) -> tuple[Value, ...]:
+    given = part.input_text if part.input is UNSET else bytes(part.input).decode(errors="replace")
+    started_at = _milliseconds(part.started_at)
+    return part.tool_call_id, part.tool_name, str(part.kind), str(part.state), given, started_at, part.child_session_id
+
+
+def _result(result: ToolResult) -> tuple[Value, ...]:
+    return (
+        *(result.id, result.status, result.preliminary, result.output_text, result.error_text, result.exit_code),
+        *(_milliseconds(result.completed_at), result.duration_ms),
+        sum(part.type == "file" for part in result.content),
+    )
+
+
+def _milliseconds(moment: Any) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+_SAID: Final = frozenset(
+    ("text", "content", "input", "error_text", "title", "tags", "cwd", "git_branch", "path", "filename")
+) | {"project", "project_path"}
+"""Columns of what people, models and programs wrote, in which secrets may be."""
+
+_UNFINISHED: Final = ".part"
+
+
+class _Writer:
+    """Writes one table, a group of rows at a time."""
+
+    def __init__(self, path: Path, columns: dict[str, Kind], *, redact: bool) -> None:
+        self.path = path
+        self._masked = [index for index, name in enumerate(columns) if name in _SAID] if redact else []
+        self.rows = 0
+        self._kinds = tuple(columns.values())
+        self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
+        self._texts = [index for index, kind in enumerate(columns.values()) if kind == _TEXT]
+        self._waiting: list[Sequence[Value]] = []
+        self._characters = 0
+
+    def __enter__(self) -> _Writer:
+        """Open the file beside the one that it will replace."""
+        part = self.path.with_name(self.path.name + _UNFINISHED)
+        self._file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Write the rest."""
+        with self._file:
+            try:
+                if error[0] is None:
+                    self._flush()
+            finally:
+                self._writer.close()
+
+    def add(self, row: Sequence[Value]) -> None:
+        """Add a row, whose values are in the order of the columns."""
+        if self._masked:
+            row = list(row)
+            for index in self._masked:
+                if row[index]:
+                    row[index] = mask_text(str(row[index]))
+        self._waiting.append(row)
+        for index in self._texts:
+            text = row[index]
+            if text is not None:
+                self._characters += len(str(text))
+        if len(self._waiting) >= _ROWS or self._characters >= _CHARACTERS:
+            self._flush()
+
+    def publish(self) -> int:
+        """Give the file its name; returns its size in bytes."""
+        self.path.with_name(self.path.name + _UNFINISHED).replace(self.path)
+        return self.path.stat().st_size
+
+    def _flush(self) -> None:
+        columns = list(zip(*self._waiting, strict=True)) or [()] * len(self._kinds)
+        arrays = [
+            pa.array(_writable(values, kind), type=_TYPES[kind])
+            for values, kind in zip(columns, self._kinds, strict=True)
+        ]
+        self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self.rows += len(self._waiting)
+        self._waiting, self._characters = [], 0
+
+
+def _writable(values: Sequence[Value], kind: Kind) -> Sequence[Value]:
+    """SQLite's flags as booleans, and texts without halves of surrogate pairs, which UTF-8 cannot hold."""
+    if kind == _FLAG:
+        return [None if value is None else bool(value) for value in values]
+    if kind in {_TEXT, _NAME}:
+        return [
+            value if not isinstance(value, str) or value.isascii() else value.encode("utf-8", "replace").decode()
+            for value in values
+        ]
+    return values
+
+
+def _card(written: Iterable[WrittenTable]) -> str:
+    """What the folder holds, with a head by which Hugging Face `datasets` finds each table."""
+    return "\n".join([*_card_lines(written), ""])
+
+
+def _card_lines(written: Iterable[WrittenTable]) -> Iterator[str]:
+    tables = list(written)
+    yield "---"
+    yield "configs:"
+    for table in tables:
+        yield f"- config_name: {table.name}"
+        yield f"  data_files: {table.path.name}"
+    yield "---"
+    yield ""
+    yield "# Sessions of coding agents"
+    yield ""
+    yield "Written by `turnlog export --as parquet`."
+    yield ""
+    yield "| table | rows |"
+    yield "|---|---|"
+    for table in tables:
+        yield f"| {table.name} | {table.rows} |"

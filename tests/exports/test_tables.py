@@ -1,0 +1,184 @@
+"""Parquet tables: they say what the store says, and every reader of Parquet reads them."""
+
+from __future__ import annotations
+
+import stat
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pytest
+
+from support.plain_agent import Log
+from support.plain_store import at, read_home
+from turnlog.errors import ConflictError
+from turnlog.exports.tables import TABLES, write_tables
+from turnlog.model import Message, Origin, TextPart
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter, Store
+from turnlog.sync.syncer import sync
+
+# Neither has types of its own.
+pandas: Any = import_module("pandas")
+pq: Any = import_module("pyarrow.parquet")
+
+AGENTS = ("claude-code", "codex", "gemini-cli", "opencode")
+KEY = "sk-ant-api03-" + "Ab3dEf6hIj9kLm2nOp5q" * 4 + "xY-12345AA"
+
+
+@pytest.fixture(scope="module")
+def store_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples of four agents."""
+    path = tmp_path_factory.mktemp("tables") / "turnlog.db"
+    sync(path, roots=[LOGS / name for name in AGENTS])
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(store_path: Path) -> Path:
+    folder = store_path.parent / "tables"
+    write_tables(store_path, folder)
+    return folder
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    return pq.read_table(folder / f"{table}.parquet").to_pylist()
+
+
+def every_session(store: Store) -> list[Any]:
+    return list(store.sessions(SessionFilter(subagents=True), limit=200).items)
+
+
+def test_sessions_messages_and_parts_are_those_of_the_store(store_path: Path, folder: Path) -> None:
+    messages = {(row["session_id"], row["message_id"]): row for row in rows(folder, "messages")}
+    parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows(folder, "parts"):
+        parts.setdefault((row["agent"], row["message_id"]), []).append(row)
+    seen = 0
+    with open_store(store_path) as store:
+        sessions = every_session(store)
+        assert {row["session_id"]: row["title"] for row in rows(folder, "sessions")} == {
+            session.id: session.title for session in sessions
+        }
+        for session in sessions:
+            for placed in store.messages(session.id, limit=1000):
+                message, row = placed.message, messages[session.id, placed.message.id]
+                seen += 1
+                assert (row["role"], row["created_at"]) == (message.role, message.created_at)
+                texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+                assert (row["text"] or "") == "\n\n".join(texts)
+                found = parts[session.agent, message.id] if message.parts else []
+                assert [each["type"] for each in found] == [part.type for part in message.parts]
+    assert seen == len(messages) > 100
+
+
+def test_calls_and_results_are_those_of_the_store(store_path: Path, folder: Path) -> None:
+    calls = {(row["agent"], row["message_id"], row["tool_call_id"]): row for row in rows(folder, "tool_calls")}
+    outputs: dict[tuple[str, str], list[str]] = {}
+    for row in rows(folder, "results"):
+        outputs.setdefault((row["message_id"], row["tool_call_id"]), []).append(row["text"])
+    with open_store(store_path) as store:
+        expected = {
+            (session.agent, placed.message.id, part.tool_call_id): part
+            for session in every_session(store)
+            for placed in store.messages(session.id, limit=1000)
+            for part in placed.message.parts
+            if part.type == "tool-call"
+        }
+    assert calls.keys() == expected.keys()
+    for key, part in expected.items():
+        assert calls[key]["state"] == part.state
+        assert outputs.get(key[1:], []) == [result.output_text for result in part.results]
+
+
+def test_sums_are_those_of_usage(store_path: Path, folder: Path) -> None:
+    with open_store(store_path) as store:
+        totals = store.usage("day", zone=None).totals
+    usage, messages = rows(folder, "usage"), rows(folder, "messages")
+    assert sum(row["calls"] for row in usage) == totals.calls
+    assert sum(row["output"] for row in usage) == totals.output
+    assert sum(row["cost"] for row in usage) == pytest.approx(float(totals.cost or 0))
+    billed = [row for row in messages if row["is_billed_here"] and row["output"] is not None]
+    assert sum(row["output"] for row in billed) == totals.output
+
+
+def test_every_reader_reads_every_table(folder: Path) -> None:
+    for name, columns in TABLES.items():
+        path = str(folder / f"{name}.parquet")
+        count = pq.read_metadata(path).num_rows
+        assert count > 0, name
+        assert polars.read_parquet(path).shape == (count, len(columns))
+        assert pandas.read_parquet(path).shape == (count, len(columns))
+        assert [column[0] for column in duckdb.execute(f"SELECT * FROM '{path}'").description or ()] == list(columns)
+        assert pq.read_schema(path).names == list(columns)
+    spent = duckdb.execute(
+        f"SELECT m.model, count(*) FROM '{folder}/tool_calls.parquet' c JOIN '{folder}/messages.parquet' m"
+        " USING (agent, message_id) GROUP BY 1"
+    ).fetchall()
+    assert len(spent) > 2
+
+
+def test_types_are_the_same_in_every_version(folder: Path) -> None:
+    schema = pq.read_schema(folder / "messages.parquet")
+    kinds = {name: str(schema.field(name).type) for name in ("session_id", "position", "created_at", "cost", "text")}
+    assert kinds == {
+        "session_id": "string",
+        "position": "int64",
+        "created_at": "timestamp[ms, tz=UTC]",
+        "cost": "double",
+        "text": "large_string",
+    }
+
+
+def test_only_chosen_sessions_are_written(store_path: Path, tmp_path: Path) -> None:
+    with open_store(store_path) as store:
+        chosen = next(session.id for session in every_session(store) if session.counts.tool_calls)
+    write_tables(store_path, tmp_path / "one", [chosen, "codex:no-such-session"])
+    for table in ("sessions", "messages", "usage"):
+        assert {row["session_id"] for row in rows(tmp_path / "one", table)} == {chosen}
+    wanted = {row["message_id"] for row in rows(tmp_path / "one", "messages")}
+    assert {row["message_id"] for row in rows(tmp_path / "one", "tool_calls")} <= wanted
+
+
+def test_secrets_can_be_masked_and_odd_texts_are_written(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log = Log(tmp_path / "logs", "odd")
+    log.session(title=f"API_KEY={KEY}")
+    text = f"half \ud83d of a pair, API_KEY={KEY}"
+    log.message(Message(id="m", role="user", origin=Origin.PROMPT, created_at=at(0), parts=(TextPart(text=text),)))
+    read_home(tmp_path / "a.db", tmp_path / "logs")
+    write_tables(tmp_path / "a.db", tmp_path / "plain")
+    [row] = rows(tmp_path / "plain", "parts")
+    assert row["text"] == f"half � of a pair, API_KEY={KEY}"
+    write_tables(tmp_path / "a.db", tmp_path / "masked", redact=True)
+    assert all(KEY.encode() not in path.read_bytes() for path in (tmp_path / "masked").iterdir())
+    for table in ("sessions", "messages", "parts"):
+        assert KEY not in str(rows(tmp_path / "masked", table))
+
+
+def test_an_export_replaces_an_earlier_one_and_nothing_else(store_path: Path, tmp_path: Path) -> None:
+    write_tables(store_path, tmp_path / "out", [])
+    assert rows(tmp_path / "out", "sessions") == []
+    write_tables(store_path, tmp_path / "out")
+    assert rows(tmp_path / "out", "sessions")
+    assert not list((tmp_path / "out").glob("*.part"))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").glob("*.parquet")} == {0o600}
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(ConflictError, match=r"other files, such as mine\.txt"):
+        write_tables(store_path, tmp_path / "out")
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(store_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        write_tables(store_path, tmp_path / "file" / "out")
+
+
+def test_the_page_names_every_table_and_column() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "tables.md").read_text()
+    for name, columns in TABLES.items():
+        assert f"| `{name}` |" in page
+        assert [column for column in columns if f"`{column}`" not in page] == []
