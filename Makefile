@@ -86,18 +86,17 @@ wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 
-# The newest of each, whatever it is: the rig is there to find out what has changed.
-AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai @earendil-works/pi-coding-agent
-# Agents that cannot be installed everywhere: those that can are run. Mistral Vibe wants Python 3.12.
-MORE_AGENTS := @qwen-code/qwen-code @moonshot-ai/kimi-code @kilocode/cli @continuedev/cli droid
-PYTHON_AGENTS := mistral-vibe
+# The newest of each, whatever it is: the rig is there to find out what has changed. No agent can be installed on every
+# day and everywhere, so each is installed by itself: those that can be are run. Mistral Vibe wants Python 3.12.
+AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai \
+	@earendil-works/pi-coding-agent @qwen-code/qwen-code @moonshot-ai/kimi-code @kilocode/cli @continuedev/cli droid
+PYTHON_AGENTS := mistral-vibe llm
 RIG_PYTHON ?= python3.12
 # A network of its own that leads nowhere; a user who is not root is root in there alone.
 OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --fork --kill-child \
 	sh -c 'ip link set lo up && exec "$$@"' offline
 rig: .build/venv ## Run the real agents of today against a scripted model (ARGS="codex")
-	npm install --prefix .build/rig --no-audit --no-fund --loglevel=error $(AGENTS:=@latest)
-	for agent in $(MORE_AGENTS); do \
+	for agent in $(AGENTS); do \
 		npm install --prefix .build/rig --no-audit --no-fund --loglevel=error $$agent@latest || echo "$$agent: not installed"; \
 	done
 	for agent in $(PYTHON_AGENTS); do \

@@ -51,6 +51,8 @@ class Cli:
     """Whether it logs reasoning tokens: the events of Anthropic Messages as sent here do not tell them apart."""
     keeps_thoughts: bool = True
     """Whether it logs the text of reasoning."""
+    knows_exit_codes: bool = True
+    """Whether its log has exit codes: a tool that is given as an argument has none."""
     counts_calls: bool = True
     """Whether it logs the tokens of each call, and not only those of a session."""
     replays: bool = True
@@ -164,6 +166,22 @@ _DROID = {
     ],
     "cloudSessionSync": False,
 }
+
+_LLM = """- model_id: rig
+  model_name: rig
+  api_base: "{URL}/v1"
+  supports_tools: true
+"""
+
+_SHELL_OF_LLM = """import subprocess
+
+def shell(command: str) -> str:
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"exit code {done.returncode}\\n{done.stdout}{done.stderr}")
+    return done.stdout
+"""
+"""llm brings no tool that runs commands: it takes one as an argument."""
 
 _QUIET = {
     "telemetry": {"enabled": False},
@@ -291,6 +309,20 @@ CLIS = [
         environment={"RIG_KEY": "none", "VIBE_ENABLE_TELEMETRY": "false"},
         files={".vibe/config.toml": _VIBE},
         tells_reasoning=False,
+        replays=False,
+    ),
+    Cli(
+        name="llm",
+        package="llm",
+        program="llm",
+        is_python=True,
+        arguments=["-m", "rig", "--key", "none", "--functions", _SHELL_OF_LLM, "--chain-limit", "9", PROMPT],
+        home=".config/io.datasette.llm",
+        tool="shell",
+        argument="command",
+        files={".config/io.datasette.llm/extra-openai-models.yaml": _LLM},
+        keeps_thoughts=False,
+        knows_exit_codes=False,
         replays=False,
     ),
     Cli(

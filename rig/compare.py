@@ -50,8 +50,15 @@ def _told(cli: Cli, answer: Answer) -> Listed:
     return [word for word in words if word[1]] + [("call", call.tool) for call in answer.calls]
 
 
+_HIDDEN = ("reasoning", "")
+
+
 def _order_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> Listed:
-    return [(message.role, [_named(part) for part in message.parts if not _is_added(part)]) for message in messages]
+    named = [(message.role, [_named(part) for part in message.parts if not _is_added(part)]) for message in messages]
+    # Some agents that do not log thoughts log that there were some.
+    return (
+        named if cli.keeps_thoughts else [(role, [part for part in parts if part != _HIDDEN]) for role, parts in named]
+    )
 
 
 def _is_added(part: Any) -> bool:
@@ -82,7 +89,8 @@ def _outputs_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> 
 
 def _states_wanted(cli: Cli, answers: list[Answer]) -> Listed:
     done = ToolState.OUTPUT_AVAILABLE
-    return [(cli.failed, FAILED_EXIT) if call.fails else (done, 0) for call in _scripted(answers)]
+    code = FAILED_EXIT if cli.knows_exit_codes else 0
+    return [(cli.failed, code) if call.fails else (done, 0) for call in _scripted(answers)]
 
 
 def _states_found(cli: Cli, answers: list[Answer], messages: list[Message]) -> Listed:

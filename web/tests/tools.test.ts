@@ -20,6 +20,13 @@ describe("the one line of a call", () => {
     );
   });
 
+  it("is all paths of a tool that reads several files at once", () => {
+    const files = [{ path: "/home/dev/app/src/a.py" }, { path: "b.py", line_ranges: [] }];
+    expect(argument({ kind: "read", input: { files } })).toBe("src/a.py, b.py");
+    expect(argument({ kind: "read", input: { files: ["c.py"] } })).toBe("c.py");
+    expect(argument({ kind: "read", input: { files: [], path: "d.py" } })).toBe("d.py");
+  });
+
   it("is the pattern and where it was looked for", () => {
     expect(argument({ kind: "search", input: { pattern: "TODO", path: "/home/dev/app/src" } })).toBe(
       "TODO in src",

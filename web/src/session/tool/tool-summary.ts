@@ -53,6 +53,10 @@ function specialArgument(call: ToolCallPart, cwd: string | undefined): string | 
     const command = commandOf(call);
     return command && oneLine(command.text);
   }
+  if (call.kind === "read" && isObject(call.input)) {
+    const paths = pathsIn(call.input.files);
+    if (paths.length > 0) return paths.map((path) => relativeTo(cwd, path)).join(", ");
+  }
   if (call.kind === "edit" && !isObject(call.input)) {
     const paths = changesOf(call).map(({ path }) => relativeTo(cwd, path));
     return paths.length > 0 ? [...new Set(paths)].join(", ") : null;
@@ -61,6 +65,12 @@ function specialArgument(call: ToolCallPart, cwd: string | undefined): string | 
   if (todos) return oneLine(progressOf(todos));
   const plan = planOf(call);
   return plan && oneLine(plan);
+}
+
+/** The paths of a list of files, each its path or an object with it. */
+function pathsIn(files: Json | undefined): string[] {
+  if (!Array.isArray(files)) return [];
+  return files.map((file) => textOf(isObject(file) ? file.path : file)).filter(Boolean);
 }
 
 function textOf(value: Json | undefined): string {
