@@ -135,7 +135,7 @@ def spoilt(batch: FeedBatch) -> dict[str, FeedBatch]:
         "an unknown table": spoil(batch, rows={**batch.rows, "users": [(1,)]}),
         "a short row": rows_with("messages", [messages[0][:-1]]),
         "a value of another kind": rows_with("messages", [(*messages[0][:-1], {"a": 1})]),
-        "a number that is too large": rows_with("messages", [(*messages[0][:-1], 1 << 63)]),
+        "a number that is too large": rows_with("messages", [(*messages[0][:6], 1 << 63, *messages[0][7:])]),
         "a text where a number belongs": rows_with("messages", [(*messages[0][:6], "many", *messages[0][7:])]),
         "a name that is another's": spoil(batch, names=names),
         "no name": spoil(batch, names={**batch.names, "messages": {}}),

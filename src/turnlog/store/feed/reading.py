@@ -118,7 +118,8 @@ def projects_of_sources(connection: Connection, keys: Collection[int]) -> dict[i
         ]
     )
     named = (
-        "SELECT f.key, s.key FROM sources f JOIN sessions s ON s.agent || ':' || s.external_id = f.session_id"
+        "SELECT f.key, s.key FROM sources f JOIN sessions s ON s.agent = substr(f.session_id, 1,"
+        " instr(f.session_id, ':') - 1) AND s.external_id = substr(f.session_id, instr(f.session_id, ':') + 1)"
         " WHERE f.key IN (SELECT value FROM json_each(?1))"
     )
     query = (
