@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -42,20 +43,59 @@ def main() -> None:
             state.set_level("/", given.level)
             with HubClient(hub.url, "ana/laptop") as client:
                 pusher = Pusher(store_path, state, client)
-                started, cpu = time.monotonic(), time.process_time()
-                moments: list[float] = []
-                report = pusher.push(lambda _: moments.append(time.monotonic() - started))
-                took = time.monotonic() - started
+                began = Spent(hub.pid)
+                report = pusher.push()
+                pushed = Spent(hub.pid).since(began)
                 print(
-                    f"push: {took:.2f} s, {report.messages} messages, {report.batches} batches,"
-                    f" {len(report.sessions)} sessions, {report.files} files, {report.contents} contents;"
-                    f" CPU of the machine {time.process_time() - cpu:.2f} s, of the hub {cpu_of(hub.pid):.2f} s"
+                    f"push: {pushed}; {report.messages} messages, {report.batches} batches,"
+                    f" {len(report.sessions)} sessions, {report.files} files, {report.contents} large contents"
                 )
                 state.generation += 1
-                started = time.monotonic()
+                began = Spent(hub.pid)
                 again = pusher.push()
-                print(f"again, unchanged: {time.monotonic() - started:.2f} s, {again.messages} messages")
-        print(f"rows: {copy(url, other)}")
+                print(f"again, unchanged: {Spent(hub.pid).since(began)}; {again.messages} messages")
+        copied, rows = copy(url, other)
+        print(f"COPY: {copied}; {rows} rows")
+        print(f"ratio: {copied.seconds / pushed.seconds:.2f} by time, {copied.cpu / pushed.cpu:.2f} by CPU")
+
+
+class Spent:
+    """Seconds and CPU seconds so far: of this process, of the hub, and of PostgreSQL."""
+
+    def __init__(self, hub: int | None = None) -> None:
+        self.seconds = time.monotonic()
+        self.own = time.process_time()
+        self.hub = 0.0 if hub is None else cpu_of(hub)
+        self.database = cpu_of_postgres()
+
+    @property
+    def cpu(self) -> float:
+        return self.own + self.hub + self.database
+
+    def since(self, began: Spent) -> Spent:
+        for name in ("seconds", "own", "hub", "database"):
+            setattr(self, name, getattr(self, name) - getattr(began, name))
+        return self
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds:.2f} s; CPU: this process {self.own:.2f} s, hub {self.hub:.2f} s,"
+            f" PostgreSQL {self.database:.2f} s"
+        )
+
+
+def cpu_of_postgres() -> float:
+    """Of the server that this process has started: also of its processes that have ended."""
+    known: dict[int, tuple[str, list[str]]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+            known[int(entry.name)] = name, rest.split()
+    servers = {pid for pid, (name, fields) in known.items() if name == "postgres" and int(fields[1]) == os.getpid()}
+    # A server's own row also has the times of its processes that have ended.
+    found = sum(sum(map(int, known[pid][1][11:15])) for pid in servers)
+    found += sum(sum(map(int, fields[11:13])) for _, fields in known.values() if int(fields[1]) in servers)
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_of(pid: int) -> float:
@@ -63,7 +103,7 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def copy(source: str, target: str) -> str:
+def copy(source: str, target: str) -> tuple[Spent, int]:
     with psycopg.connect(source) as one, psycopg.connect(target, autocommit=True) as two:
         tables = [
             name
@@ -80,7 +120,7 @@ def copy(source: str, target: str) -> str:
             names = ", ".join(f'"{name}"' for name, _ in columns)
             found = one.execute(f"SELECT {names} FROM turnlog.{table}".encode()).fetchall()
             rows[table] = (names, [kind for _, kind in columns], found)
-        started = time.monotonic()
+        began = Spent()
         two.execute("BEGIN")
         for table, (names, kinds, found) in rows.items():
             with (
@@ -91,8 +131,7 @@ def copy(source: str, target: str) -> str:
                 for row in found:
                     into.write_row(row)
         two.execute("COMMIT")
-        took = time.monotonic() - started
-        return f"COPY of {sum(len(found) for _, _, found in rows.values())} rows took {took:.2f} s"
+        return Spent().since(began), sum(len(found) for _, _, found in rows.values())
 
 
 if __name__ == "__main__":
