@@ -26,6 +26,9 @@ SECONDS_TO_TRY: Final = 60
 
 _LONGEST_WAIT: Final = 10.0
 
+_JSON: Final = "application/json"
+_BYTES: Final = "application/octet-stream"
+
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 
 
@@ -122,7 +125,9 @@ class HubClient:
 
     def poll_device(self, device_code: str) -> dict[str, Any] | str:
         """The token, or why there is none (yet): `authorization_pending`, `slow_down` and so on."""
-        answer = self._request("POST", "/hub/v1/device/token", json.dumps({"device_code": device_code}).encode())
+        answer = self._request(
+            "POST", "/hub/v1/device/token", json.dumps({"device_code": device_code}).encode(), kind=_JSON
+        )
         said = answer.json()
         if answer.status == 200:
             return said
@@ -179,7 +184,7 @@ class HubClient:
 
     def _json(self, method: str, path: str, value: Any = None) -> Any:
         body = None if value is None else json.dumps(value).encode()
-        return self._checked(self._request(method, path, body)).json()
+        return self._checked(self._request(method, path, body, kind=_JSON)).json()
 
     def _checked(self, answer: _Answer) -> _Answer:
         if answer.status == 404:
@@ -188,13 +193,15 @@ class HubClient:
             raise HubRefusedError(answer.status, _message(answer))
         return answer
 
-    def _request(self, method: str, path: str, body: bytes | None = None, *, packed: bool = False) -> _Answer:
+    def _request(
+        self, method: str, path: str, body: bytes | None = None, *, packed: bool = False, kind: str = _BYTES
+    ) -> _Answer:
         """Ask, and ask again while the hub is busy or away. Raises HubUnreachableError, or StoreBusyError at last."""
         until, wait = time.monotonic() + self._seconds, 0.5
         while True:
             told: float | None = None
             try:
-                answer = self._once(method, path, body, packed=packed)
+                answer = self._once(method, path, body, packed=packed, kind=kind)
                 if answer.status not in _AGAIN:
                     return answer
                 told = _seconds(answer.headers.get("Retry-After"))
@@ -208,14 +215,14 @@ class HubClient:
                 raise failure
             self._sleep(pause)
 
-    def _once(self, method: str, path: str, body: bytes | None, *, packed: bool) -> _Answer:
+    def _once(self, method: str, path: str, body: bytes | None, *, packed: bool, kind: str) -> _Answer:
         if self._connection is None:
             self._connection = self._connect()
         headers = {"User-Agent": f"turnlog/{__version__}", "Accept-Encoding": "identity"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         if body is not None:
-            headers |= {"Content-Type": "application/octet-stream", "Content-Digest": content_digest(body)}
+            headers |= {"Content-Type": kind, "Content-Digest": content_digest(body)}
         if packed:
             headers["Content-Encoding"] = "zstd"
         self._connection.request(method, f"{self._parts.path}{path}", body, headers)

@@ -66,8 +66,8 @@ class Follower:
                 self._push()
                 known, pushed_at = last, time.monotonic()
                 self._say(None)
-            except (TurnlogError, DatabaseError, OSError, ValueError) as error:
-                self._say(str(error))
+            except Exception as error:  # whatever goes wrong, agents go on, and the next try may succeed
+                self._say(str(error) or type(error).__name__)
                 pause = min(max(2.0, time.monotonic() - pushed_at), LONGEST_PAUSE) if pushed_at else 5.0
 
     def _push(self) -> None:
