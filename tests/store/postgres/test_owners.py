@@ -93,6 +93,20 @@ def test_nobody_forgets_a_session_of_somebody_else(store: PostgresStore, tmp_pat
     assert words(store, "toy:s") == ["of ana"]
 
 
+def test_nobody_forgets_in_advance_for_somebody_else(store: PostgresStore, tmp_path: Path) -> None:
+    with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
+        ana.add("s.log", said("u1", "of ana"))
+        ana.add("r.log", said("u3", "of ana, too"))
+        ben.add("t.log", said("u2", "of ben"))
+        store.take("ben", msgspec.structs.replace(whole(ben), forgotten=["toy:s"]), BEN)
+        store.take("ana", msgspec.structs.replace(whole(ana), forgotten=["toy:r"]), ANA)
+        assert words(store, "toy:s") == ["of ana"]
+        assert store.find_session("toy", "r") is None
+        again = msgspec.structs.replace(whole(ana), generation=1)
+        store.take("ana", again, ANA)
+        assert store.find_session("toy", "r") is None
+
+
 def test_what_is_forgotten_leaves_no_row_when_another_machine_sends_it(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "one") as one, ToyStore(tmp_path / "two") as two:
         one.add("s.log", said("u1", "gone"))

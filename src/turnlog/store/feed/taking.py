@@ -255,7 +255,8 @@ class _Taking:
                 forget(self._connection, session_id)
             elif session_id not in gone:
                 self._connection.execute(
-                    "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)", (session_id, self._now)
+                    "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
+                    (f"{self._own}{session_id}", self._now),
                 )
 
         for session_id in self._batch.withdrawn:
@@ -270,7 +271,13 @@ class _Taking:
         return found is not None
 
     def _forgotten_ids(self) -> set[str]:
-        return {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
+        found = {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
+        return found | {name.removeprefix(self._own) for name in found if self._own and name.startswith(self._own)}
+
+    @property
+    def _own(self) -> str:
+        """Before the id of a session that its owner forgot before anybody pushed it: others may have one of this id."""
+        return f"{self._owner.user}/" if self._owner is not None and self._owner.user else ""
 
     def _find_keys(self, table: str, last_key: str, left_out: set[str]) -> None:
         """Find the keys of rows that are here, and give keys to those that are not."""
