@@ -173,6 +173,7 @@ class _Taking:
         self._now = int(time.time() * 1000)
         self._new: dict[str, set[int]] = {"sessions": set(), "messages": set()}
         """Keys in this store of the rows that are new."""
+        self._mapped: list[Row] | None = None
         self._forks = Forks()
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
@@ -410,7 +411,10 @@ class _Taking:
         )
 
     def _places(self) -> list[Row]:
-        return self._keys.rows("memberships", self._batch.rows.get("memberships", ()))
+        """All places, once the keys of sessions and messages are found."""
+        if self._mapped is None:
+            self._mapped = self._keys.rows("memberships", self._batch.rows.get("memberships", ()))
+        return self._mapped
 
     def _compare_places(self) -> _Moves:
         """What changes among the places that are here, and the events that whole sessions have no more."""
