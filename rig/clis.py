@@ -74,6 +74,12 @@ wire_api = "responses"
 env_key = "RIG_KEY"
 """
 
+_GOOSE = """
+GOOSE_TELEMETRY_ENABLED: false
+extensions:
+  developer: {type: builtin, name: developer, bundled: true, enabled: true, timeout: 300}
+"""
+
 _GEMINI = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "privacy": {"usageStatisticsEnabled": False},
@@ -323,6 +329,27 @@ CLIS = [
         files={".config/io.datasette.llm/extra-openai-models.yaml": _LLM},
         keeps_thoughts=False,
         knows_exit_codes=False,
+        replays=False,
+    ),
+    Cli(
+        name="goose",
+        # `@aaif/goose` is a program for the terminal that starts this one.
+        package="@aaif/goose-binary-linux-x64",
+        program="goose-binary-linux-x64",
+        arguments=["run", "-t", PROMPT],
+        home=".local/share/goose",
+        tool="shell",
+        argument="command",
+        environment={
+            "GOOSE_DISABLE_KEYRING": "1",
+            "GOOSE_MODE": "auto",
+            "GOOSE_MODEL": "rig",
+            "GOOSE_PROVIDER": "openai",
+            "OPENAI_API_KEY": "none",
+            "OPENAI_HOST": "{URL}",
+        },
+        files={".config/goose/config.yaml": _GOOSE},
+        tells_reasoning=False,
         replays=False,
     ),
     Cli(
