@@ -1,0 +1,71 @@
+"""A machine joins a real hub, and what it sends is its person's and nobody else's."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from support.hubs import Hub
+from support.toy_store import ToyStore
+from turnlog.hub.machine.client import HubClient
+from turnlog.hub.machine.pulling import unpack_logs
+from turnlog.hub.machine.pusher import Pusher
+from turnlog.hub.machine.state import Connection, MachineState
+
+SAID = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"%b"}\n' % (b"walnut " * 20_000)
+
+
+@contextmanager
+def served(hub: Hub) -> Generator[str]:
+    """The address of a hub that answers on a port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(hub.app, log_level="warning", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
+    new_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "config.toml"
+    settings.write_text('[hub]\nlevel = "full"\n')
+    monkeypatch.setenv("TURNLOG_CONFIG", str(settings))
+    ana, ben = new_hub.browser("ana"), new_hub.browser("ben", "admin")
+    with ToyStore(tmp_path) as toy:
+        toy.add("s.log", SAID)
+    with served(new_hub) as url, MachineState(toy.path) as state:
+        with HubClient(url, seconds=0) as client:
+            asked = client.begin_device("laptop", "linux")
+            assert client.poll_device(asked["device_code"]) == "authorization_pending"
+            assert ana.post(f"/hub/v1/device/{asked['user_code']}", json={"allow": True}).status_code == 200
+            time.sleep(asked["interval"])
+            joined = client.poll_device(asked["device_code"])
+        assert isinstance(joined, dict)
+        state.connect(Connection(url, *[str(joined[name]) for name in ("access_token", "team", "user", "machine")]))
+        with HubClient(url, joined["access_token"], seconds=5) as client:
+            report = Pusher(toy.path, state, client).push()
+            assert (report.messages, report.contents, report.refused) == (1, 1, set())
+            packed = client.logs("toy:s")
+        ((path, _),) = unpack_logs(packed, tmp_path / "pulled")
+        assert path.read_bytes() == SAID
+        (session,) = ana.get("/api/sessions").json()["items"]
+        assert (session["id"], session["ownership"]["machine"]) == ("toy:s", "laptop")
+        # Nobody else sees it by default, an administrator neither.
+        assert ben.get("/api/sessions").json()["items"] == []
+        for address in ("/api/sessions/toy:s", "/hub/v1/sessions/toy:s/logs"):
+            assert ben.get(address).status_code == 404
