@@ -236,17 +236,17 @@ QUESTIONS = (
 
 
 def ask(searcher: Searcher, question: Question, rounds: int, messages: int) -> list[float]:
-    """Milliseconds of each round."""
+    """Milliseconds of CPU of each round: other programs on the machine change them least."""
     chance = random.Random(question.name)
     times: list[float] = []
     for _ in range(rounds):
         query = question.queries(chance, messages)
-        started = time.perf_counter()
+        started = time.thread_time()
         if question.by_session:
             searcher.sessions(query, question.filter)
         else:
             searcher.search(query, question.filter, sort=question.sort)
-        times.append((time.perf_counter() - started) * 1000)
+        times.append((time.thread_time() - started) * 1000)
     return times
 
 
