@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -43,6 +43,17 @@ def shifts(days: Iterable[int], zone: tzinfo | None) -> list[tuple[int, int]]:
             changed = bisect_left(range(first, last), True, key=lambda each: _shift(each, zone) != begin)
             found.append((first + changed, end))
     return found
+
+
+def shown(quarter_hour: str, shifts: Sequence[tuple[int, int]]) -> str:
+    """SQL: the quarter hour that the clocks of a zone show; `shifts` are those of the function above."""
+    # A zone changes its clocks a few times a year, so one CASE is enough for all rows.
+    *others, (_, last) = shifts or [(0, 0)]
+    starts = [start for start, _ in shifts[1:]]
+    cases = " ".join(
+        f"WHEN {quarter_hour} < {until} THEN {shift}" for (_, shift), until in zip(others, starts, strict=True)
+    )
+    return f"({quarter_hour} + {f'CASE {cases} ELSE {last} END' if cases else last})"
 
 
 _OF_DAY: Final = timedelta(days=1) // QUARTER_HOUR

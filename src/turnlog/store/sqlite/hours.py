@@ -9,7 +9,7 @@ from typing import Final
 
 from turnlog.store.base import HourOfWeek
 from turnlog.store.insights import Granularity
-from turnlog.store.periods import shifts
+from turnlog.store.periods import shifts, shown
 from turnlog.store.sqlite.call_figures import QUARTER_HOUR, Chosen
 from turnlog.store.sqlite.reading import aware_milliseconds
 
@@ -25,13 +25,7 @@ class Clock:
 
     def shown(self, quarter_hour: str) -> str:
         """The quarter hour that clocks show."""
-        # A zone changes its clocks a few times a year, so one CASE is enough for all rows.
-        *others, (_, last) = self._shifts or [(0, 0)]
-        starts = [start for start, _ in self._shifts[1:]]
-        cases = " ".join(
-            f"WHEN {quarter_hour} < {until} THEN {shift}" for (_, shift), until in zip(others, starts, strict=True)
-        )
-        return f"({quarter_hour} + {f'CASE {cases} ELSE {last} END' if cases else last})"
+        return shown(quarter_hour, self._shifts)
 
     def hour_of_week(self, quarter_hour: str) -> str:
         """0 is the first hour of Monday."""

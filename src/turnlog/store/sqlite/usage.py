@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ from turnlog.store.base import ALL_USAGE, UsageFilter, check_arguments
 from turnlog.store.choices import UsageBy
 from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
-from turnlog.store.periods import BLOCK, PERIODS, block_name, block_starts, start_of
+from turnlog.store.periods import BLOCK, PERIODS, block_name, block_starts, shifts, shown, start_of
 from turnlog.store.sqlite import SmallStore
 from turnlog.store.sqlite.spending import SpendingQueries
 from turnlog.store.sqlite.usage_rows import (
@@ -58,8 +58,7 @@ class _Grouping(NamedTuple):
 
 
 _GROUPINGS: dict[str, _Grouping] = {
-    **dict.fromkeys(PERIODS, _Grouping("u.quarter_hour", "u.quarter_hour")),
-    "block": _Grouping("u.quarter_hour", "u.quarter_hour"),
+    **dict.fromkeys(("hour", "block"), _Grouping("u.quarter_hour", "u.quarter_hour")),
     "model": _Grouping("u.model_key", "d.name", joins=(MODELS,)),
     "project": _Grouping("s.project_key", "p.path", "p.name", (SESSIONS, PROJECTS)),
     "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (SESSIONS,)),
@@ -93,7 +92,8 @@ class UsageQueries(SpendingQueries):
             calendar = _Calendar(
                 zone, used_quarter_hours(connection, filter.agent, filter.since) if "block" in (by, then_by) else []
             )
-            found = _divided(_read(connection, by, then_by, filter), calendar, by, then_by)
+            days = _day_of(connection, zone) if {by, then_by} & _MADE_OF_DAYS else None
+            found = _divided(_read(connection, by, then_by, filter, days), calendar, by, then_by)
             if {by, then_by} & {"session", "subagent"}:
                 found = _with_titles(connection, found)
             rows = [_row(key, parts, calendar, by, then_by) for key, parts in found.items()]
@@ -152,9 +152,13 @@ class _Calendar:
         self._starts = block_starts(used)
 
     def name(self, by: UsageBy | None, value: Any) -> str | None:
-        """Of a time, the name of the period or block that contains a quarter hour; else the value."""
+        """Of a time, the name of the period or block that contains a quarter hour or a day; else the value."""
         if by not in _TIMES:
             return value
+        if by in _MADE_OF_DAYS:
+            # A damaged log may have a time after the last day that a calendar has.
+            day = None if value is None else min(_FIRST_DAY + value, date.max.toordinal())
+            return None if day is None else PERIODS[by](datetime.fromordinal(day))
         if not value:
             return None
         if by == "block":
@@ -169,13 +173,32 @@ class _Calendar:
 _TIMES = frozenset((*PERIODS, "block"))
 """What a row is named after that is worked out from its quarter hour."""
 
+_MADE_OF_DAYS = frozenset(("day", "week", "month"))
+"""Those whose rows are added up by day in SQL: a day has many quarter hours."""
+
+_FIRST_DAY = date(1970, 1, 1).toordinal()
+
+
+def _day_of(connection: sqlite3.Connection, zone: tzinfo | None) -> _Grouping:
+    """The day since 1970 of a quarter hour, as the clocks of a zone show it; NULL for an unknown one."""
+    used = connection.execute(f"SELECT DISTINCT {_whole('quarter_hour')} FROM usage WHERE quarter_hour <> 0 ORDER BY 1")
+    at = shown("u.quarter_hour", shifts((day for (day,) in used), zone) if zone is not UTC else ())
+    day = f"iif(u.quarter_hour = 0, NULL, {_whole(at)})"
+    return _Grouping(day, day)
+
+
+def _whole(quarter_hour: str) -> str:
+    """SQL: whole days. SQLite rounds towards zero, and a time may lie before 1970."""
+    return f"({quarter_hour} - ({quarter_hour} % 96 + 96) % 96) / 96"
+
 
 def _read(
-    connection: sqlite3.Connection, by: UsageBy, then_by: UsageBy | None, filter: UsageFilter
+    connection: sqlite3.Connection, by: UsageBy, then_by: UsageBy | None, filter: UsageFilter, days: _Grouping | None
 ) -> list[tuple[Any, ...]]:
-    """Name, label, name and label of the part, and the sums of `COLUMNS`."""
-    outer = _GROUPINGS[by]
-    inner = _WHOLE if then_by is None else _GROUPINGS[then_by]
+    """Name, label, name and label of the part, and the sums of `COLUMNS`; `days` is that of `_MADE_OF_DAYS`."""
+    groupings = _GROUPINGS if days is None else {**_GROUPINGS, **dict.fromkeys(_MADE_OF_DAYS, days)}
+    outer = groupings[by]
+    inner = _WHOLE if then_by is None else groupings[then_by]
     conditions, parameters, joins = where(filter)
     tables = "".join(dict.fromkeys((*outer.joins, *inner.joins, *joins)))
     return connection.execute(
