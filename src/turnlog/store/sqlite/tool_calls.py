@@ -273,7 +273,7 @@ _TIME = "coalesce(p.started_at, (SELECT created_at FROM messages WHERE key = t.m
 
 
 class _Touch(NamedTuple):
-    """A row of a file's history; the last three fields sort it, newest first."""
+    """A row of a file's history; `_place` sorts it, newest first."""
 
     found: FileTouch
     time: int
@@ -291,7 +291,7 @@ class FileQueries(Connections):
         with self._snapshot() as connection:
             touches = sorted(_touches(connection, path, changed), key=_place, reverse=True)
         uses = _uses(touches)
-        last = decode_cursor("file", (int, int, int), cursor)
+        last = decode_cursor("file", (int, int, int, int), cursor)
         if last is not None:
             touches = [touch for touch in touches if _place(touch) < tuple(last)]
         shown = touches[:limit]
@@ -318,8 +318,9 @@ class FileQueries(Connections):
         return sorted(files, key=_last_touch, reverse=True)[:limit]
 
 
-def _place(touch: _Touch) -> tuple[int, int, int]:
-    return touch.time, touch.message_key, touch.sequence
+def _place(touch: _Touch) -> tuple[int, int, int, int]:
+    # Some agents write whole seconds: what comes first in a session does so in every store, whatever its keys are.
+    return touch.time, touch.found.call.position, touch.message_key, touch.sequence
 
 
 def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterator[_Touch]:
