@@ -212,3 +212,15 @@ def test_a_file_that_was_written_is_named_and_a_search_for_secrets_is_reported(r
     result = run("export", SESSION, "--as", "markdown", "--redact", "-o", str(output))
     assert f"Wrote {output} (" in result.stderr
     assert ("No secrets were found." in result.stderr) is ("masked: " not in result.stderr)
+
+
+@pytest.mark.usefixtures("store")
+def test_images_of_a_trajectory_are_files_beside_it(run: Command, tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    assert run("export", SESSION, "--as", "atif", "-o", str(output)).exit_code == 0
+    steps: list[Any] = json.loads(output.read_text())["steps"]
+    (shown,) = [part for step in steps if isinstance(step["message"], list) for part in step["message"]]
+    image = tmp_path / str(shown["source"]["path"])
+    assert image.read_bytes() == b"\x89PNG...."
+    assert stat.S_IMODE(image.stat().st_mode) == 0o600
+    assert "lost: media: 1 files, which only --output writes" in run("export", SESSION, "--as", "atif").stderr

@@ -86,9 +86,14 @@ def export(
         exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
     if output is not None:
         _write(output, exported.data)
+        for name, data in exported.files.items():
+            (output.parent / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(output.parent / name, data)
         click.echo(f"Wrote {plain(str(output))} ({formatting.size(len(exported.data))}).", err=True)
     else:
         write_json_text(exported.data.decode())
+        if exported.files:
+            click.echo(f"lost: media: {len(exported.files)} files, which only --output writes", err=True)
     _report_changes(exported)
     if redact and not exported.masked:
         click.echo("No secrets were found.", err=True)

@@ -6,7 +6,7 @@ this. What a format needs is imported when it is written, so that help and the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +25,7 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     UIMESSAGES = "uimessages"
     CASSETTE = "cassette"
+    ATIF = "atif"
     ANTHROPIC = "anthropic"
     OPENAI_CHAT = "openai-chat"
     OPENROUTER = "openrouter"
@@ -42,6 +43,8 @@ class Export(NamedTuple):
     repairs: Sequence[str]
     """What was changed so that a provider takes it: a line a kind."""
     masked: Sequence[Masked]
+    files: Mapping[str, bytes]
+    """What belongs beside the document, by its path relative to the document's folder."""
 
 
 def export_session(
@@ -77,4 +80,4 @@ def export_session(
     made = chosen.write(source, model)
     if strict and made.losses:
         raise LossyConversionError(f"{format_name} cannot hold it: {'; '.join(made.losses)}", losses=tuple(made.losses))
-    return Export(chosen, b"".join(made.pieces), made.losses, made.repairs, source.masked)
+    return Export(chosen, b"".join(made.pieces), made.losses, made.repairs, source.masked, made.files)

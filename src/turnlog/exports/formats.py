@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +27,8 @@ class Output(NamedTuple):
     pieces: Iterable[bytes]
     losses: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
+    files: Mapping[str, bytes] = MappingProxyType({})
+    """What belongs beside the document, by its relative path."""
 
 
 class Format(NamedTuple):
@@ -82,6 +85,18 @@ def _cassette(source: ExportSource, _model: str | None) -> Output:
     return Output([to_json(made.cassette)], tuple(_grouped(made.losses)))
 
 
+def _atif(source: ExportSource, _model: str | None) -> Output:
+    from turnlog.formats.atif import AtifConversation, to_atif
+
+    made = to_atif(
+        [
+            AtifConversation(each.session, each.priced(), each.events(), each.read_spill)
+            for each in source.with_subagents()
+        ]
+    )
+    return Output([made.to_json(), b"\n"], tuple(_grouped(made.losses)), files=made.files)
+
+
 def _request(name: str) -> Callable[[ExportSource, str | None], Output]:
     def write(source: ExportSource, model: str | None) -> Output:
         from turnlog.providers import provider
@@ -135,6 +150,7 @@ FORMATS: dict[ExportFormat, Format] = {
     ExportFormat.JSONL: Format("jsonl", "application/x-ndjson", _json_lines),
     ExportFormat.UIMESSAGES: Format("json", JSON, _ui_messages),
     ExportFormat.CASSETTE: Format("json", JSON, _cassette),
+    ExportFormat.ATIF: Format("json", JSON, _atif),
     ExportFormat.ANTHROPIC: Format("json", JSON, _request("anthropic")),
     ExportFormat.OPENAI_CHAT: Format("json", JSON, _request("openai-chat")),
     ExportFormat.OPENROUTER: Format("json", JSON, _request("openrouter")),

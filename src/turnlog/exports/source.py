@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.model import (
+    Cost,
     Fate,
     HistoryEvent,
     Membership,
@@ -72,6 +73,10 @@ class ExportSource:
     def placed(self) -> list[tuple[Message, Membership]]:
         """The messages with their results, and their places."""
         return [self._place(placed) for placed in self._store.messages(self._id)]
+
+    def priced(self) -> list[tuple[Message, Membership, Cost | None]]:
+        """The messages with their results, their places, and what their usage costs."""
+        return [(*self._place(placed), placed.cost) for placed in self._store.messages(self._id)]
 
     def children(self) -> Mapping[str, str]:
         """Tool call id -> id of the session that it started."""
