@@ -12,6 +12,7 @@ import ast
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -47,6 +48,7 @@ def measure(tree: Path) -> dict[str, str]:
         for node in module.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
+    explaining = sum(map(comments_in, files)) + sum(map(texts_below_names, modules.values()))
     public = [node for module in modules.values() for node in public_definitions(module)]
     return {
         "files": str(len(files)),
@@ -56,6 +58,7 @@ def measure(tree: Path) -> dict[str, str]:
         "functions": str(len(functions)),
         "function lines median / p90 / max": spread([length_of(node) for node in functions]),
         "comment lines": f"{100 * sum(map(comments_in, files)) / sum(lengths):.1f} %",
+        "… and texts below names": f"{100 * explaining / sum(lengths):.1f} %",
         "public definitions with docstring": f"{100 * sum(map(has_docstring, public)) / len(public):.0f} %",
         "files with one importer, beside it": str(sum(is_single(path, found) for path, found in importers.items())),
         "public class names used twice": str(sum(count > 1 for count in classes.values())),
@@ -82,6 +85,23 @@ def comments_in(path: Path) -> int:
             token.type == tokenize.COMMENT and token.line.lstrip().startswith("#")
             for token in tokenize.tokenize(file.readline)
         )
+
+
+def texts_below_names(module: ast.Module) -> int:
+    """Lines of the texts that explain the constant or the field above them, where comments would say the same."""
+    count = 0
+    for block in ast.walk(module):
+        statements: list[ast.stmt] = getattr(block, "body", []) if isinstance(block, ast.Module | ast.ClassDef) else []
+        for before, text in pairwise(statements):
+            if isinstance(before, ast.Assign | ast.AnnAssign) and is_text(text):
+                count += (text.end_lineno or text.lineno) - text.lineno + 1
+    return count
+
+
+def is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is nothing but a text."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def public_definitions(module: ast.Module) -> Iterator[Function | ast.ClassDef]:

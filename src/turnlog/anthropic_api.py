@@ -24,4 +24,4 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 """`stop_reason` of a message -> why the model stopped. A word that is not here has no known meaning."""
 
 UNKNOWN_REGION: Final = "not_available"
-"""`inference_geo` of a message whose region the API does not tell."""
+"""`inference_geo` of a message whose region the API does not name."""

@@ -134,7 +134,7 @@ class NotFoundError(StoreError):
 
 
 class ConflictError(StoreError):
-    """The thing was changed since it was read, or its id is taken by something else."""
+    """What was to be changed has changed since it was read, or its id is taken by something else."""
 
 
 class StoreBusyError(StoreError):

@@ -1,4 +1,4 @@
-"""A conversation while it is read, for agents whose records stand in the order of the conversation.
+"""A conversation while it is read, for agents whose records are in the order of the conversation.
 
 Each message follows the one before it, unless its record names another. Prompts begin turns, answers are steps of
 them. What a feed must know of the feeds before it is in `ConversationState`.
@@ -102,7 +102,7 @@ class Conversation(LogContext):
 
         Args:
             message: A prompt begins a turn and may name the session; an answer is the next step. Results of its calls
-                that are in the same record stand behind it, each one position further.
+                that are in the same record come behind it, each one position further.
             parent: The message that it follows, if that need not be the newest one.
             position: Its place, if that is not the offset of the record.
             is_counted: Whether the record counts as a message; a record of several counts once.

@@ -25,7 +25,7 @@ from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError
 
 _BYTES = "$base64"
-"""The only field of an object that stands for bytes in a column."""
+"""The only field of an object that represents bytes in a column."""
 
 _TYPES: dict[type[int | float | str | bytes], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 

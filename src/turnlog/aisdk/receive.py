@@ -474,7 +474,7 @@ def _restore(ui_parts: list[Fields], raw_messages: list[RawMessage]) -> Iterator
             yield decode_message(ui_parts[position]["data"])
             position += 1
         if _type(ui_parts[position]) == "step-start" or not message.parts:
-            # A part that marks the beginning of a message, or stands for the parts of an empty one.
+            # A part that marks the beginning of a message, or takes the place of the parts of an empty one.
             position += 1
         if message.parts:
             mine = ui_parts[position : position + len(message.parts)]

@@ -46,7 +46,7 @@ def compare(entries: Iterable[Entry], sent: Conversation, ignored: Sequence[Patt
 
 
 class ConversationCall:
-    """A call by name and arguments; `id` tells only whose result a result is."""
+    """A call by name and arguments; `id` only says whose result a result is."""
 
     def __init__(self, call_id: str | None, name: str, arguments: str) -> None:
         """Take the arguments as text, JSON or not."""
@@ -74,7 +74,7 @@ class ConversationTurn:
         self.optional: list[str] = []
         """Texts among `texts` that may be missing on the other side."""
         self.anything = False
-        """Whether the log does not tell what was said."""
+        """Whether the log does not say what was said."""
         self.files: list[str] = []
         self.calls: list[ConversationCall] = []
         self.results: list[ConversationResult] = []

@@ -38,7 +38,7 @@ def play(cassette: Cassette | Path | str, *, ignore: Sequence[str] = (), aside: 
 
 @contextmanager
 def _serving(player: Player) -> Generator[None]:
-    """Listen until the block is left, and tell the player where."""
+    """Listen until the block is left, and give the player the address."""
     server = _Server(player)
     player.url = f"http://127.0.0.1:{server.server_address[1]}"
     # Asked whether to stop every 20 ms: tests end as soon as they are done.
@@ -53,7 +53,7 @@ def _serving(player: Player) -> Generator[None]:
 
 
 class Player:
-    """A cassette that is being played. May be asked from several threads."""
+    """A cassette that is being played. Several threads may use it."""
 
     def __init__(self, cassette: Cassette, name: str, *, ignore: Sequence[str] = (), aside: str | None = None) -> None:
         """Rewind the cassette.
@@ -106,7 +106,7 @@ class Player:
                     playing.played -= 1
 
     def unplayed(self) -> list[str]:
-        """What of the cassette was not asked for."""
+        """What of the cassette was not requested."""
         return [
             f"cassette {self._name}: {each.left} of {len(each.track.exchanges)} answers of {each.track.session} "
             "were not asked for"
@@ -187,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: failures are the fixture's to tell."""
+        """Say nothing: failures are reported by the fixture."""
 
     def do_GET(self) -> None:
         """Nothing is to be fetched."""

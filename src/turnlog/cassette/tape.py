@@ -1,4 +1,4 @@
-"""The cassette: what a model was asked, in words that every API has, and what it answered, as one JSON file.
+"""The cassette: requests to a model, in words that every API has, and its answers, as one JSON file.
 
 `docs/how-to/cassettes.md` describes the fields. A field that is not described there is an error, so that a slip in a
 file that was edited by hand does not pass for a recording.
@@ -24,7 +24,7 @@ class AskedText(Value, frozen=True, kw_only=True, tag="text"):
     """What was said to the model."""
 
     text: str | None
-    """None: the log does not tell; anything will do."""
+    """None: the log does not say; anything will do."""
     optional: bool = False
     """The agent's own addition: a request may be without it."""
 

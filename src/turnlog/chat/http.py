@@ -161,7 +161,7 @@ class ChatHttp:
         Args:
             query: The query string.
             caller: Who asks.
-            is_mapped: Whether a `key` makes the ids of chats, so that only `owner` could tell whose they are.
+            is_mapped: Whether a `key` makes the ids of chats, so that only `owner` could say whose they are.
         """
         try:
             if is_mapped and caller.owner is None:

@@ -1,4 +1,4 @@
-"""Messages that grow -> stream events: what is new of them since they were last seen, each thing once.
+"""Messages that grow -> stream events: what is new of them since they were last seen, everything once.
 
 The same messages come again and again, each time as they are by now: those of a store whose log grows (`tail`), and
 those that an agent's fold makes of what it prints (`runtimes`). One assistant message is one step. The results of its

@@ -37,7 +37,7 @@ def context(
     """Write what earlier sessions did in a project, as Markdown for a new session.
 
     The page has the newest sessions with their last prompt, last answer and edited files, and the files that were
-    edited most. With FILE, it first tells who touched that file, and why. No model is called: the same store gives the
+    edited most. With FILE, it first says who touched that file, and why. No model is called: the same store gives the
     same page.
     """
     from turnlog.mcp.context import Subject, project_context

@@ -258,7 +258,7 @@ class ResumeDocument(TypedDict):
 
 
 class HandoffLossDocument(TypedDict):
-    """One thing that is not carried, or carried otherwise; `kind` is one of those in docs/reference/handoff.md."""
+    """Something that is not carried, or carried otherwise; `kind` is one of those in docs/reference/handoff.md."""
 
     kind: str
     message_id: str

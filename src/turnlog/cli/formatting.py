@@ -144,7 +144,7 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 
 
 def named_apart(labels: Iterable[tuple[str | None, str | None]]) -> dict[str | None, str]:
-    """What things are called, from pairs of name and label: by label, and by name where several have one label.
+    """Labels, from pairs of name and label: by label, and by name where several have one label.
 
     Names are paths of projects or ids of sessions; None is what no log names.
     """

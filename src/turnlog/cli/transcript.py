@@ -169,7 +169,7 @@ def transcript(
     preview: SessionPreview | None = None,
     resume: str | None = None,
 ) -> Iterator[str]:
-    """The lines of a session, in the order in which things were logged.
+    """The lines of a session, in the order of the log.
 
     Args:
         session: Whose.

@@ -1,4 +1,4 @@
-"""What an export is made of: a session of a store, read when it is asked for, and without secrets if that is wanted."""
+"""What an export is made of: a session of a store, read when the export is made, and without secrets on request."""
 
 from __future__ import annotations
 

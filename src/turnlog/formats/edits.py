@@ -113,7 +113,7 @@ def _compared(old: str, new: str) -> Iterator[str]:
 
 
 def _added(path: str | None, content: str) -> Iterator[str]:
-    """A whole file: whether there was one before, the content does not tell."""
+    """A whole file: the content does not say whether there was one before."""
     yield from [*_names(path), *(f"+{line}" for line in _lines(content))]
 
 

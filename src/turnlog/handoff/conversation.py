@@ -109,6 +109,8 @@ def convert(
     ]
     report = Report()
     options = RequestOptions(model="", load_blob=load_blob, aborted_result=writer.unanswered)
+    # An agent sends what it holds to a model's API: what these refuse (calls without results, results twice) is
+    # repaired here as it is in a request.
     repaired = repair(prepared, _RULES, options, report).messages
     for item in (*report.losses, *report.repairs):
         kind = _LOSSES.get(item.kind, "part")

@@ -81,7 +81,7 @@ _MOST_FOLDERS = 256
 """Limit of folders next to a log that are searched: more than any agent makes for one session."""
 
 _HEAD_SIZE = 1 << 16
-"""Bytes at the beginning of a file that tell which session it belongs to."""
+"""Bytes at the beginning of a file that show which session it belongs to."""
 
 
 def source_of(path: Path) -> Source:

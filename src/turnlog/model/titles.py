@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 
 _ASKS = "objective|goal|task|prompt|instructions|query|question|request"
-"""Names of tags around what is asked."""
+"""Names of tags around the prompt itself."""
 
 _WRAPPER = re.compile(rf"\s*<(?P<name>[A-Za-z]\w*[-_][\w-]*|{_ASKS}|context|message|user|image)(?:\s[^<>]*)?>")
 """A tag in front of a text. Names with `-` or `_` are no tags of HTML, which a prompt may well be about."""
 
 _INTRODUCED = re.compile(rf"[^<>]*:\s*(?=<(?P<name>{_ASKS})>)")
-"""What an agent tells a subagent before what is asked: Gemini CLI's `… the following user objective: <objective>`."""
+"""What an agent says to a subagent before the prompt: Gemini CLI's `… the following user objective: <objective>`."""
 
 _HANDOVER = re.compile(
     r"\s*(?:please\s+)?(?:implement|execute|carry\s+out|follow)\s+(?:the\s+following|the|this)\s+plan(?:\s+below)?\s*[:.]\s*(?=\S)",

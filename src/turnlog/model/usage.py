@@ -40,7 +40,7 @@ class Usage(Value, frozen=True, kw_only=True):
     cache_write_5m: int | None = None
     cache_write_1h: int | None = None
     cache_write: int | None = None
-    """Cache writes whose time to live the log does not tell."""
+    """Cache writes whose time to live the log does not name."""
     output: int | None = None
     """Completion tokens without `reasoning`; with them where `reasoning` is None."""
     reasoning: int | None = None

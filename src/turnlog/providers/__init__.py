@@ -17,7 +17,7 @@ _MODULES = {
     "responses": "turnlog.providers.responses",
     "gemini": "turnlog.providers.gemini",
 }
-"""Imported when a provider is asked for: a command that needs none starts faster."""
+"""Imported when a provider is used: a command that needs none starts faster."""
 
 
 def provider_names() -> list[str]:

@@ -76,7 +76,7 @@ LoadFile = Callable[[FilePart], bytes | None]
 
 
 class RequestLoss(Value, frozen=True, kw_only=True):
-    """One thing in the history that the request does not carry."""
+    """Something in the history that the request does not carry."""
 
     kind: LossKind
     message_id: str

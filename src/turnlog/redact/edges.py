@@ -49,7 +49,7 @@ def mask_cut_text(text: str) -> str:
 def find_cut_secrets(text: str) -> list[SecretSpan]:
     """The secrets in a text that was cut at its end, in order, and what could be a piece of one there.
 
-    An ellipsis may stand for what was cut off.
+    An ellipsis may replace what was cut off.
     """
     return joined([*find_secrets(text), *_at_end(text)])
 

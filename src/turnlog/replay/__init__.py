@@ -1,4 +1,4 @@
-"""A session played again: what a screen shows, what the model saw, how long each thing took.
+"""A session played again: what a screen shows, what the model saw, how long everything took.
 
 `replay` derives the events of a screen, `model_view` keeps what the model sees, `timed` adds the pauses, and
 `iter_runs` with `stream_run` tells the same as `StreamEvent`s, for a page that reads chunks.

@@ -124,7 +124,7 @@ class _Derivation:
         if isinstance(event, MessageEvent):
             place = self._places.get(event.message.id, place)
         message_id = getattr(event, "message_id", None)
-        # The message may lie outside of the passage; its id is known all the same.
+        # The message may be outside of the passage; its id is known all the same.
         fallback = {"message_id": message_id} if message_id is not None else {}
         return place | fallback | {"position": event.position, "created_at": event.created_at}
 

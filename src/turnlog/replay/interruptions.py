@@ -28,7 +28,7 @@ class Interruptions(msgspec.Struct, frozen=True, kw_only=True):
     """Indexes into the history."""
 
     derived_after: frozenset[int]
-    """An interruption that no record tells is shown after these events."""
+    """An interruption that no record names is shown after these events."""
     repeated: frozenset[int]
     """Records of an interruption that another record contains too."""
     shown_after: frozenset[int]

@@ -70,7 +70,7 @@ class Timed(NamedTuple, Generic[EventT]):
 def timed(
     events: Iterable[DatedT], speed: float = 1.0, longest_pause: float = LONGEST_PAUSE
 ) -> Iterator[Timed[DatedT]]:
-    """Events with the seconds to wait before each. Raises ValueError as `Pace` does, before the first is asked for."""
+    """Events with the seconds to wait before each. Raises ValueError as `Pace` does, before the first is read."""
     pace = Pace(speed, longest_pause)
     return (Timed(pace.delay(event.created_at), event) for event in events)
 
@@ -104,7 +104,7 @@ class Pace:
 
 
 class ReplayRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked, and everything until the next time that something was."""
+    """A prompt, and everything until the next one."""
 
     prompts: tuple[Message, ...]
     """User messages; none before the first, or where an agent began by itself."""

@@ -142,7 +142,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _disconnected(request: Request, error: Exception) -> Response:
-    """The client has gone in the middle of its body: nobody hears this, but it is no failure for the log."""
+    """The client has gone in the middle of its body: nobody reads this answer, but it is no failure for the log."""
     return error_response(400, "invalid_json", "the body was not sent whole")
 
 

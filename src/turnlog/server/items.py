@@ -17,7 +17,7 @@ class SessionItems:
     """What lists show of the sessions of one store."""
 
     def __init__(self, store: Store, prompts: Prompts | None = None) -> None:
-        """With the prompts that agents are answering here, if any: what they ask leave for, no log tells."""
+        """With the prompts that agents are answering here, if any: no log says for what they ask permission."""
         self._store = store
         self._prompts = prompts
 

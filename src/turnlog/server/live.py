@@ -196,7 +196,7 @@ class Topic:
     def __init__(self, sequence: int) -> None:
         """Start after this number of the change sequence."""
         self.sequence = sequence
-        """Up to where the frames tell what changed. Only the publisher moves it."""
+        """Up to where the frames say what changed. Only the publisher moves it."""
         self._lock = threading.Lock()
         self._frames: deque[bytes] = deque()
         self._size = 0

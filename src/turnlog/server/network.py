@@ -197,5 +197,5 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Compare in a time that tells nothing about where they differ."""
+    """Compare in a time that says nothing about where they differ."""
     return hmac.compare_digest(given.encode(), wanted.encode())

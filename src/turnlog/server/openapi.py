@@ -248,7 +248,7 @@ def _without_null(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as JSON has it: unknown fields stand beside the known ones, not in a field of their own."""
+    """A schema as JSON has it: unknown fields are beside the known ones, not in a field of their own."""
     schema = dict(schema)
     schema.pop("additionalProperties", None)
     if "description" in schema:

@@ -182,7 +182,7 @@ class ForgetResponse(ResponseBody, frozen=True, kw_only=True):
 
 
 class MembershipsResponse(ResponseBody, frozen=True, kw_only=True):
-    """Where messages stand in their session."""
+    """Places of messages in their session."""
 
     items: list[Membership]
 
@@ -285,7 +285,7 @@ class UIMessageLoss(ResponseBody, frozen=True, kw_only=True):
 
     feature: str
     path: str
-    """Where it stands: the number of the message counts the stored ones of the page."""
+    """Its place: the number of the message counts the stored ones of the page."""
     reason: str
 
 
@@ -302,7 +302,7 @@ class ReplayedEvent(ResponseBody, frozen=True, kw_only=True):
     """An event of a replay, and how long to wait before it."""
 
     delay: float
-    """Seconds, scaled and capped as was asked for."""
+    """Seconds, scaled and capped as the request says."""
     event: ReplayEvent
 
 
@@ -311,9 +311,9 @@ class ReplayPage(ResponseBody, frozen=True, kw_only=True):
 
     items: list[ReplayedEvent]
     before: int | None
-    """What the page before is asked with; null at the start."""
+    """The cursor of the page before; null at the start."""
     after: int | None
-    """What the next page is asked with; null at the end."""
+    """The cursor of the next page; null at the end."""
 
 
 # -- tool calls and files
@@ -557,7 +557,7 @@ class SearchGroup(ResponseBody, frozen=True, kw_only=True):
 
 
 class SearchResponse(ResponseBody, frozen=True, kw_only=True):
-    """A page of sessions or hits; hits stand by session, in the order of their first hit."""
+    """A page of sessions or hits; hits are grouped by session, in the order of their first hit."""
 
     items: list[SearchGroup]
     next_cursor: str | None
@@ -583,7 +583,7 @@ class SyncProblem(ResponseBody, frozen=True, kw_only=True):
 
 
 class SyncProgress(ResponseBody, frozen=True, kw_only=True):
-    """Where the background's reading of logs stands."""
+    """How far the background has read the logs."""
 
     state: str = "off"
     """`off`, `running`, `waiting` (between two passes) or `failed`."""
@@ -670,4 +670,4 @@ class SignInLinkResponse(ResponseBody, frozen=True, kw_only=True):
     address: str
     """The page, with a code in its fragment; without one, where the server asks for no token."""
     file: str | None
-    """A page that leads there, to be opened in its place where a list of processes would tell others the address."""
+    """A page that leads there, to be opened in its place where a list of processes would show others the address."""

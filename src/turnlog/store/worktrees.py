@@ -67,5 +67,5 @@ def _pointed(folder: Path, pointer: Path) -> Worktree | None:
     if found is None:
         return None
     git = Path(os.path.normpath(folder / found["git"]))
-    # A bare repository has no folder of its own: worktrees lie beside `.bare`, or anywhere for `shop.git`.
+    # A bare repository has no folder of its own: worktrees are beside `.bare`, or anywhere for `shop.git`.
     return Worktree(str(git.parent if git.name.startswith(".") else git), folder.name)

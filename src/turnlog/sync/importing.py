@@ -186,6 +186,7 @@ def _read_piece(stream: BinaryIO, name: str) -> bytes:
 def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
     assert detection.agent is not None
     sources = _sources_of(detection)
+    # Several sources may be in one file, such as the sessions of a database: its bytes count once.
     files = {_file_of(each) for each in sources} if path.is_dir() else {os.fspath(path)}
     size = sum(Path(file).stat().st_size for file in files)
     read = 0
@@ -203,6 +204,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
             new_sessions, new_subagents = count_sessions(connection, result.saved.created)
     finally:
         connection.close()
+    # The copy is turnlog's own: kept, it would hold what the user wanted to be forgotten.
     if result.forgotten and path.parent == imports_folder(store_path):
         path.unlink()
     return ImportSummary(

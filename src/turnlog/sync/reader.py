@@ -134,6 +134,7 @@ class SourceReader:
                 self._read_rows(agent, source, batch, result, now)
                 continue
             folded = self._ahead.folded(source.path) if take_folded else None
+            # Somebody opened its session, so it was read before its turn: what a process folded of it is outdated.
             if folded is not None and source.path in self._early:
                 folded.skip()
             elif folded is not None:

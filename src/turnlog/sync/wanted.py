@@ -9,7 +9,7 @@ from turnlog.agents.base import Source
 
 
 class WantedSessions:
-    """Ids of sessions in the order in which they were asked for. Any thread may add one; the reading thread takes."""
+    """Ids of sessions in the order in which somebody opened them. Any thread may add one; the reading thread takes."""
 
     def __init__(self, on_read: Callable[[str, bool], None] = lambda session_id, found: None) -> None:
         """Call `on_read` with each id once, and whether a source of it was found and read."""

@@ -30,7 +30,7 @@ from turnlog.tui.screens import HandoverScreen, HelpScreen
 from turnlog.tui.session_list import SessionList
 
 _TYPING_SECONDS: Final = 0.06
-"""A pause in typing after which the query is asked."""
+"""A pause in typing after which the search begins."""
 
 _MOVING_SECONDS: Final = 0.05
 """A pause in moving after which the session is read."""

@@ -1,4 +1,4 @@
-"""A session beside the list: what was asked, said and done, with the changes of files as diffs.
+"""A session beside the list: prompts, answers and calls, with the changes of files as diffs.
 
 All text of a log is made plain before it is shown, and none of it is read as Textual's or Rich's markup.
 """

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from turnlog.tui.listing import Row, cells
 
 _NEAR_END = 20
-"""So many rows before the last one, further rows are asked for."""
+"""So many rows before the last one, further rows are loaded."""
 
 _ROLES = ("star", "title", "project", "agent", "age")
 
@@ -60,7 +60,7 @@ class SessionList(ScrollView, can_focus=True):
             self.row = row
 
     class EndIsNear(Message):
-        """Further rows are wanted."""
+        """Further rows are needed."""
 
     def __init__(self) -> None:
         """Begin without rows."""

@@ -484,23 +484,7 @@ export interface LineRange {
   first: number;
   last: number;
   commit: string | null;
-  link: Link | null;
-}
-
-/** A session that a commit, pull request or line came from, and the turn in it. */
-export interface Link {
-  session_id: string;
-  agent: string;
-  title: string | null;
-  confidence: "content" | "exact" | "possible";
-  reason: "amended" | "committed" | "merged" | "opened" | "picked" | "pushed" | "reverted" | "lines" | "note" | "rewritten" | "squashed" | "touched" | "trailer";
-  message_id: string;
-  position: number;
-  at: string | null;
-  turn: number | null;
-  prompt: string | null;
-  lines: number | null;
-  of_lines: number | null;
+  link: OriginLink | null;
 }
 
 /** A commit that a session made or pushed. */
@@ -529,7 +513,7 @@ export interface Membership {
   records?: Provenance[];
 }
 
-/** Where messages stand in their session. */
+/** Places of messages in their session. */
 export interface MembershipsResponse {
   items: Membership[];
 }
@@ -629,6 +613,22 @@ export interface OpenedPullRequest {
 
 /** Where a message that no model wrote came from. */
 export type Origin = "command" | "command_output" | "compaction" | "harness" | "notification" | "prompt" | "shell" | "shell_output" | "subagent_prompt";
+
+/** A session that a commit, pull request or line came from, and the turn in it. */
+export interface OriginLink {
+  session_id: string;
+  agent: string;
+  title: string | null;
+  confidence: "content" | "exact" | "possible";
+  reason: "amended" | "committed" | "merged" | "opened" | "picked" | "pushed" | "reverted" | "lines" | "note" | "rewritten" | "squashed" | "touched" | "trailer";
+  message_id: string;
+  position: number;
+  at: string | null;
+  turn: number | null;
+  prompt: string | null;
+  lines: number | null;
+  of_lines: number | null;
+}
 
 /** A landmark of a session: a prompt, a compaction, a rewind, an error that is not a tool's, or a pinned message. */
 export interface OutlineEntry {
@@ -943,7 +943,7 @@ export interface SearchProgress {
   unindexed: number | null;
 }
 
-/** A page of sessions or hits; hits stand by session, in the order of their first hit. */
+/** A page of sessions or hits; hits are grouped by session, in the order of their first hit. */
 export interface SearchResponse {
   items: SearchGroup[];
   next_cursor: string | null;
@@ -1192,7 +1192,7 @@ export interface SyncProblem {
   reason: string;
 }
 
-/** Where the background's reading of logs stands. */
+/** How far the background has read the logs. */
 export interface SyncProgress {
   state: string;
   phase: string | null;

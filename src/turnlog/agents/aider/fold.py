@@ -277,7 +277,7 @@ class _Context(LineContext):
         return identity
 
     def end_failure(self) -> None:
-        """Add what the program told the model about edits that could not be made."""
+        """Add what the program said to the model about edits that could not be made."""
         state, identity = self._state, self._name(self._state.began)
         text = state.text.rstrip("\n")
         self._add(

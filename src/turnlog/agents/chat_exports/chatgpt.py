@@ -179,7 +179,7 @@ class _Reading:
         place = self._context.position
         for message, before in self._found.values():
             self._context.add(message, parent=before, position=place + 1, is_counted=False)
-            # Results of its calls stand behind it.
+            # Results of its calls are placed behind it.
             place += 1 + sum(len(part.results) for part in message.parts if isinstance(part, ToolCallPart))
             if message.stop_reason == "aborted":
                 place += 1
@@ -291,7 +291,7 @@ class _Reading:
     # -- results
 
     def _read_result(self, name: str, message: dict[str, Any], content: dict[str, Any], before: str | None) -> None:
-        """Read what a tool said: a result of the nearest call above it. A tool may say several things."""
+        """Read what a tool said: a result of the nearest call above it. A tool may say something several times."""
         call = nearest(self._parents, {node: node for node in self._calls}, self._parents[name])
         metadata = object_of(message.get("metadata"))
         parts = tuple(self._parts(content, f"{name}.result"))

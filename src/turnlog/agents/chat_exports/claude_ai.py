@@ -144,7 +144,7 @@ class _Reading:
 
     def _add(self, message: Message, before: str | None) -> None:
         self._context.add(message, parent=before, position=self._next(), is_counted=False)
-        # Results in the message stand behind it.
+        # Results in the message are placed behind it.
         self._place += sum(len(part.results) for part in message.parts if isinstance(part, ToolCallPart))
 
     def _read_prompt(self, name: str, message: dict[str, Any], before: str | None) -> None:

@@ -65,7 +65,7 @@ class _Reading(LineContext):
 
     def __init__(self, source: Source) -> None:
         super().__init__(Changes())
-        # An imported file may lie in any folder: then its name is all that names the session.
+        # An imported file may be in any folder: then its name is all that names the session.
         external = (source.session_id or "").partition(":")[2] or Path(source.path).name.partition(".")[0]
         self._external = external
         self._is_subagent = source.kind is SourceKind.SUBAGENT

@@ -86,7 +86,7 @@ class ClineBlock(msgspec.Struct, gc=False):
 
 
 class ToolAnswer(msgspec.Struct, gc=False):
-    """One answer of a tool: a call may ask for several things."""
+    """One answer of a tool: a call may contain several questions."""
 
     query: str | None = None
     result: Raw | UnsetType = UNSET

@@ -79,7 +79,7 @@ _ENVIRONMENT = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z
 _TYPED = re.compile(
     r"<(?P<tag>task|user_message|feedback|answer)>\s?(?P<text>.*?)\s?</(?P=tag)>(?P<rest>.*)\Z", re.DOTALL
 )
-"""What stands around what the user typed."""
+"""The tags around what the user typed."""
 
 _HEADER = re.compile(r"\A\[(?P<name>\w+)(?: (?:for|to|in|on) .*?)?\] Result:\s*", re.DOTALL)
 """How the text of a result begins in versions whose calls are text."""

@@ -178,7 +178,7 @@ class TaskFold(ConversationFold[RowLine]):
             self._add_result(context, call, result)
         is_summary = message.is_summary is True or message.is_truncation_marker is True
         if said.results and not said.is_typed and not is_summary:
-            # What is left is what the extension tells the model about the editor.
+            # What is left is what the extension says to the model about the editor.
             context.changes.counts.results += 1
             return
         origin = self._origin_of(context, said, is_summary=is_summary)

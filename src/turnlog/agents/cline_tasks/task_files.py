@@ -40,7 +40,7 @@ HISTORY: Final = "taskHistory.json"
 """A list of all tasks, in the folder `state`."""
 
 FORM: Final = "form"
-"""The table of a line with what stands between the items of a file."""
+"""The table of a line with the text between the items of a file."""
 
 MODEL: Final = "model"
 """The table of a line that says which model is used from then on."""
@@ -113,7 +113,7 @@ def list_in(name: str, text: str) -> ItemList:
         return ItemList(name, text, "", "", [])
     head, tail = data[: places[0][0]].decode(), data[places[-1][1] :].decode()
     pieces = [data[start:end].decode() for start, end in places]
-    # `,` is what stands there in nearly all files, also before there is a second item.
+    # Nearly all files have `,` there, also before there is a second item.
     return ItemList(name, head, gaps.pop().decode() if gaps else ",", tail, pieces)
 
 
@@ -161,7 +161,7 @@ def _models(task: Path) -> Iterator[_Item]:
 def _by_time(sent: Sequence[_Item], shown: Sequence[_Item], models: Sequence[_Item]) -> Iterator[_Item]:
     """The items of both lists in the order of time.
 
-    Older versions write no time into what was sent: then the answer to a request, and what came before it, stands in
+    Older versions write no time into what was sent: then the answer to a request, and what came before it, is in
     front of the next request.
     """
     waiting, changed = list(sent), list(models)

@@ -1,4 +1,4 @@
-"""Codex's files: where they lie, whether a file is one of them, and what its sidecars say.
+"""Codex's files: where they are, whether a file is one of them, and what its sidecars say.
 
 Rollouts are in folders by day, archived ones in their own folder; some are compressed. An index of thread names is
 next to them. Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is
@@ -148,7 +148,7 @@ def _version_in(record: CodexLine) -> str | None:
 def _source(path: Path, known: Source | None, head: bytes) -> Source:
     """The source. Of a log that was copied under another name, the records name the thread.
 
-    When the beginning was lost and no record names a thread, the file's name stands for it.
+    When the beginning was lost and no record names a thread, the file's name takes its place.
     """
     if known is not None:
         return known

@@ -257,7 +257,7 @@ def _abort(context: CodexContext, call_id: str, call: CodexPendingCall) -> None:
 
 # -- calls inside of calls: what code that the model wrote called (code mode)
 #
-# Only events tell of them, with ids that match no call. Position and turn say which code made them.
+# Only events name them, with ids that match no call. Position and turn say which code made them.
 
 NESTED: dict[str, str] = {
     "CommandExecution": "exec_command",

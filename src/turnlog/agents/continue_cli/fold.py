@@ -88,6 +88,7 @@ class _Reading(LineContext):
             self._read_item(item.record, number, (position, length), counted[number], copied_from)
 
     def _add_link(self, origin: str) -> None:
+        # No file names what a fork came out of: equal items do.
         self.changes.links.append(
             Link(
                 kind="fork",
@@ -109,6 +110,7 @@ class _Reading(LineContext):
         self, item: HistoryItem, number: int, record: tuple[int, int], used: CallUsage | None, origin: str | None
     ) -> None:
         message = item.message
+        # Items have no ids. A fork's copied ones get those of the original, so that they are stored and billed once.
         identity = f"{origin or self._external}.{number}"
         if message is None:
             self.report("the item has no message", json_path=f"$.history[{number}]")
@@ -148,7 +150,7 @@ class _Reading(LineContext):
         placement = Placement(
             session_id=self._session.session_id,
             position=record[0],
-            # Results stand within the item, and after its message.
+            # Results are placed within the item, behind its message.
             records=((*record, None), *((record[0] + place, 0, name) for place, name in enumerate(results, 1))),
             record_ids=(message.id,),
             parent_id=self._leaf,
@@ -161,7 +163,7 @@ class _Reading(LineContext):
         self._leaf = self._session.active_leaf = message.id
 
     def _add_compaction(self, summary: str, identity: str, record: tuple[int, int]) -> None:
-        """Add a summary, which stands for everything up to its message."""
+        """Add a summary, which replaces everything up to its message."""
         told = f"{identity}.summary"
         message = Message(
             id=told, role="developer", parts=(TextPart(id=f"{told}.0", text=summary),), origin=Origin.COMPACTION

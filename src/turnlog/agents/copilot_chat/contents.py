@@ -192,7 +192,7 @@ def parts_of(
 
 
 def _text_of(item: Mapping[str, Any], kind: str | None) -> str | None:
-    """The text of an item; None if it has none. A reference to a file stands in the text."""
+    """The text of an item; None if it has none. A reference to a file is part of the text."""
     if kind in (None, "markdownContent", "markdownVuln"):
         found = item.get("value", object_of(item.get("content")).get("value", item.get("content")))
         return found if isinstance(found, str) else None

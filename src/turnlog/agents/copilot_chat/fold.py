@@ -280,7 +280,7 @@ def _model_of(request: dict[str, Any], metadata: dict[str, Any]) -> str | None:
 
 
 def _usage_of(request: dict[str, Any], metadata: dict[str, Any]) -> Usage | None:
-    """Tokens of a request. They leave out calls in between, and do not tell what was read from a cache."""
+    """Tokens of a request. They leave out calls in between, and do not say what was read from a cache."""
     used = object_of(request.get("usage"))
     prompt = _count(used.get("promptTokens")) or _count(metadata.get("promptTokens"))
     output = _count(used.get("completionTokens")) or _count(metadata.get("outputTokens"))

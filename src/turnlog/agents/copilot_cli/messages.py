@@ -45,7 +45,7 @@ def read_system(context: CopilotContext, data: CopilotData) -> None:
 
 
 def read_notification(context: CopilotContext, data: CopilotData) -> None:
-    """Read what the program tells the model about a subagent or a command in the background."""
+    """Read what the program says to the model about a subagent or a command in the background."""
     _add_text(context, "developer", Origin.NOTIFICATION, data.content or "")
 
 

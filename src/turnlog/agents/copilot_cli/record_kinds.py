@@ -48,7 +48,7 @@ READ: dict[str, CopilotRecordOutcome] = {
     "tool.user_requested": CopilotRecordOutcome.MESSAGE,
     "user.message": CopilotRecordOutcome.MESSAGE,
 }
-"""Kinds that are more than an event of their own, or that tell something about the session."""
+"""Kinds that are more than an event of their own, or that say something about the session."""
 
 
 def _names(group: str, words: str) -> list[str]:

@@ -83,7 +83,7 @@ class Timing(_Wire, gc=False):
 
 
 class Bubble(_Wire, gc=False):
-    """A bubble of a conversation. Of its many fields, those that tell what happened."""
+    """A bubble of a conversation. Of its many fields, those that say what happened."""
 
     bubble_id: str | None = None
     type: int | None = None

@@ -57,7 +57,7 @@ class _Trust(msgspec.Struct, rename="camel"):
 
 
 def workspace_of(project: Path) -> str | None:
-    """The folder that a project's folder stands for: its name does not say it, since `-` stands for any sign."""
+    """The folder that a project's folder is named after, which the name does not say: `-` replaces any sign in it."""
     try:
         return msgspec.json.decode(read_regular_file(project / TRUSTED), type=_Trust).workspace_path
     except UNREADABLE:

@@ -91,7 +91,7 @@ def _read_session(context: DroidContext) -> None:
         # Whether it is more than the beginning of the prompt is known when the prompt has been read.
         state.title = title
     if record.parent:
-        # Copied records look like all others: only this id tells where they end.
+        # Copied records look like all others: only this id shows where they end.
         state.copied_until = record.forked_at_message_id or None
         context.link(
             Link(

@@ -129,7 +129,7 @@ def _begin_rewrite(context: GeminiContext, item: _Item) -> None:
         # Other prompts than those of the list: another conversation takes the place of this one.
         state.active, state.leaf, state.branched = [], None, True
     else:
-        # A checkpoint lists the joined record as one message, but stands for all of these.
+        # A checkpoint lists the joined record as one message, which takes the place of all of these.
         state.joined[item.logged.key] = originals
         _mark_copy(context, item.logged.key, state.active.index(originals[-1]))
 

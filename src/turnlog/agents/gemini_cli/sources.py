@@ -1,4 +1,4 @@
-"""Gemini CLI's files: where they lie, where the positions of a log begin, and whether a file is one of them.
+"""Gemini CLI's files: where they are, where the positions of a log begin, and whether a file is one of them.
 
 Files are logs of three generations, subagents, spilled outputs, the log of prompts.
 

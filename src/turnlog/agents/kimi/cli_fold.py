@@ -33,7 +33,7 @@ from turnlog.agents.line_fold import LineFold
 from turnlog.model import CompactionEvent, InterruptEvent, Message, Origin, ResultStatus
 
 _REJECTED = "The tool call is rejected by the user."
-"""How the program tells that the user refused a call (1.49)."""
+"""How the program says that the user refused a call (1.49)."""
 
 
 class KimiCliFold(LineFold[KimiState, KimiContext, CliRecord]):
@@ -128,7 +128,7 @@ def _read_call(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) 
 
 
 def _read_status(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
-    """Read the tokens of a step. Most of these records tell only how full the context is."""
+    """Read the tokens of a step. Most of these records say only how full the context is."""
     step, tokens = context.state.step, payload.token_usage
     if tokens is None:
         return False

@@ -98,7 +98,7 @@ def _read_instructions(context: KimiContext, record: KimiRecord) -> None:
 
 
 def _read_request(context: KimiContext, record: KimiRecord) -> None:
-    """Read which model is asked, and for what. The record of a step's request follows its begin."""
+    """Read which model is called, and for what. The record of a step's request follows its begin."""
     step = context.state.step
     context.state.purpose, context.state.asked = record.kind, record.model
     # A request of another kind is for a summary or a title: it must not name the model of the step that was begun

@@ -36,7 +36,7 @@ TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT, Origin.COMMAND,
 _SUBAGENT_TRIGGER = "subagent"
 
 _FAILURE = b'"<system>ERROR: '
-"""How the text begins with which Kimi CLI tells the model that a tool failed; a migrated result has no other sign."""
+"""How the text begins with which Kimi CLI says to the model that a tool failed; a migrated result has no other sign."""
 
 _REFUSALS = frozenset({"rejected", "cancelled"})
 """Decisions about a call that refuse it."""

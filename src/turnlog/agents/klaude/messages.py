@@ -103,7 +103,7 @@ def read_user(context: KlaudeContext, kind: str, data: KlaudeData) -> None:
     text = text_of(_parts(context, data, ""))
     # An unknown `source` is a program's: a person's prompt has had no other since 2.0.
     origin = SOURCE_ORIGINS.get(data.source or "user", Origin.NOTIFICATION)
-    # The prompts that klaude-code writes to continue have the `source` of a person; only the wording tells them apart.
+    # Prompts that klaude-code writes to continue have the `source` of a person; only the wording distinguishes them.
     if origin is Origin.PROMPT and _HARNESS_PROMPT.match(text):
         origin = Origin.HARNESS
     context.begin_turn(origin)

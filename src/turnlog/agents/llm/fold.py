@@ -154,7 +154,7 @@ class _Context(LogContext):
         """Add a message after the newest one."""
         placement = Placement(
             session_id=self.session_id,
-            # Messages of one line stand within it, in their order.
+            # Messages of one line are placed within it, in their order.
             position=self.position + self.place,
             records=((self.position, self.length, None),),
             record_ids=(message.id,),

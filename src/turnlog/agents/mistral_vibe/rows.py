@@ -226,7 +226,7 @@ class _Building:
             self._step += 1
             found = self._place(ANSWER, identity, entry.get("createdAt"))
             found.model = self._model
-            # Calls without an entry stand in the order in which the model made them.
+            # Calls without an entry are in the order in which the model made them.
             found.calls = list(self._without_entry.pop(identity, ()))
         self._current = found
         return found
@@ -379,7 +379,7 @@ Turn = list[Json]
 
 
 class _Matched(NamedTuple):
-    """An answer of the model: what stands before it, and its calls with the entries of these."""
+    """An answer of the model: what comes before it, and its calls with the entries of these."""
 
     answer: str
     before: str
@@ -396,7 +396,7 @@ def _matched(session: VibeSession) -> list[_Matched]:
         if texts_of(shown[-1][0].get("content")) == texts_of(said[-1][0].get("content")):
             turns.append(list(_matched_turn(shown.pop(), said.pop())))
         else:
-            # A summary stands in the place of a prompt.
+            # A summary takes the place of a prompt.
             said.pop()
     return [matched for turn in reversed(turns) for matched in turn]
 

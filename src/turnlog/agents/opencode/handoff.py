@@ -63,6 +63,7 @@ class OpenCodeWriter:
         found = database_session_of(path)
         database = found[0] if found else Path(path)
         with closing(_connect(database)) as connection, connection:
+            # What refers to another row goes before it.
             for table in ("part", "message"):
                 connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (external_id,))
             connection.execute("DELETE FROM session WHERE id = ?", (external_id,))
@@ -104,9 +105,11 @@ class NewRows(NewSession):
         """See `NewSession.save`."""
         try:
             with closing(_connect(self._database)) as connection, connection:
+                # Without this SQLite takes rows that refer to nothing, which the program cannot open.
                 connection.execute("PRAGMA foreign_keys = ON")
                 for table, row in self._rows:
                     names = ", ".join(f'"{name}"' for name in row)
+                    # The program may have made its project of all folders since the database was read.
                     verb = "INSERT OR IGNORE" if table == "project" else "INSERT"
                     marks = ", ".join("?" * len(row))
                     connection.execute(f'{verb} INTO "{table}" ({names}) VALUES ({marks})', tuple(row.values()))
@@ -163,6 +166,7 @@ class _Rows:
         self._database = database
         self._version = version
         self._at = int(conversation.at.timestamp() * 1000)
+        # The program counts ids of sessions downwards, so that the newest sorts first.
         self._session = _new_id("ses", ~(self._at * 0x1000))
         self._numbers = iter(range(1 << 30))
 
@@ -187,6 +191,7 @@ class _Rows:
         prompt = None
         for message, time in zip(conversation.messages, self._times(), strict=True):
             name = self._next_id("msg")
+            # An answer has to name a prompt: one before all prompts names itself.
             prompt = name if message.role == "user" or prompt is None else prompt
             answers = message.role == "assistant"
             info = self._answer(message, time, prompt) if answers else self._prompt(time)
@@ -205,6 +210,7 @@ class _Rows:
         return self._row(table, {**row, "message_id": "", "data": msgspec.json.encode(data).decode()})
 
     def _next_id(self, kind: str) -> str:
+        # Below every id that the program makes after the hand-over: what it adds sorts behind.
         return _new_id(kind, (self._at - 1) * 0x1000 - (1 << 24) + next(self._numbers))
 
     def _times(self) -> list[int]:

@@ -99,7 +99,7 @@ class OpenCodeExportFold:
 class ExportSession:
     """The rows in an export. See `snapshot.RowSource`.
 
-    In an export that somebody made anonymous, one id may stand for many messages, and for many sessions.
+    In an export that somebody made anonymous, many messages, and many sessions, may have one id.
     """
 
     def __init__(self, export: Row) -> None:

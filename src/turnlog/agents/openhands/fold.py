@@ -234,6 +234,7 @@ def _read_action(context: _Context) -> None:
 def _add_answer(context: _Context, holder: Json, content: object, *, has_call: bool = False) -> None:
     """Add an answer, or the next of its calls."""
     state, identity = context.state, context.answer_id
+    # Each call of an answer is an event of its own; all of them name the same `llm_response_id`.
     if state.answer != identity:
         state.answer, state.parts, state.step = identity, 0, state.step + 1
     first = state.parts
@@ -246,6 +247,7 @@ def _add_answer(context: _Context, holder: Json, content: object, *, has_call: b
             identity, call.id or "", call.tool_name, call.kind, context.place, state.turn, state.step
         )
     state.parts += len(parts)
+    # Tokens are in the file of the state, which may have been read before the answer, or comes after it.
     usage, model = state.used.pop(identity, None), state.models.pop(identity, None)
     if usage is None and identity not in state.counted and identity not in state.places:
         state.places[identity] = (context.place, state.turn, state.step)

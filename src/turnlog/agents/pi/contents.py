@@ -125,7 +125,7 @@ def _part_of(raw: Raw, part_id: str, answerer: Answerer | None, at: datetime | N
 def _reasoning(block: PiBlock, part_id: str, answerer: Answerer | None) -> ReasoningPart:
     """A thought with what its provider needs to accept it again.
 
-    `thinkingSignature` is another thing for each API: the name of the field that held the thought for OpenAI's chat
+    `thinkingSignature` means something else for each API: the name of the field that held the thought for OpenAI's chat
     completions, the whole item for its responses, a signature for all others.
     """
     signature, api = block.thinkingSignature, "" if answerer is None else answerer.api or ""
@@ -199,7 +199,7 @@ def usage_of(usage: PiUsage | None) -> Usage | None:
     return Usage(
         input=usage.input,
         cache_read=usage.cacheRead,
-        # Of the cache written, pi tells apart what is kept for an hour; the rest is kept for five minutes.
+        # Of the cache written, pi counts separately what is kept for an hour; the rest is kept for five minutes.
         cache_write=written if for_an_hour is None else None,
         cache_write_1h=for_an_hour,
         cache_write_5m=None if for_an_hour is None else max(0, (written or 0) - for_an_hour),

@@ -228,7 +228,7 @@ def _read_run_metadata(context: PiContext) -> None:
 
 
 def _read_record(context: PiContext) -> None:
-    # `custom` is whatever an extension stores; its own name tells one extension from another.
+    # `custom` is whatever an extension stores; its own name distinguishes extensions.
     context.add_record(known=True, name=context.record.customType)
     if context.record.type == "leaf":
         context.move_leaf(context.record.targetId)

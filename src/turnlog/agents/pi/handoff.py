@@ -26,6 +26,7 @@ from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
 
 _FORMAT: Final = 3
 
+# What was handed over was paid for in the session that it came from.
 _NO_COST: Final = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
 _NO_USAGE: Final = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0, "cost": _NO_COST}
 
@@ -39,6 +40,7 @@ class PiWriter(FileWriter):
     def write(self, conversation: Conversation, home: Path) -> NewSession:
         """A log in the folder of the working directory."""
         name = str(uuid.uuid4())
+        # pi lists the logs of the folder that is named after the working directory in just this way.
         folder = f"--{str(conversation.folder).strip('/').replace('/', '-').replace(':', '-')}--"
         stamp = iso(conversation.at).replace(":", "-").replace(".", "-")
         path = home / "sessions" / folder / f"{stamp}_{name}.jsonl"
@@ -111,6 +113,7 @@ def _bodies(message: Message, at: datetime) -> Iterator[tuple[dict[str, Any], di
                 "toolCallId": call.tool_call_id,
                 "toolName": call.tool_name,
                 "content": [_block(part) for part in result.content],
+                # pi knows no other outcome: the mark has the exact one.
                 "isError": result.status != "success",
                 "timestamp": milliseconds,
             },

@@ -230,7 +230,7 @@ def usage_of(tokens: UsageMetadata | None, *, has_thoughts: bool = False) -> Usa
     output, thoughts = tokens.candidates_token_count, tokens.thoughts_token_count
     if not any((prompt, cached, output, thoughts, tokens.tool_use_prompt_token_count)):
         return None
-    # An OpenAI-compatible provider counts thoughts within the output, Gemini's apart from it: the total tells.
+    # An OpenAI-compatible provider counts thoughts within the output, Gemini's apart from it: the total shows which.
     is_apart = tokens.total_token_count == (prompt or 0) + (output or 0) + (thoughts or 0) and bool(thoughts)
     if output is not None and not is_apart:
         output = max(0, output - (thoughts or 0))

@@ -100,7 +100,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=NAME, source=source)
     if _JSON_HEADER.match(head):
-        # A file without an answer looks like Gemini CLI's; then only its place tells.
+        # A file without an answer looks like Gemini CLI's; then only its path shows whose it is.
         if _ANSWER.search(head) or (source is not None and PurePath(source.root).name == ".qwen"):
             return Detection(agent=NAME, version="JSON", source=source or _loose(path, appendable=False))
         return Detection(reason="no answer of type qwen")

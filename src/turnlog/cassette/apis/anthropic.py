@@ -95,7 +95,7 @@ def _block(part: Part, thinks: bool) -> Json | None:
 
 
 def _usage(usage: Usage) -> Json:
-    """The API always tells numbers: what the recording does not know is 0."""
+    """The API always has numbers: what the recording does not know is 0."""
     return {
         "input_tokens": usage.input or 0,
         "cache_creation_input_tokens": written(usage),

@@ -170,6 +170,7 @@ class ProviderRuntime(FunctionRuntime):
         if request.continued is not None:
             async for event in run.run_allowed():
                 yield event
+            # The page has answered for some of the calls only: a model takes the results of all or none.
             if any(call.state is ToolState.APPROVAL_REQUESTED for call in _calls(history[-1])):
                 yield Pause(reason="approval")
                 return
@@ -192,6 +193,7 @@ class ProviderRuntime(FunctionRuntime):
             tokens += _tokens(message)
             if self._limits.tokens is not None and tokens >= self._limits.tokens:
                 break
+        # Every call has its result, so the next prompt goes on from here.
         yield RunFinish(stop_reason="pause")
 
     async def _call_model(self, run: _Run, response: ResponseStream) -> AsyncIterator[StreamEvent]:
@@ -218,6 +220,7 @@ class ProviderRuntime(FunctionRuntime):
                         yield chunk
                 return
             except Exception as error:
+                # What has come is on the page already: a second answer would be shown behind half of the first.
                 if has_begun or not tries_left or not _may_pass(error):
                     raise
                 logger.warning("a request failed and is sent again: %s", error)
@@ -238,6 +241,7 @@ async def _until(events: AsyncGenerator[StreamEvent, None], seconds: float | Non
     while True:
         waiting = asyncio.ensure_future(step())
         try:
+            # `wait` cancels nothing: the page has the error before the request ends, which may take its time.
             await asyncio.wait([waiting], timeout=max(0.0, end - asyncio.get_running_loop().time()))
             if not waiting.done():
                 yield StreamError(error_text=f"the answer took longer than {seconds} seconds", kind="timeout")

@@ -109,7 +109,7 @@ class PlacedQuery(QueryParameters):
 
 
 class BytesQuery(QueryParameters):
-    """How bytes are wanted."""
+    """How to answer with bytes."""
 
     as_: Literal["text"] | None = Field(None, alias="as", description="`text`: as plain text in UTF-8.")
 

@@ -90,7 +90,7 @@ def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response
     dependencies=_JSON,
 )
 def save_messages(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
-    """Create messages, or replace those of their ids; where they stand then."""
+    """Create messages, or replace those of their ids; their places then."""
     body = _decode(data, MessagesBody)
     context.require_own(session_id)
     context.store.session(session_id)

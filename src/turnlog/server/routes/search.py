@@ -59,7 +59,7 @@ router = APIRouter(default_response_class=Response, tags=["search"])
 
 @router.get("/search", responses=responds_with(SearchResponse))
 def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Query()]) -> Response:
-    """Sessions that fit what was asked, the best match first with its best hit; or every hit, newest or best first.
+    """Sessions that match the query, the best match first with its best hit; or every hit, newest or best first.
 
     Without words, everything that the filters leave.
     """
@@ -118,7 +118,7 @@ def _session(found: SessionHits, session_id: str | None) -> SearchGroup:
 def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]:
     """Hits by session, in the order of their first hit.
 
-    A hit that several sessions share stands in the one that was asked for, else in the one that pays for the message.
+    A hit that several sessions share is shown in the one that the filter names, else in the one that is billed for it.
     """
     groups: dict[str, tuple[Hit, HitPlace, list[SearchHit]]] = {}
     for hit in hits:

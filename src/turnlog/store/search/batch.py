@@ -161,6 +161,7 @@ class IndexBatch:
     def set_project(self, session_key: int, project_key: int | None) -> None:
         """Replace the project marker of a session's indexed documents."""
         old_and_new = self._homes.set_project(session_key, project_key)
+        # A marker is a word of each document: FTS5 changes it only document by document.
         if old_and_new is not None:
             for slot in slots_of(self._blocks.of_home(session_key)):
                 self._postings.replace_markers(slot.id, *old_and_new, is_fresh=slot.block.is_fresh)

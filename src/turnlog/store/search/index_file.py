@@ -49,7 +49,7 @@ _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
-    # Samples only tell how many documents have a word: `detail = none` leaves out the positions.
+    # Samples only say how many documents have a word: `detail = none` leaves out the positions.
     f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE sparse_sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
     "CREATE TABLE documents (block INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, home INTEGER NOT NULL,"
@@ -100,7 +100,7 @@ class IndexProgress(NamedTuple):
     displacement: int = 0
     """The largest distance, in blocks, of a document from its message's time."""
     documents: int = 0
-    """Documents ever written; stands for the size of the index."""
+    """Documents ever written; a measure of the size of the index."""
     fresh_size: int = 0
     """Bytes of text in `fresh`."""
 
@@ -145,7 +145,7 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
         # the words of sessions.
         if _version(connection) == VERSION and session_words.is_created(connection):
             connection.execute(f"ATTACH ? AS {STORE}", (file_uri(store_path, "ro"),))
-            # The matches of a common word lie all over the index, which SQLite's two megabytes do not hold.
+            # The matches of a common word are all over the index, which SQLite's two megabytes do not hold.
             connection.execute(f"PRAGMA main.cache_size = -{_CACHE_KB}")
             for table in (*INDEX_TABLES, "session_words"):
                 connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")

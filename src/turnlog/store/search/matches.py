@@ -73,7 +73,7 @@ def matches_of(ids: Iterable[int], connection: sqlite3.Connection, conditions: s
         if number >> index_file.SLOT_BITS != block:
             block = number >> index_file.SLOT_BITS
             row = connection.execute(query, (block,)).fetchone()
-        # Its message was deleted or lies outside of the filter.
+        # Its message was deleted or is outside of the filter.
         if row is None:
             continue
         packed, role, message_key, created_at, message_id = row

@@ -247,7 +247,7 @@ class _Search:
             if text is None:
                 continue
             score = ranking.score(text, match.entry.length, match.field)
-            # A long text has several documents: its first match stands for the part.
+            # A long text has several documents: its first match represents the part.
             scored.setdefault(match.position, (score, match))
         best = sorted(scored.values(), key=lambda each: (each[0], each[1].position), reverse=True)
         return [match for _, match in best]

@@ -160,6 +160,7 @@ class SessionSearch:
         shown: list[SessionHits] = []
         for _, each, match in best:
             facts = self._connection.execute(_FACTS, (each.session.key,)).fetchone()
+            # Its words are in the index until that has caught up with the deletion.
             if facts is None:
                 continue
             session_id, agent, title, project, updated_at = facts

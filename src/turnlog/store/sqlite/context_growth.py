@@ -39,7 +39,7 @@ class ContextQueries(Connections):
         steps: list[ContextStep] = []
         for position, message_id, turn, created_at, model, context, cached, output, fate in rows:
             is_compacted = False
-            # Several compactions may lie between two calls.
+            # Several compactions may come between two calls.
             while waiting and waiting[-1] <= position:
                 is_compacted = waiting.pop() is not None
             at = moment(created_at)

@@ -112,7 +112,7 @@ def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at
             at = moment(created_at if completed_at is None else completed_at)
             markers.append(PlacedMarker("answer", position, at, stop_reason, bool(has_calls)))
             calls += _unfinished_calls(connection, message_key, position) if has_calls else ()
-        # The newest come first: what lies before the prompt of the last turn does not matter.
+        # The newest come first: what is before the prompt of the last turn does not matter.
         if begins:
             break
     markers.sort(key=lambda marker: marker.position)

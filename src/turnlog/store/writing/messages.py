@@ -115,11 +115,13 @@ class MessageInserts:
         transaction, placement, facts = self._transaction, message.placement, message.facts
         key = self._next_key
         self._next_key += 1
+        # The body leaves out texts that only the archive of this source has: it must not be forgotten under them.
         if message.archived:
             self._uses.append((key, transaction.source.key))
         draft = transaction.sessions.draft(session_key)
         if placement.fate is not Fate.SUPERSEDED:
             draft.add_message(facts.counts)
+        # A copied record keeps the time at which the session before it wrote it.
         if not placement.copied:
             draft.note_time(message.created_at)
         if billed:
