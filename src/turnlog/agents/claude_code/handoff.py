@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from turnlog.agents.handoffs import (
     MARK,
-    Conversation,
     FileWriter,
+    HandoffConversation,
     NewFile,
     NewFiles,
     NewSession,
@@ -37,7 +37,7 @@ class ClaudeCodeWriter(FileWriter):
     unanswered = "[Tool call interrupted: the session ended before it had a result]"
     version = "2.1.332"
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """A log below the project's folder."""
         name = str(uuid.uuid4())
         records = _Records(conversation, name, self.version)
@@ -71,7 +71,7 @@ def _checksum(text: str) -> str:
 class _Records:
     """The records of one session, each with the one before it as its parent."""
 
-    def __init__(self, conversation: Conversation, session: str, version: str) -> None:
+    def __init__(self, conversation: HandoffConversation, session: str, version: str) -> None:
         self._conversation = conversation
         self._session = session
         self._parent: str | None = None

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from turnlog.agents.handoffs import (
     MARK,
-    Conversation,
     FileWriter,
+    HandoffConversation,
     NewFile,
     NewFiles,
     NewSession,
@@ -36,7 +36,7 @@ class CodexWriter(FileWriter):
     takes_text = True
     version = "0.171.0"
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """A rollout in the folder of the day."""
         name = str(_version_7(conversation.at))
         day = conversation.at.astimezone(UTC)
@@ -53,7 +53,7 @@ def _version_7(moment: datetime) -> uuid.UUID:
     return uuid.UUID(int=value | secrets.randbits(12) << 64 | secrets.randbits(62))
 
 
-def _lines(conversation: Conversation, thread: str, version: str) -> Iterator[dict[str, Any]]:
+def _lines(conversation: HandoffConversation, thread: str, version: str) -> Iterator[dict[str, Any]]:
     made = [(message, line) for message in conversation.messages for line in _of_message(conversation, message)]
     if conversation.title and conversation.messages:
         marked = {MARK: mark(conversation)}
@@ -76,7 +76,7 @@ def _lines(conversation: Conversation, thread: str, version: str) -> Iterator[di
         yield {"timestamp": iso(message.created_at or conversation.at), **line}
 
 
-def _of_message(conversation: Conversation, message: Message) -> Iterator[dict[str, Any]]:
+def _of_message(conversation: HandoffConversation, message: Message) -> Iterator[dict[str, Any]]:
     marked = {MARK: mark(conversation, message, model=message.model)}
     if message.role == "user":
         content = [_content(part) for part in message.parts]

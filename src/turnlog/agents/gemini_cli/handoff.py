@@ -21,8 +21,8 @@ import msgspec
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.handoffs import (
     MARK,
-    Conversation,
     FileWriter,
+    HandoffConversation,
     NewFile,
     NewFiles,
     NewSession,
@@ -46,7 +46,7 @@ class GeminiCliWriter(FileWriter):
     is_flat = True
     version = "0.61.0"
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """A log in the project's folder, and the file that names the project where there is none."""
         name = str(uuid.uuid4())
         project = _project_folder(home / "tmp", conversation.folder)
@@ -82,7 +82,7 @@ class _Projects(msgspec.Struct):
     projects: dict[str, str] = {}
 
 
-def _lines(conversation: Conversation, session: str) -> Iterator[dict[str, Any]]:
+def _lines(conversation: HandoffConversation, session: str) -> Iterator[dict[str, Any]]:
     yield {
         "sessionId": session,
         "projectHash": sha256(str(conversation.folder).encode()).hexdigest(),
@@ -105,7 +105,7 @@ def _prompt(message: Message) -> dict[str, Any]:
     return {"type": "user", "content": [content_part(part) for part in message.parts]}
 
 
-def _answer(conversation: Conversation, message: Message) -> dict[str, Any]:
+def _answer(conversation: HandoffConversation, message: Message) -> dict[str, Any]:
     calls = [_call(conversation, message, part) for part in message.parts if isinstance(part, ToolCallPart)]
     others = [part for part in message.parts if not isinstance(part, ToolCallPart)]
     texts = [part.text for part in others if isinstance(part, TextPart)]
@@ -114,7 +114,7 @@ def _answer(conversation: Conversation, message: Message) -> dict[str, Any]:
     return answer | ({"model": message.model} if message.model else {}) | ({"toolCalls": calls} if calls else {})
 
 
-def _call(conversation: Conversation, message: Message, call: ToolCallPart) -> dict[str, Any]:
+def _call(conversation: HandoffConversation, message: Message, call: ToolCallPart) -> dict[str, Any]:
     result = call.results[0]
     return {
         "id": call.tool_call_id,

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from turnlog.agents.handoffs import (
     MARK,
-    Conversation,
     FileWriter,
+    HandoffConversation,
     NewFile,
     NewFiles,
     NewSession,
@@ -37,7 +37,7 @@ class PiWriter(FileWriter):
     unanswered = "Operation aborted"
     version = "0.87.1"
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """A log in the folder of the working directory."""
         name = str(uuid.uuid4())
         # pi lists the logs of the folder that is named after the working directory in just this way.
@@ -50,7 +50,7 @@ class PiWriter(FileWriter):
 WRITER: Final = PiWriter()
 
 
-def _lines(conversation: Conversation, session: str) -> Iterator[dict[str, Any]]:
+def _lines(conversation: HandoffConversation, session: str) -> Iterator[dict[str, Any]]:
     yield {
         "type": "session",
         "version": _FORMAT,

@@ -11,8 +11,8 @@ from typing import Any, Final
 from turnlog.agents.gemini_cli.handoff import STATUSES, UNANSWERED, content_part, response_parts
 from turnlog.agents.handoffs import (
     MARK,
-    Conversation,
     FileWriter,
+    HandoffConversation,
     NewFile,
     NewFiles,
     NewSession,
@@ -31,7 +31,7 @@ class QwenCodeWriter(FileWriter):
     is_flat = True
     version = "0.24.4"
 
-    def write(self, conversation: Conversation, home: Path) -> NewSession:
+    def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
         """A log in the project's folder."""
         name = str(uuid.uuid4())
         project = re.sub(r"[^A-Za-z0-9]", "-", str(conversation.folder))
@@ -46,7 +46,7 @@ WRITER: Final = QwenCodeWriter()
 class _Records:
     """The records of one session, each with the one before it as its parent."""
 
-    def __init__(self, conversation: Conversation, session: str, version: str) -> None:
+    def __init__(self, conversation: HandoffConversation, session: str, version: str) -> None:
         self._conversation = conversation
         self._session = session
         self._version = version
