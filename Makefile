@@ -58,9 +58,12 @@ webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 
 pytest: units pages ## Run the tests (ARGS="-k usage")
 
+# A process of tests waits for others half of its time: with as many as there are cores, these rest for a third of it.
+PROCESSES := $(shell echo $$(($$(nproc) + 1)))
+
 # 5: none was selected.
 units: .build/tools .build/bytecode $(STATIC) $(JUDGES)
-	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/pytest -n $(PROCESSES) -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 
 # A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. They are
 # all in one folder: collecting the others would take each process half a minute.

@@ -96,7 +96,7 @@ def test_no_time_in_a_log_is_too_large_to_be_read(name: str, tmp_path: Path) -> 
     fields = sorted({field for record in records for field in times(record)})
     # Without times of messages there may be some of the session.
     assert fields or "times" in CASES[name].lacks
-    for field in some_of(fields, 4):
+    for field in some_of(fields):
         store = tmp_path / f"{field}.db"
         for value in VALUES:
             changed = b"".join(json.dumps(put(record, field, value)).encode() + b"\n" for record in records)
