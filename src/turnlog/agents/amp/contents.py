@@ -127,7 +127,8 @@ def _call(block: Block, part_id: str, at: datetime | None) -> ToolCallPart:
         tool_call_id=block.id or part_id,
         tool_name=name,
         kind=TOOL_KINDS.get(name, ToolKind.OTHER),
-        input=UNSET if isinstance(given, UnsetType) else Raw(clean_json(bytes(given))),
+        # The whole file is indented: handed over, such arguments would break the lines of another agent's log.
+        input=UNSET if isinstance(given, UnsetType) else Raw(msgspec.json.format(clean_json(bytes(given)), indent=-1)),
         started_at=at,
     )
 
