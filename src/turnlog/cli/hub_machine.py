@@ -14,7 +14,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, open_existing, store_option
-from turnlog.cli.terminal import write_json
+from turnlog.cli.terminal import progress, write_json
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.plain_text import one_line, plain
 
@@ -82,7 +82,8 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     from turnlog.hub.machine.pusher import Pusher
     from turnlog.hub.machine.state import MachineState
 
-    open_existing(store_path).close()
+    with open_existing(store_path) as store:
+        messages = store.status().messages
     with ExitStack() as opened:
         state = opened.enter_context(MachineState(store_path))
         connection = state.connection()
@@ -100,7 +101,9 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
                     click.echo("Nothing was sent; --yes sends it.")
                 return
         state.agree()
-        report = pusher.push()
+        # Taking out secrets makes a first push long.
+        on_progress = opened.enter_context(progress(patience=1))
+        report = pusher.push(lambda so_far: on_progress("push", so_far.messages, messages))
         state.note("pushed", int(time.time() * 1000))
         state.note("problem", None)
     if as_json:

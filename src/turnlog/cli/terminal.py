@@ -245,7 +245,14 @@ def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> Non
         click.echo((" " * GAP).join(cells).rstrip())
 
 
-PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebuild": "Rebuilding", "write": "Writing"}
+PHASES = {
+    "find": "Finding logs",
+    "read": "Reading",
+    "index": "Indexing",
+    "rebuild": "Rebuilding",
+    "write": "Writing",
+    "push": "Sending",
+}
 """Phase of a pass -> title of its progress bar."""
 
 
