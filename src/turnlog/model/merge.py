@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
@@ -94,45 +94,33 @@ def are_numbered_apart(known: Message, reading: Message, merged: Message) -> boo
     )
 
 
+def _calls(message: Message) -> Iterator[ToolCallPart]:
+    return (part for part in message.parts if isinstance(part, ToolCallPart))
+
+
 def _numbered_calls(message: Message) -> Iterator[ToolCallPart]:
-    return (part for part in message.parts if isinstance(part, ToolCallPart) and not _is_copied(part))
+    return (call for call in _calls(message) if not _is_copied(call))
 
 
-def with_numbers(message: Message, calls: Mapping[str, int], others: Container[int]) -> Message:
-    """The message with the blocks numbered, and so ordered, as in its original.
+def with_numbers(message: Message, calls: Mapping[str, int]) -> Message:
+    """The message with its calls numbered, and so ordered, as in its original; calls that only copies have come last.
 
-    What only copies have comes after that. A block that a copy numbers differently, because the copy left out others,
-    and that the original has too is dropped.
+    Other blocks keep their numbers: where copies leave out some, these do not tell which blocks are the same.
 
     Args:
         message: Readings of all copies, merged.
         calls: Tool call id -> number, of the calls in the original.
-        others: The numbers of the other blocks there.
     """
-    parts = [_numbered(_with_own_number(part), message.id, calls, others) for part in message.parts]
-    counts = Counter(part.id for part in parts)
-    single = [part for part in parts if counts[part.id] == 1]
+    extra = sorted({call.tool_call_id for call in _calls(message)} - calls.keys())
+    ids = {name: f"{message.id}.{number}" for name, number in calls.items()}
+    ids |= {name: copy_part_id(message.id, number) for number, name in enumerate(extra)}
     parts = [
-        _as_copied(part, message.id)
-        if counts[part.id] > 1 and any(_says_the_same(part, other) for other in single)
-        else part
-        for part in parts
+        msgspec.structs.replace(part, id=ids[part.tool_call_id])
+        if isinstance(part, ToolCallPart)
+        else _with_own_number(part)
+        for part in message.parts
     ]
-    ordered = sorted(_without_copied(parts), key=_place)
-    return msgspec.structs.replace(message, parts=tuple(_with_different_ids(ordered)))
-
-
-def _numbered(part: Part, message_id: str, calls: Mapping[str, int], others: Container[int]) -> Part:
-    if isinstance(part, ToolCallPart) and part.tool_call_id in calls:
-        return msgspec.structs.replace(part, id=f"{message_id}.{calls[part.tool_call_id]}")
-    if not isinstance(part, ToolCallPart) and block_index(part) in others:
-        return part
-    return _as_copied(part, message_id)
-
-
-def _as_copied(part: Part, message_id: str) -> Part:
-    index = block_index(part)
-    return msgspec.structs.replace(part, id=copy_part_id(message_id, index)) if index < _FIRST_COPY else part
+    return msgspec.structs.replace(message, parts=tuple(_with_different_ids(sorted(parts, key=_place))))
 
 
 _COPY = "c"

@@ -11,20 +11,11 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.keys import session_id_of
 from turnlog.store.packed_columns import unpack_records
 from turnlog.store.reconcile.lineage import Origins
-
-
-class BlockNumbers(NamedTuple):
-    """The numbers of a message's blocks in its original."""
-
-    calls: dict[str, int]
-    """By tool call id."""
-    others: set[int]
 
 
 def note_numbered_apart(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
@@ -37,8 +28,8 @@ def original_numbers(
     archive: Archive,
     session_ids: Iterable[str],
     call_ids: Callable[[int], list[str]],
-) -> Iterator[tuple[str, int, BlockNumbers]]:
-    """(Session, message, numbers in the original) of each message in these sessions whose copies differ.
+) -> Iterator[tuple[str, int, dict[str, int]]]:
+    """(Session, message, call id -> number in the original) of each message in these sessions whose copies differ.
 
     `call_ids` returns the ids of the calls in a message. A message of whose records no bytes are archived is left out.
     """
@@ -57,28 +48,26 @@ def original_numbers(
 
 def _numbers(
     connection: sqlite3.Connection, reader: RecordReader, session_key: int, message_key: int, call_ids: list[str]
-) -> BlockNumbers | None:
-    """The numbers of a message's blocks in the file that gives it its place in this session."""
+) -> dict[str, int]:
+    """The numbers of a message's calls in the file that gives it its place in this session."""
     source_key, generation, packed = connection.execute(
         "SELECT source_key, generation, records FROM memberships WHERE session_key = ? AND message_key = ?",
         (session_key, message_key),
     ).fetchone()
     if source_key is None:
-        return None
+        return {}
     blocks: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for offset, length, what in unpack_records(packed):
         if isinstance(what, int) and length:
             blocks[offset, length].append(what)
     calls: dict[str, int] = {}
-    others: set[int] = set()
     for (offset, length), numbers in sorted(blocks.items()):
         record = reader.read(source_key, generation, offset, length)
         found = _calls_in(record, call_ids)
         # A record of one block is the rule. In one of several, calls come after texts and thoughts.
-        others.update(sorted(numbers)[: len(numbers) - len(found)])
         for call_id, number in zip(found, sorted(numbers)[len(numbers) - len(found) :], strict=False):
             calls.setdefault(call_id, number)
-    return BlockNumbers(calls, others) if calls else None
+    return calls
 
 
 def _calls_in(record: bytes, call_ids: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ the message had added to counts and usage.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +31,6 @@ from turnlog.store.external_content import (
 )
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, FramePacker, PackedFrames, save_alone
 from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
-from turnlog.store.reconcile.call_orders import BlockNumbers
 from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.merge import (
@@ -380,9 +379,9 @@ class MessageUpdates:
         )
         return [row[0] for row in rows]
 
-    def renumber(self, session_id: str, key: int, numbers: BlockNumbers) -> None:
-        """Give the blocks of a message the numbers that they have in its original, which this session has."""
-        self._update_message(key, session_id, lambda known: with_numbers(known, numbers.calls, numbers.others))
+    def renumber(self, session_id: str, key: int, numbers: Mapping[str, int]) -> None:
+        """Give the calls of a message the numbers that they have in its original, which this session has."""
+        self._update_message(key, session_id, lambda known: with_numbers(known, numbers))
 
     def call_key(self, change: ResultChange) -> int | None:
         """The key of the message with the call of a late result.
