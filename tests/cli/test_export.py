@@ -9,6 +9,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from support.cli_runner import Command
 from support.places import OTHER_KINDS, Kind
@@ -178,7 +179,7 @@ def test_outputs_in_files_of_their_own_are_there_too(run: Command, leaky: str) -
     assert "lost: output: the whole of y1.txt" in run("export", leaky, "--as", "jsonl").stderr
 
 
-@pytest.mark.parametrize("name", list(map(str, FORMATS)))
+@pytest.mark.parametrize("name", [str(name) for name in FORMATS if name is not ExportFormat.OTEL])
 def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) -> None:
     assert SECRET in export(run, "--as", name, session=leaky)
     result = run("export", leaky, "--as", name, "--redact")
@@ -224,3 +225,23 @@ def test_images_of_a_trajectory_are_files_beside_it(run: Command, tmp_path: Path
     assert image.read_bytes() == b"\x89PNG...."
     assert stat.S_IMODE(image.stat().st_mode) == 0o600
     assert "lost: media: 1 files, which only --output writes" in run("export", SESSION, "--as", "atif").stderr
+
+
+def test_a_trace_has_what_was_said_only_if_asked_and_then_no_secret(run: Command, leaky: str) -> None:
+    made = run("export", leaky, "--as", "otel")
+    assert "curl" not in made.stdout
+    assert SECRET not in made.stdout
+    assert "lost: content:" in made.stderr
+    whole = run("export", leaky, "--as", "otel", "--content").stdout
+    assert "curl" in whole
+    assert "[REDACTED:github-token]" in whole
+    assert SECRET not in whole
+    assert run("export", leaky, "--as", "json", "--content").exit_code == 2
+
+
+@pytest.mark.usefixtures("store")
+def test_a_trace_is_binary_in_a_file_for_it(run: Command, tmp_path: Path) -> None:
+    output = tmp_path / "x.pb"
+    assert run("export", SESSION, "--as", "otel", "-o", str(output)).exit_code == 0
+    request = ExportTraceServiceRequest.FromString(output.read_bytes())
+    assert [each.scope_spans[0].scope.name for each in request.resource_spans] == ["turnlog", "turnlog"]

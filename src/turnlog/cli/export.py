@@ -44,6 +44,7 @@ _TABLES: Final = "parquet"
 @click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
 @click.option("--model", help="The model of the request; by default the last one that answered.")
 @click.option("--strict", is_flag=True, help="Fail if the format would lose something.")
+@click.option("--content", is_flag=True, help="Put what was said into a trace too, without secrets.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, for you alone."
 )
@@ -57,6 +58,7 @@ def export(
     redact: bool,
     model: str | None,
     strict: bool,
+    content: bool,
     output: Path | None,
     agent: str | None,
     project: str | None,
@@ -72,20 +74,24 @@ def export(
     from turnlog.atomic_files import refuse_other_than_file
 
     if format_name == _TABLES:
-        if model or strict or output:
-            raise click.UsageError(f"--model, --strict and --output are not for {_TABLES}.")
+        if model or strict or content or output:
+            raise click.UsageError(f"--model, --strict, --content and --output are not for {_TABLES}.")
         _export_tables(Path(subject), store_path, SessionsWanted(agent, project, since, until), redact=redact)
         return
     if agent or project or since or until:
         raise click.UsageError(f"--agent, --project, --since and --until are for {_TABLES}.")
+    if content and format_name != ExportFormat.OTEL:
+        raise click.UsageError(f"--content is for {ExportFormat.OTEL}.")
 
     if output is not None:
         refuse_other_than_file(output)
     with open_fresh(store_path) as store, _without_collecting():
         session = find_session(store, subject)
-        exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
+        exported = export_session(
+            store, session.id, format_name, redact=redact, model=model, strict=strict, content=content
+        )
     if output is not None:
-        _write(output, exported.data)
+        _write(output, _binary(exported.data) if _is_binary(format_name, output) else exported.data)
         for name, data in exported.files.items():
             (output.parent / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write(output.parent / name, data)
@@ -97,6 +103,20 @@ def export(
     _report_changes(exported)
     if redact and not exported.masked:
         click.echo("No secrets were found.", err=True)
+
+
+def _is_binary(format_name: str, output: Path) -> bool:
+    """A trace in a file whose name says that it has OTLP's binary form."""
+    return format_name == ExportFormat.OTEL and output.suffix == ".pb"
+
+
+def _binary(trace: bytes) -> bytes:
+    from turnlog.formats.otel import to_protobuf
+
+    try:
+        return to_protobuf(trace)
+    except ImportError as error:
+        raise TurnlogError(f"{error.name} is not installed: pip install 'turnlog[otel]'") from error
 
 
 class SessionsWanted(NamedTuple):
@@ -125,7 +145,7 @@ def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, re
             until=wanted.until,
             subagents=True,
         )
-        sessions = [session.id for session in _sessions(store, chosen)] if any(wanted) else None
+        sessions = [session.id for session in sessions_in(store, chosen)] if any(wanted) else None
     with progress() as on_progress:
         written = write_tables(
             store_path,
@@ -139,7 +159,8 @@ def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, re
         click.echo(f"{plain(str(table.path))}  {rows}, {formatting.size(table.size)}")
 
 
-def _sessions(store: Store, wanted: SessionFilter) -> Iterator[Session]:
+def sessions_in(store: Store, wanted: SessionFilter) -> Iterator[Session]:
+    """All sessions of a filter, page by page."""
     cursor: str | None = None
     while True:
         page = store.sessions(wanted, limit=200, cursor=cursor)

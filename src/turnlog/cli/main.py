@@ -39,6 +39,7 @@ COMMANDS = {
     "show": _Entry("show", "Show a session as a transcript."),
     "replay": _Entry("replay", "Play a session again, at its own pace or faster."),
     "export": _Entry("export", "Write a session as a document or as a model request."),
+    "otel": _Entry("otel", "Send sessions as traces to a receiver of OpenTelemetry."),
     "search": _Entry("search", "Search prompts, answers, reasoning and tool calls."),
     "files": _Entry("files", "List who touched a file, or which files were touched."),
     "why": _Entry("why", "Show which session a line, commit or pull request came from."),

@@ -26,6 +26,7 @@ class ExportFormat(StrEnum):
     UIMESSAGES = "uimessages"
     CASSETTE = "cassette"
     ATIF = "atif"
+    OTEL = "otel"
     ANTHROPIC = "anthropic"
     OPENAI_CHAT = "openai-chat"
     OPENROUTER = "openrouter"
@@ -55,6 +56,7 @@ def export_session(
     redact: bool = False,
     model: str | None = None,
     strict: bool = False,
+    content: bool = False,
 ) -> Export:
     """A session in one of the formats.
 
@@ -65,6 +67,7 @@ def export_session(
         redact: Whether secrets are taken out first.
         model: The model that a request asks; by default the last that answered.
         strict: Raise instead of losing anything.
+        content: Whether a trace (`otel`) contains what was said. It never contains secrets then.
 
     Raises:
         NotFoundError: The store has no such session.
@@ -76,7 +79,7 @@ def export_session(
     from turnlog.exports.source import ExportSource
 
     chosen = FORMATS[ExportFormat(format_name)]
-    source = ExportSource(store, session_id, redact=redact)
+    source = ExportSource(store, session_id, redact=redact or content, content=content)
     made = chosen.write(source, model)
     if strict and made.losses:
         raise LossyConversionError(f"{format_name} cannot hold it: {'; '.join(made.losses)}", losses=tuple(made.losses))

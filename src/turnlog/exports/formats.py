@@ -97,6 +97,16 @@ def _atif(source: ExportSource, _model: str | None) -> Output:
     return Output([made.to_json(), b"\n"], tuple(_grouped(made.losses)), files=made.files)
 
 
+def _otel(source: ExportSource, _model: str | None) -> Output:
+    import turnlog
+    from turnlog.formats.otel import OtelConversation, to_otel
+
+    said = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
+    made = to_otel(said, source.root_id(), version=turnlog.__version__, content=source.content)
+    left = () if source.content else ("content: prompts, answers, inputs and outputs",)
+    return Output([made, b"\n"], (*left, "events: what happened besides messages and results"))
+
+
 def _request(name: str) -> Callable[[ExportSource, str | None], Output]:
     def write(source: ExportSource, model: str | None) -> Output:
         from turnlog.providers import provider
@@ -151,6 +161,7 @@ FORMATS: dict[ExportFormat, Format] = {
     ExportFormat.UIMESSAGES: Format("json", JSON, _ui_messages),
     ExportFormat.CASSETTE: Format("json", JSON, _cassette),
     ExportFormat.ATIF: Format("json", JSON, _atif),
+    ExportFormat.OTEL: Format("json", JSON, _otel),
     ExportFormat.ANTHROPIC: Format("json", JSON, _request("anthropic")),
     ExportFormat.OPENAI_CHAT: Format("json", JSON, _request("openai-chat")),
     ExportFormat.OPENROUTER: Format("json", JSON, _request("openrouter")),

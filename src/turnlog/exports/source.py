@@ -36,9 +36,19 @@ class ExportSource:
     """One session. Contents are whole, not previews."""
 
     def __init__(
-        self, store: Store, session_id: str, *, redact: bool = False, redactor: Redactor | None = None
+        self,
+        store: Store,
+        session_id: str,
+        *,
+        redact: bool = False,
+        redactor: Redactor | None = None,
+        content: bool = False,
     ) -> None:
-        """Name the session, and who already redacts; NotFoundError where the store has none of this id."""
+        """Name the session, and who already redacts; NotFoundError where the store has none of this id.
+
+        `content`: whether a format that may leave out what was said contains it.
+        """
+        self.content = content
         self._store = store
         self._redactor = redactor or (_new_redactor() if redact else None)
         self.session: Session = self._titled(store.session(session_id))
@@ -97,6 +107,20 @@ class ExportSource:
                 found[session_id] = ExportSource(self._store, session_id, redactor=self._redactor)
                 waiting = [*found[session_id]._subagents(), *waiting]
         return list(found.values())
+
+    def root_id(self) -> str:
+        """The id of the session that started this one, through others if it was started by a subagent; else its own."""
+        session, seen = self.session, {self._id}
+        while True:
+            parents = (each.parent_session_id for each in session.relationships if each.kind == "subagent")
+            parent = next((each for each in parents if each not in seen), None)
+            if parent is None:
+                return session.id
+            seen.add(parent)
+            try:
+                session = self._store.session(parent)
+            except NotFoundError:
+                return parent
 
     def _subagents(self) -> list[str]:
         children = self._store.children(self._id)

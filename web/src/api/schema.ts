@@ -310,7 +310,7 @@ export interface EventRecords {
 }
 
 /** What `turnlog export --as` writes, in the order of its help. */
-export type ExportFormat = "markdown" | "html" | "json" | "jsonl" | "uimessages" | "cassette" | "atif" | "anthropic" | "openai-chat" | "openrouter" | "responses" | "gemini";
+export type ExportFormat = "markdown" | "html" | "json" | "jsonl" | "uimessages" | "cassette" | "atif" | "otel" | "anthropic" | "openai-chat" | "openrouter" | "responses" | "gemini";
 
 /** What became of a message in one session. Nothing is deleted because the agent moved on. */
 export type Fate = "active" | "compacted" | "retracted" | "rewound" | "sidecar" | "superseded";

@@ -31,6 +31,7 @@ from turnlog.formats.atif.schema import (
     ToolCall,
     Trajectory,
 )
+from turnlog.formats.token_counts import cache_writes, completion_tokens, prompt_tokens
 from turnlog.model import (
     CompactionEvent,
     Cost,
@@ -360,29 +361,13 @@ def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _added(*counts: int | None) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def prompt_tokens(usage: Usage) -> int | None:
-    """All tokens that went in, with those of caches."""
-    written = (usage.cache_write_5m, usage.cache_write_1h, usage.cache_write)
-    return _added(usage.input, usage.cache_read, *written, usage.tool_prompt)
-
-
-def completion_tokens(usage: Usage) -> int | None:
-    """All tokens that came out, with those of reasoning."""
-    return _added(usage.output, usage.reasoning)
-
-
 def _metrics(usage: Usage | None, cost: Cost | None) -> Metrics | None:
     if usage is None and cost is None:
         return None
     found = usage or Usage()
     facts = {
         "reasoning_tokens": found.reasoning,
-        "cache_write_tokens": _added(found.cache_write_5m, found.cache_write_1h, found.cache_write),
+        "cache_write_tokens": cache_writes(found),
         "exactness": None if found.exactness == "exact" else found.exactness,
         "cost_kind": None if cost is None else cost.kind,
     }

@@ -1,0 +1,75 @@
+"""`turnlog otel push`: traces of sessions to a receiver of OpenTelemetry."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from turnlog.cli.export import sessions_in
+from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.options import examples, period_options
+from turnlog.errors import TurnlogError
+from turnlog.plain_text import one_line
+
+
+@click.group()
+def otel() -> None:
+    """Send sessions to a receiver of OpenTelemetry, as traces. Nothing is sent on its own."""
+
+
+@otel.command(
+    epilog=examples(
+        "turnlog otel push --endpoint http://localhost:6006 --since 7d",
+        "turnlog otel push --endpoint https://otel.example.com --header 'Authorization=Bearer …' --content",
+    )
+)
+@click.option("--endpoint", required=True, metavar="URL", help="The receiver; `/v1/traces` is added to its path.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every request.")
+@click.option("--content", is_flag=True, help="Send prompts, answers, inputs and outputs too, without secrets.")
+@click.option("--json", "as_json", is_flag=True, help="Send JSON; by default the binary form, with turnlog[otel].")
+@agent_option
+@project_option
+@period_options()
+@fresh_store_option
+def push(
+    endpoint: str,
+    headers: tuple[str, ...],
+    content: bool,
+    as_json: bool,
+    agent: str | None,
+    project: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    store_path: Path,
+) -> None:
+    """Send sessions with their subagents'. A session that is sent again keeps its ids.
+
+    Times, models, tokens, costs and the names of tools are sent; what was said only with --content.
+    """
+    from turnlog.exports.otel_push import Receiver
+    from turnlog.exports.otel_push import push as push_sessions
+    from turnlog.store.base import SessionFilter
+
+    named = [header.partition("=") for header in headers]
+    if not all(name and equals for name, equals, _ in named):
+        raise click.UsageError("--header is NAME=VALUE.")
+    receiver = Receiver(endpoint, {name: value for name, _, value in named}, as_json)
+    with open_fresh(store_path) as store:
+        chosen = SessionFilter(
+            agent=find_agent(store, agent), project=find_project(store, project), since=since, until=until
+        )
+        ids = [session.id for session in sessions_in(store, chosen)]
+        try:
+            pushed = push_sessions(store, ids, receiver, content=content)
+        except ImportError as error:
+            if error.name is None or error.name.startswith("turnlog"):
+                raise
+            raise TurnlogError(f"{error.name} is not installed: pip install 'turnlog[otel]', or give --json") from error
+    rejected = f"; {pushed.rejected} spans were rejected" if pushed.rejected else ""
+    click.echo(
+        f"Sent {pushed.sessions} sessions ({pushed.spans} spans) to {one_line(receiver.url)} in {pushed.requests}"
+        f" requests{rejected}."
+    )
