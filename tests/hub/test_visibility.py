@@ -11,10 +11,9 @@ from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
-from support.hubs import Hub, hub, save_session
+from support.hubs import Hub, hub, listening, save_session
 from support.postgres_stores import PostgresDatabases
 
 WORD = "xylophone"
@@ -214,19 +213,8 @@ def streamed(base: str, cookies: dict[str, str], path: str, lines: list[str], en
 @pytest.fixture
 def running(databases: PostgresDatabases, tmp_path: Path) -> Iterator[tuple[Team, str]]:
     """A team on a hub that listens on a port: the test client has no streams."""
-    with hub(databases, tmp_path) as found:
-        server = uvicorn.Server(uvicorn.Config(found.app, port=0, log_level="warning", lifespan="off", ws="none"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        try:
-            yield Team(found), f"http://127.0.0.1:{port}"
-        finally:
-            server.should_exit = True
-            found.app.state.contexts.end_streams()
-            thread.join()
+    with hub(databases, tmp_path) as found, listening(found) as address:
+        yield Team(found), address
 
 
 def test_changes_come_live_to_those_who_may_read_and_end_with_that(running: tuple[Team, str]) -> None:

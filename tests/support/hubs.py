@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import httpx2
 import psycopg
+import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -67,6 +70,22 @@ def hub(databases: PostgresDatabases, cache: Path, settings: HubSettings | None 
     app = create_hub(database, settings or HubSettings(), cache)
     with TestClient(app, ADDRESS):
         yield Hub(app, database, url)
+
+
+@contextmanager
+def listening(found: Hub) -> Generator[str]:
+    """Let a hub listen on a port; its address."""
+    server = uvicorn.Server(uvicorn.Config(found.app, port=0, log_level="warning", lifespan="off", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        found.app.state.contexts.end_streams()
+        thread.join()
 
 
 def save_session(client: httpx2.Client, name: str, text: str, **facts: Any) -> str:

@@ -32,6 +32,9 @@ LINK_COOKIE: Final = "turnlog_link"
 CSRF_HEADER: Final = "x-turnlog-csrf"
 """Any value. Another site cannot send it: browsers ask the hub first whether it may, and the hub does not answer."""
 
+SIGN_IN_HEADER: Final = "X-Turnlog-Sign-In"
+"""Where a page goes that is answered 401."""
+
 CLIENT: Final = "turnlog.client"
 """Key of an ASGI scope: the address of the client, as far as trusted proxies know it."""
 
@@ -117,7 +120,10 @@ class Access:
             if _shown(scope, headers) and (wait := self._failures.take(scope[CLIENT])):
                 return _too_many(wait)
             if is_below_api(scope):
-                return Refusal(401, "unauthorized", "sign in, or send a token"), {"WWW-Authenticate": "Bearer"}
+                return Refusal(401, "unauthorized", "sign in, or send a token"), {
+                    "WWW-Authenticate": "Bearer",
+                    SIGN_IN_HEADER: "/sign-in",
+                }
             return None, {}
         if is_browser and scope["method"] not in _SAFE and CSRF_HEADER not in headers:
             return Refusal(403, "forbidden", f"a browser must send the header {CSRF_HEADER}"), {}

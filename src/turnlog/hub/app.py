@@ -24,6 +24,7 @@ from turnlog.hub.contexts import CallerContext, Contexts
 from turnlog.hub.metrics import TYPE, Metrics
 from turnlog.hub.observing import Observer, Reads
 from turnlog.hub.openid import OpenId
+from turnlog.hub.pages import router as pages_router
 from turnlog.hub.people.figures import TeamUsage
 from turnlog.hub.people.machines import DeviceCode, Enrolment, Joined
 from turnlog.hub.people.registry import People
@@ -108,6 +109,7 @@ def create_hub(
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(pages)
+    app.include_router(pages_router)
     app.router.routes.append(Mount("/hub/v1", routes=routes()))
     app.router.routes.append(Route(ADDRESS, endpoint=_Mcp(), include_in_schema=False))
     _add_health(app, metrics, settings, people)

@@ -31,8 +31,15 @@ export async function fetchSigned(path: string, options: RequestInit = {}): Prom
     const used = key;
     const headers = new Headers(options.headers);
     if (used) headers.set("authorization", `Bearer ${used}`);
+    // A hub wants it of browsers: forms of another site cannot send it.
+    headers.set("x-turnlog-csrf", "1");
     const response = await fetch(path, { ...options, headers });
     if (response.status !== 401) return response;
+    const page = response.headers.get("x-turnlog-sign-in");
+    if (page?.startsWith("/")) {
+      location.assign(`${page}?to=${encodeURIComponent(location.pathname + location.search)}`);
+      return new Promise(() => {});
+    }
     await otherKey(used, options.signal);
   }
 }
