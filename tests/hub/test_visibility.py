@@ -155,6 +155,16 @@ def test_only_its_owner_changes_a_session(team: Team) -> None:
     assert team.ana.get(path).json()["session"]["title"] == f"title of {WORD}"
 
 
+def test_nobody_names_somebody_else_as_an_owner(team: Team) -> None:
+    ana, ben = team.hub.ids["Ana"], team.hub.ids["Ben"]
+    answer = team.ana.put(f"/api/sessions/{team.session}/ownership", json={"user": ben, "task": "t1"})
+    assert answer.json()["ownership"] == {"user": ana, "task": "t1"}
+    team.ana.post("/api/sessions", json={"external_id": "b", "ownership": {"user": ben, "team": "x", "task": "t1"}})
+    found = team.ana.get(f"/api/sessions?user={ana}&task=t1").json()
+    assert found["total"] == 2
+    assert team.ana.get(f"/api/sessions?user={ben}").json()["items"] == []
+
+
 def test_who_read_a_session_is_told_to_its_owner(team: Team) -> None:
     team.share("people", "Ben")
     team.ben.get(f"/api/sessions/{team.session}/window")

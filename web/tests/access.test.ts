@@ -83,6 +83,7 @@ describe("the page's key", () => {
     expect(Object.fromEntries(new Headers(sent[0]?.headers))).toEqual({
       authorization: "Bearer k1",
       "content-type": "application/json",
+      "x-turnlog-csrf": "1",
     });
     expect(sent[0]).toMatchObject({ method: "POST", body: "{}" });
   });

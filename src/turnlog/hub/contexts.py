@@ -20,7 +20,7 @@ from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import LINK, Caller
 from turnlog.hub.people.registry import People
 from turnlog.hub.replicas import CallerSearcher, Replicas
-from turnlog.model import Message
+from turnlog.model import Message, Ownership
 from turnlog.server import Settings
 from turnlog.server.background import PassProgress
 from turnlog.server.context import Context
@@ -107,6 +107,11 @@ class CallerContext(Context):
         self.store.session(session_id)
         if self._people.sharing.owned(self.caller.team_key, session_id).owner != self.caller.user:
             raise HTTPException(403, "only its owner may change a session")
+
+    def ownership(self, given: Ownership | None) -> Ownership | None:
+        """The caller's, with the task and the machine that are given: nobody names somebody else."""
+        given = given or Ownership()
+        return Ownership(user=self.caller.user, task=given.task, machine=given.machine)
 
     def require_project(self, path: str) -> None:
         """Raise a 403 for anybody but admins, a 404 for a project of which the caller sees no session."""

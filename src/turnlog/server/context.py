@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from turnlog import __version__
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.model import Session
+from turnlog.model import Ownership, Session
 from turnlog.server import Settings
 from turnlog.server.access import SignIn
 from turnlog.server.background import PassProgress
@@ -73,6 +73,10 @@ class Context:
 
         Raises NotFoundError for a session that is not shown to the caller, a 403 for one that is another's.
         """
+
+    def ownership(self, given: Ownership | None) -> Ownership | None:
+        """Whose a session becomes for which a program says this: on a hub, its caller's. None changes nothing."""
+        return given
 
     def require_project(self, path: str) -> None:
         """Called before a project is changed for everybody: on a hub, only an admin may who sees it.

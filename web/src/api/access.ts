@@ -32,7 +32,7 @@ export async function fetchSigned(path: string, options: RequestInit = {}): Prom
     const headers = new Headers(options.headers);
     if (used) headers.set("authorization", `Bearer ${used}`);
     // A hub wants it of browsers: forms of another site cannot send it.
-    headers.set("x-turnlog-csrf", "1");
+    if (options.method && options.method !== "GET") headers.set("x-turnlog-csrf", "1");
     const response = await fetch(path, { ...options, headers });
     if (response.status !== 401) return response;
     const page = response.headers.get("x-turnlog-sign-in");

@@ -71,9 +71,11 @@ def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response
         updated_at=body.updated_at,
         metadata=body.metadata if body.summary is None else {**body.metadata, "summary": body.summary},
     )
-    if body.ownership is not None:
-        facts["ownership"] = body.ownership
     is_new = context.store.find_session(body.agent, body.external_id) is None
+    if is_new or body.ownership is not None:
+        ownership = context.ownership(body.ownership)
+        if ownership is not None:
+            facts["ownership"] = ownership
     with judging("external_id"):
         context.claim(session_id)
         context.store.save_session(session_id, **facts)
@@ -130,7 +132,8 @@ def save_tool_call(request: Request, context: ContextOf, session_id: str, data: 
 def put_ownership(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Say whose a session is: user, team, task, machine. What is left out is nobody."""
     context.require_own(session_id)
-    context.store.change_owner(session_id, _decode(data, Ownership))
+    given = _decode(data, Ownership)
+    context.store.change_owner(session_id, context.ownership(given) or given)
     return _item(request, context, session_id)
 
 
