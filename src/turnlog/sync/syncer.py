@@ -424,7 +424,7 @@ def _groups(changed: list[FoundSource]) -> Iterator[list[FoundSource]]:
     """
     group: list[FoundSource] = []
     size = 0
-    most_size, most_sources = FIRST_SIZE, FIRST_SOURCES
+    most_size, most_sources = min(FIRST_SIZE, COMMIT_SIZE), min(FIRST_SOURCES, COMMIT_SOURCES)
     for item in changed:
         group.append(item)
         size += item.fingerprint.size
