@@ -47,7 +47,7 @@ def test_the_store_follows_the_environment(tmp_path: Path) -> None:
 
 def test_every_variable_that_is_read_is_documented_and_unset_in_tests() -> None:
     package = Path(paths.__file__).parent
-    sources = [package / "paths.py", *package.glob("agents/*/__init__.py")]
+    sources = [package / "paths.py", package / "agents/built_in.py", *package.glob("agents/*/__init__.py")]
     pattern = re.compile(r"""(?:get\(|_named_by\(|variable=)"([A-Z_]+)\"""")
     read = {name for source in sources for name in pattern.findall(source.read_text(encoding="utf-8"))}
     documented = MANUAL + "".join(page.read_text(encoding="utf-8") for page in FORMATS.glob("*.md"))

@@ -221,6 +221,7 @@ def test_every_address_is_in_the_table(asked: Asked) -> None:
 
 
 def test_nobody_is_answered_more_than_the_table_says(asked: Asked) -> None:
+    """R-C16."""
     wrong: list[str] = []
     for operation in sorted(operations(asked.hub)):
         kind = KINDS[operation]

@@ -169,12 +169,14 @@ def test_a_link_of_a_browser_signs_another_one_in_once(new_hub: Hub) -> None:
 
 @pytest.mark.parametrize("path", ["/api/sessions", "/api/status", "/hub/v1/me", "/hub/v1/members"])
 def test_nobody_is_told_to_sign_in(path: str, new_hub: Hub) -> None:
+    """R-C16."""
     answer = new_hub.client().get(path)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
 def test_teams_know_nothing_of_each_other(new_hub: Hub) -> None:
+    """R-C6, R-C15."""
     ana = new_hub.browser("Ana", "owner")
     other = ana.post("/hub/v1/teams", json={"name": "Other"}).json()
     ben = new_hub.browser("Ben", "owner", team=int(other["id"]))

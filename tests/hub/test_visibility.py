@@ -64,6 +64,7 @@ def everything(client: httpx2.Client) -> str:
 
 
 def test_nobody_but_the_owner_sees_a_session_at_first(team: Team) -> None:
+    """R-C15."""
     assert set(reads(team.ana, team.session)) == {200}
     assert WORD in everything(team.ana)
     for other in (team.ben, team.admin):
@@ -132,6 +133,7 @@ def test_a_link_expires(team: Team) -> None:
 
 
 def test_only_its_owner_changes_a_session(team: Team) -> None:
+    """R-C14."""
     team.share("team")
     message = {"id": "new", "role": "user", "parts": [{"type": "text", "text": "x"}]}
     call = {"type": "tool-call", "tool_call_id": "c", "tool_name": "t"}

@@ -23,6 +23,7 @@ ENGINE = (
     "hub/people",  # people of a hub and who may read what, in tables of PostgreSQL alone
     "store/archive.py",
     "store/connection.py",
+    "store/disk.py",
     "store/external_content.py",
     "store/frames.py",
     "store/keys.py",
@@ -34,13 +35,18 @@ ENGINE = (
 
 OTHER_DATABASES = (
     "agents/databases.py",  # the databases of agents
+    "agents/crush",
     "agents/cursor",
+    "agents/goose",
     "agents/llm",
     "agents/row_files.py",  # databases that several agents keep
     "agents/hermes",
     "agents/opencode",
+    "agents/zed",
     "agents/openclaw",
     "chat/stream_stores.py",  # running streams of chats, in a file of their own
+    "hub/embedded.py",  # starts PostgreSQL and makes its database
+    "hub/serve.py",  # what psycopg raises where the database cannot be reached
     "hub/machine/state.py",  # what a machine knows of its hub, in a file of its own
 )
 
@@ -53,7 +59,11 @@ BESIDES_THE_PROTOCOL = {
     "runs/sessions.py": ["store.writing.batch"],  # a run has ended: its log may now supersede its chat
     "server/hooks.py": ["store.connection"],  # what SQLite raises while hooks are read in the background
     "server/worker.py": ["store.connection"],  # the process that reads logs into the store
-    "cli/doctor.py": ["store.connection", "store.sources"],  # the version of SQLite; which files changed since
+    "cli/archive.py": ["store.disk"],  # the files of the store
+    # The version of SQLite; which files changed since; whether there is room for more.
+    "cli/doctor.py": ["store.connection", "store.disk", "store.sources"],
+    "cli/export.py": ["store.sqlite.tables"],  # tables of everything, which no view needs
+    "cli/query.py": ["store.sqlite.query"],  # SQL of the user's own
     "cli/serve.py": ["store.connection"],  # whether the store can be written
     "cli/main.py": ["store.write_lock"],  # tells the user that another process writes
     "cli/run.py": ["store.write_lock"],

@@ -19,7 +19,8 @@ from support.environment import hide_places
 from support.plain_agent import PlainAgent
 from support.profiles import some_of
 from support.store_dump import check_integrity, differences, dump
-from turnlog.agents import agent
+from turnlog.agents import agent, agents, find_sources
+from turnlog.agents.base import reads_rows
 from turnlog.server.sample import LOGS
 from turnlog.store.connection import connect
 from turnlog.sync import folding, syncer, workers
@@ -113,7 +114,10 @@ def test_other_processes_fold_nearly_everything(
     monkeypatch.setattr(FoldingProcesses, "take", note)
     fold_in(2)
     summary = sync(tmp_path / "turnlog.db")
-    assert 0.5 * summary.sources < len(folded) <= summary.sources
+    foldable = {source.path for agent, source in find_sources(agents()) if not reads_rows(agent, source)}
+    # The first transaction is the writer's own: here it has one source.
+    assert len(set(folded) ^ foldable) <= 1
+    assert len(foldable) > 0.4 * summary.sources
 
 
 def test_logs_that_grow_afterwards_are_read_on(home: Path, tmp_path: Path, fold_in: Callable[[int], None]) -> None:

@@ -132,7 +132,7 @@ def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, re
     from turnlog.store.base import SessionFilter
 
     try:
-        from turnlog.exports.tables import write_tables
+        from turnlog.store.sqlite.tables import write_tables
     except ImportError as error:
         if error.name is None or error.name.startswith("turnlog"):
             raise

@@ -14,11 +14,11 @@ import pytest
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.errors import ConflictError
-from turnlog.exports.tables import TABLES, write_tables
 from turnlog.model import Message, Origin, TextPart
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
+from turnlog.store.sqlite.tables import TABLES, write_tables
 from turnlog.sync.syncer import sync
 
 # Neither has types of its own.
