@@ -191,6 +191,21 @@ def test_another_key_hands_over_to_an_agent_that_is_chosen(store_path: Path) -> 
     assert done.return_value[2:] == ["--in", "codex"]
 
 
+def test_where_no_agent_is_installed_the_choice_says_so(
+    store_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    async def act(pilot: AppPilot, app: TurnlogApp) -> None:
+        await press(pilot, app, "h")
+        options = app.screen.query_one(OptionList).options
+        assert options
+        assert all("(not installed)" in str(option.prompt) for option in options)
+        assert "None of these agents is installed" in str(app.screen.query_one("#report", Static).content)
+
+    drive(store_path, act)
+
+
 def test_o_opens_the_page_or_says_why_not(store_path: Path) -> None:
     async def act(pilot: AppPilot, app: TurnlogApp) -> None:
         await press(pilot, app, "o")
@@ -221,6 +236,26 @@ def test_a_row_fills_a_terminal_of_any_size(store_path: Path, size: tuple[int, i
         assert app.query_one(Preview).size.height >= 3
 
     drive(store_path, act, size=size)
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+def test_rows_can_be_read_in_every_theme(theme: str, store_path: Path) -> None:
+    """In a light theme the titles were white on white."""
+
+    async def act(pilot: AppPilot, app: TurnlogApp) -> None:
+        app.theme = theme
+        await settled(pilot, app)
+        listed = app.query_one(SessionList)
+        for number in (0, 1):
+            for segment in listed.render_line(number):
+                assert segment.style is not None
+                ink, paper = segment.style.color, segment.style.bgcolor or listed.rich_style.bgcolor
+                assert ink is not None
+                assert paper is not None
+                shades = [sum(color.get_truecolor()) / 3 for color in (ink, paper)]
+                assert not segment.text.strip() or abs(shades[0] - shades[1]) > 50, segment
+
+    drive(store_path, act)
 
 
 def test_the_first_picture_has_the_sessions_and_needs_no_textual(store_path: Path) -> None:

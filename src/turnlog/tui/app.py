@@ -26,7 +26,6 @@ from turnlog.tui import preview
 from turnlog.tui.first_paint import status_line
 from turnlog.tui.listing import DAYS, Filters, Listing, ListPage, Row
 from turnlog.tui.preview import Preview
-from turnlog.tui.screens import HandoverScreen, HelpScreen
 from turnlog.tui.session_list import SessionList
 
 _TYPING_SECONDS: Final = 0.06
@@ -73,8 +72,8 @@ class TurnlogApp(App[list[str]]):
     .-wide #main { layout: horizontal; }
     .-narrow #sessions { height: 2fr; }
     .-narrow #preview { height: 3fr; border-top: solid $panel-lighten-2; }
-    .-wide #sessions { width: 2fr; height: 1fr; }
-    .-wide #preview { width: 3fr; height: 1fr; border-left: solid $panel-lighten-2; padding: 0 1; }
+    .-wide #sessions { width: 5fr; height: 1fr; }
+    .-wide #preview { width: 6fr; height: 1fr; border-left: solid $panel-lighten-2; padding: 0 1; }
     #preview { background: $background; scrollbar-size-vertical: 1; }
     #preview:focus { border-top: solid $primary; }
     .-wide #preview:focus { border-top: none; border-left: solid $primary; }
@@ -349,6 +348,7 @@ class TurnlogApp(App[list[str]]):
     def action_hand_over(self) -> None:
         """Ask which agent the session is to be handed to."""
         from turnlog.handoff import targets
+        from turnlog.tui.screens import HandoverScreen
 
         row = self._list.row
         if row is None:
@@ -398,6 +398,9 @@ class TurnlogApp(App[list[str]]):
 
     def action_help(self) -> None:
         """Show the keys."""
+        # What only a key needs is imported with it: the first picture of Textual waits for every import.
+        from turnlog.tui.screens import HelpScreen
+
         self.push_screen(HelpScreen())
 
     def _fail(self, reason: str) -> None:

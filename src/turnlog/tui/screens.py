@@ -22,7 +22,7 @@ from turnlog.store.base import Store
 KEYS: Final = (
     ("↑ ↓  j k  PgUp PgDn", "another session"),
     ("g G", "the first, the last"),
-    ("/", "search in everything as you type; also title: file: …"),
+    ("/", "search everything as you type; also title: file:"),
     ("↵ in the search", "back to the list"),
     ("Esc", "leave the search; once more: show all again"),
     ("↵", "go on with the session in its agent"),
@@ -40,6 +40,8 @@ KEYS: Final = (
     ("q", "leave"),
 )
 """Every key and what it does."""
+
+_NONE_INSTALLED: Final = "None of these agents is installed here. Esc goes back."
 
 
 class HelpScreen(ModalScreen[None]):
@@ -78,7 +80,9 @@ class HandoverScreen(ModalScreen[str | None]):
         width: 72; max-width: 100%; height: auto; max-height: 100%; padding: 0 1; border: round $primary;
         background: $surface; border-title-color: $text;
     }
-    HandoverScreen OptionList { height: auto; max-height: 8; border: none; background: $surface; }
+    HandoverScreen OptionList {
+        height: auto; max-height: 8; padding: 0; border: none; background: $surface; &:focus { border: none; }
+    }
     HandoverScreen Static { margin: 1 0 0 0; }
     """
 
@@ -94,7 +98,9 @@ class HandoverScreen(ModalScreen[str | None]):
         with VerticalScroll() as box:
             box.border_title = "Hand over to"
             yield OptionList(*[_option(each) for each in self._choices], markup=False)
-            yield Static("", id="report", markup=False)
+            # An agent that is not installed cannot be chosen: nothing is reported before one is.
+            are_none = not any(each.is_installed for each in self._choices)
+            yield Static(_NONE_INSTALLED if are_none else "", id="report", markup=False)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Say what would become of the session."""
@@ -124,4 +130,5 @@ class HandoverScreen(ModalScreen[str | None]):
 
 
 def _option(target: Target) -> Option:
-    return Option(one_line(target.display_name), disabled=not target.is_installed)
+    name = one_line(target.display_name)
+    return Option(name if target.is_installed else f"{name} (not installed)", disabled=not target.is_installed)

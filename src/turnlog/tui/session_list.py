@@ -32,8 +32,8 @@ class SessionList(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     SessionList {
         .session-list--star { color: $warning; }
-        .session-list--title { color: $text; }
-        .session-list--project, .session-list--age { color: $text-muted; }
+        .session-list--title { color: $foreground; }
+        .session-list--project, .session-list--age { color: $foreground-muted; }
         .session-list--agent { color: $text-accent; }
         .session-list--current { background: $panel-lighten-2; }
         &:focus .session-list--current { background: $primary 60%; text-style: bold; }
