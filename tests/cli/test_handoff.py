@@ -81,7 +81,7 @@ def test_the_same_agent_goes_on_from_an_earlier_message_in_a_new_session(work: P
     assert "after it are left out" in printed.stdout
 
 
-@pytest.mark.parametrize("target", ["claude", "codex", "gemini", "pi", "qwen"])
+@pytest.mark.parametrize("target", ["claude", "codex", "gemini", "pi", "qwen", "opencode", "kilo"])
 def test_what_is_only_shown_names_no_id_and_needs_no_program(
     target: str, home: Path, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +93,20 @@ def test_what_is_only_shown_names_no_id_and_needs_no_program(
     assert one == json.loads(call("resume", "--in", target, *ask).stdout)
     refused = call("handoff", "--to", target, *ask)
     assert (refused.exit_code, "is not installed here" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("program", ["opencode", "kilo"])
+def test_an_agent_that_has_never_run_is_shown_a_session_and_gets_none(program: str, home: Path, work: Path) -> None:
+    programs(home / "bin", program)
+    ask = ("handoff", SESSION, "--to", program, "--folder", str(work))
+    shown = call(*ask, "--dry-run")
+    assert "Carried: 2 turns, 11 messages, 9 tool calls" in shown.stdout
+    database = home / f".local/share/{program}/{program}.db"
+    reason = f"there is no database {database}: start the agent once, it makes it"
+    assert reason in shown.stdout
+    refused = call(*ask)
+    assert (refused.exit_code, refused.stderr) == (1, f"turnlog: {reason}\n")
+    assert not database.parent.exists()
 
 
 @pytest.mark.parametrize(

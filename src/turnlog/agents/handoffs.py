@@ -137,6 +137,11 @@ class NewSession(ABC):
     def size(self) -> int:
         """Bytes of the session."""
 
+    @property
+    def refusal(self) -> str | None:
+        """Why it cannot be saved here, as a sentence; None if nothing is known to be in the way."""
+        return None
+
     @abstractmethod
     def save(self) -> None:
         """Write all or nothing. Raises FileExistsError for a session of this id, OSError if it cannot be written."""

@@ -12,7 +12,7 @@ import msgspec
 from turnlog.agents.base import Agent
 from turnlog.agents.commands import resume_command
 from turnlog.agents.handoffs import HandoffConversation, NewSession
-from turnlog.errors import HandoffError, TurnlogError
+from turnlog.errors import HandoffError
 from turnlog.handoff.conversation import Converted, Reasoning, convert
 from turnlog.handoff.report import HandoffLoss, LossSummary, summary_of
 from turnlog.handoff.targets import Target, home_of, target_agent, targets, writer_of
@@ -50,7 +50,7 @@ class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     """What goes on with the new session in a terminal."""
     refusal: str | None = None
-    """Why it is not written here: the agent's program is not installed."""
+    """Why it is not written here: the agent is not installed, or has never run."""
 
     @property
     def session_id(self) -> str:
@@ -76,7 +76,7 @@ class HandoffPlan(msgspec.Struct, frozen=True, kw_only=True):
     def write(self) -> str:
         """Write the new session, all or nothing; return `session_id`.
 
-        Raises HandoffError if it is there already or cannot be written, or the agent is not installed.
+        Raises HandoffError if it is there already or cannot be written, or for `refusal`.
         """
         if self.refusal is not None:
             raise HandoffError(self.refusal)
@@ -117,7 +117,7 @@ def plan(
         now: The time of the hand-over.
 
     Raises NotFoundError for a session that is not stored, HandoffError if it has nothing to hand over, or the agent
-    cannot take it. An agent that is not installed is only noted: `HandoffPlan.write` refuses it.
+    cannot take it. An agent that is not installed or has never run is only noted: `HandoffPlan.write` refuses it.
     """
     agent = target_agent(target)
     found = next(each for each in targets() if each.name == agent.name)
@@ -140,11 +140,9 @@ def plan(
         git_commit=session.git_commit,
         messages=kept.messages,
     )
-    try:
-        new = writer_of(agent).write(conversation, home or home_of(agent))
-    except TurnlogError as error:
-        # A home that the agent has never made is the consequence.
-        raise HandoffError(refusal or str(error)) from error
+    new = writer_of(agent).write(conversation, home or home_of(agent))
+    # A home that the agent has never made is the consequence of a missing program.
+    refusal = refusal or new.refusal
     form = agent.command
     return HandoffPlan(
         session=session,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -48,15 +48,15 @@ class OpenCodeWriter:
         self._program = program
 
     def write(self, conversation: HandoffConversation, home: Path) -> NewSession:
-        """The rows. Raises HandoffError if there is no database, or one of another schema."""
-        database = home / f"{self._program.database}.db"
-        if not database.is_file():
-            raise HandoffError(f"there is no database {database}: start the agent once, it makes it")
+        """The rows. Raises HandoffError for a database of another schema; where there is none, nothing is saved."""
+        path = home / f"{self._program.database}.db"
         try:
-            found = _Database(database, conversation.folder)
+            database = _read_database(path, conversation.folder) if path.is_file() else _Database()
         except (SourceError, sqlite3.Error) as error:
-            raise HandoffError(f"{database} has other tables than are known: {error}") from None
-        return NewRows(database, list(_Rows(conversation, found, self.version).all()))
+            raise HandoffError(f"{path} has other tables than are known: {error}") from None
+        except OSError as error:
+            raise HandoffError(f"{path} cannot be read ({error.strerror or error})") from None
+        return NewRows(path, list(_Rows(conversation, database, self.version).all()))
 
     def remove(self, path: str, external_id: str) -> None:
         """Delete the session's rows. Raises OSError if the database cannot be written."""
@@ -101,6 +101,12 @@ class NewRows(NewSession):
         """See `NewSession.size`."""
         return sum(len(str(row.get("data", ""))) for _, row in self._rows)
 
+    @property
+    def refusal(self) -> str | None:
+        """See `NewSession.refusal`: the tables are made by the program alone."""
+        missing = f"there is no database {self._database}: start the agent once, it makes it"
+        return None if self._database.is_file() else missing
+
     def save(self) -> None:
         """See `NewSession.save`."""
         try:
@@ -119,18 +125,24 @@ class NewRows(NewSession):
             raise OSError(0, str(error), str(self._database)) from error
 
 
-class _Database:
-    """What a database says of a folder: its project, the model of the newest prompt, and the columns of tables."""
+class _Database(NamedTuple):
+    """What a database says of a folder; nothing of one that is not there yet."""
 
-    def __init__(self, path: Path, folder: Path) -> None:
-        tables = frozenset({"session", "message", "part", "project"})
-        with open_snapshot(path, tables, lambda data: data.decode(errors="replace")) as connection:
-            self.columns = {
-                table: {column[0] for column in connection.execute(f"SELECT * FROM {table} LIMIT 0").description}
-                for table in tables
-            }
-            self.project = _project_of(connection, folder)
-            self.prompt = _newest_prompt(connection)
+    columns: Mapping[str, Set[str]] = {}
+    """The columns of each table."""
+    project: str = _GLOBAL
+    prompt: Mapping[str, Any] = {}
+    """The newest prompt, which has a model that the user has."""
+
+
+def _read_database(path: Path, folder: Path) -> _Database:
+    tables = frozenset({"session", "message", "part", "project"})
+    with open_snapshot(path, tables, lambda data: data.decode(errors="replace")) as connection:
+        columns = {
+            table: {column[0] for column in connection.execute(f"SELECT * FROM {table} LIMIT 0").description}
+            for table in tables
+        }
+        return _Database(columns, _project_of(connection, folder), _newest_prompt(connection))
 
 
 def _project_of(connection: sqlite3.Connection, folder: Path) -> str:
@@ -203,7 +215,8 @@ class _Rows:
 
     def _row(self, table: str, row: dict[str, Any]) -> _Row:
         """The row with those columns that this version of the database has."""
-        return table, {name: value for name, value in row.items() if name in self._database.columns[table]}
+        columns = self._database.columns.get(table, row)
+        return table, {name: value for name, value in row.items() if name in columns}
 
     def _placed(self, table: str, name: str, time: int, data: Mapping[str, Any]) -> _Row:
         row = {"id": name, "session_id": self._session, "time_created": time, "time_updated": time}
