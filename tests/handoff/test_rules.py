@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -165,6 +167,35 @@ def test_a_session_that_is_there_already_is_never_replaced(store: Store, tmp_pat
     with pytest.raises(HandoffError, match="nothing was written: there is a session at"):
         plan.write()
     assert plan.paths[-1].read_bytes() == before
+
+
+@pytest.mark.parametrize("target", sorted(each.name for each in targets()))
+def test_a_home_that_cannot_be_written_is_said_and_stays_as_it_is(target: str, store: Store, tmp_path: Path) -> None:
+    talk(store, prompt(1), answer("a", call("c", TextPart(text="out"))))
+    (tmp_path / "home").write_text("a file is in the way")
+    plan = planned(store, tmp_path, target)
+    with pytest.raises(HandoffError, match=r"nothing was written: .* cannot be written|there is no database"):
+        plan.write()
+    assert (tmp_path / "home").read_text() == "a file is in the way"
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("store.db")] == ["home"]
+
+
+@pytest.mark.parametrize("target", ["opencode", "kilo"])
+def test_a_database_that_does_not_take_the_last_row_has_none_of_the_others(
+    target: str, store: Store, tmp_path: Path
+) -> None:
+    talk(store, prompt(1), answer("a", call("c", TextPart(text="out"))))
+    make_databases(tmp_path / "home")
+    plan = planned(store, tmp_path, target)
+    with closing(sqlite3.connect(plan.paths[0])) as connection, connection:
+        connection.execute(
+            """CREATE TRIGGER full BEFORE INSERT ON part WHEN NEW.data LIKE '%"tool"%'
+            BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"""
+        )
+        with pytest.raises(HandoffError, match=r"nothing was written: .* cannot be written \(the disk is full\)"):
+            plan.write()
+        for table in ("session", "message", "part"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
 def test_a_running_session_and_damaged_records_are_said(tmp_path: Path) -> None:

@@ -221,10 +221,13 @@ class _Preparation:
         if self._transcript is None:
             self._lose("subagent", f"{child}: its result is carried", call.tool_call_id)
             return results
-        text = TextPart(text=self._transcript(child))
+        text = self._text(TextPart(text=self._transcript(child)), call.tool_call_id)
         if not results:
             return [ToolResult(id=f"{call.tool_call_id}:transcript", status="aborted", content=(text,))]
-        return [*results[:-1], msgspec.structs.replace(results[-1], content=(*results[-1].content, text))]
+        # The last result of a subagent in the background only says how it ended: what the call gave is before it.
+        at = max((number for number, result in enumerate(results) if result.content), default=len(results) - 1)
+        results[at] = msgspec.structs.replace(results[at], content=(*results[at].content, text))
+        return results
 
     def _result(self, result: ToolResult, call: str) -> ToolResult:
         content = tuple([self._content(part, call) for part in result.content])

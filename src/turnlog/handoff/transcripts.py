@@ -11,7 +11,7 @@ from turnlog.store.base import Store
 
 def transcript_of(store: Store, session_id: str) -> str:
     """What was said in a session and what its tools gave, line by line, without reasoning and injected context."""
-    lines = [line for each in store.messages(session_id, resolve_blobs=False) for line in _lines(each.message)]
+    lines = [line for each in store.messages(session_id) for line in _lines(each.message)]
     return "\n".join(["", "<subagent-transcript>", *lines, "</subagent-transcript>"])
 
 

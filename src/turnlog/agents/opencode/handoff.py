@@ -119,10 +119,10 @@ class NewRows(NewSession):
                     verb = "INSERT OR IGNORE" if table == "project" else "INSERT"
                     marks = ", ".join("?" * len(row))
                     connection.execute(f'{verb} INTO "{table}" ({names}) VALUES ({marks})', tuple(row.values()))
-        except sqlite3.IntegrityError as error:
-            raise FileExistsError(0, str(error), str(self._database)) from error
         except sqlite3.Error as error:
-            raise OSError(0, str(error), str(self._database)) from error
+            # Other constraints are the program's own: a row that it does not take is no session that is there.
+            is_there = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+            raise (FileExistsError if is_there else OSError)(0, str(error), str(self._database)) from error
 
 
 class _Database(NamedTuple):
