@@ -5,10 +5,13 @@ import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from support.agent_cases import DATA
 from turnlog.cli import formatting
+from turnlog.model import Relationship, Session
+from turnlog.model.session import RelationshipKind
 
 FORMATS: dict[str, list[tuple[float, str]]] = json.loads((DATA / "number_formats.json").read_text())
 """The page's tests read the same table (`web/tests/formats.test.ts`)."""
@@ -26,6 +29,16 @@ def test_unknown_numbers_are_dashes_and_sums_that_lack_calls_are_marked() -> Non
     assert formatting.tokens(None) == formatting.money(None, 3) == formatting.duration(None) == formatting.UNKNOWN
     assert formatting.money(Decimal("12.3"), 1) == "≥ $12.30"
     assert formatting.money(Decimal(0), 2) == "≥ $0"
+
+
+def test_a_session_that_only_shares_messages_has_no_cost_and_an_empty_one_costs_nothing() -> None:
+    empty = Session(id="demo:new", agent="demo", external_id="new")
+    assert formatting.cost_of(empty) == "$0"
+    dash = formatting.UNKNOWN
+    kinds: dict[RelationshipKind, str] = {"continuation": dash, "fork": dash, "subagent": "$0"}
+    for kind, shown in kinds.items():
+        link = Relationship(kind=kind, parent_session_id="demo:old")
+        assert formatting.cost_of(msgspec.structs.replace(empty, relationships=(link,))) == shown
 
 
 def test_changes_have_a_sign_and_there_is_none_from_nothing() -> None:

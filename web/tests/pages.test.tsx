@@ -127,6 +127,19 @@ it("shows the exact cost where all prices are known", () => {
   expect(screen.getByRole("link").textContent).not.toContain("≥");
 });
 
+it("shows no cost of a session whose answers all count where they come from", () => {
+  answerWith({});
+  const carried = {
+    usage: { calls: 0 },
+    relationships: [{ kind: "continuation", parent_session_id: "claude-code:one" }],
+  } as Partial<SessionItem>;
+  renderAt("/", <SessionRow session={session(carried)} now={NOW} />);
+  expect(screen.getByRole("link").textContent).not.toContain("$0");
+  expect(screen.getAllByTitle(/shared answers count in the session they come from/)[0]?.textContent).toBe(
+    "–",
+  );
+});
+
 it("folds subagents under their parent until they are opened", async () => {
   const child = session({
     id: "claude-code:one.a1b2c3",

@@ -73,9 +73,13 @@ def _fixed(value: float, digits: int) -> str:
 
 
 def cost_of(session: Session) -> str:
-    """What a session's own calls cost; nothing for one without any, such as a fork that nobody continued."""
+    """What a session's own calls cost: `$0` for one without any.
+
+    One that only shares messages, such as a fork that nobody continued, has no figure: they count where they come from.
+    """
     if session.cost is None:
-        return UNKNOWN if session.usage.calls or session.totals else money(Decimal(0))
+        is_shared = any(link.kind != "subagent" for link in session.relationships)
+        return UNKNOWN if session.usage.calls or session.totals or is_shared else money(Decimal(0))
     return money(session.cost.amount, session.unpriced_calls)
 
 

@@ -62,7 +62,10 @@ export function Tokens({ session }: { session: Session }) {
 }
 
 export function Cost({ session }: { session: Session }) {
-  if (!isUsed(session)) return <span title={noUsage(session)}>$0</span>;
+  if (!isUsed(session)) {
+    const reason = noUsage(session);
+    return <span title={reason}>{reason === SHARED ? "–" : "$0"}</span>;
+  }
   const unpriced = (session.unpriced_calls ?? 0) + (session.usage?.unknown_calls ?? 0);
   const dollars = session.cost ? Number(session.cost.amount) : null;
   const title =
@@ -78,9 +81,7 @@ export function Cost({ session }: { session: Session }) {
 export function CostBesides({ session }: { session: SessionItem }) {
   const { cost_with_subagents: total, unpriced_with_subagents: unpriced } = session;
   if (total) return ` (${formatTotalCost(Number(total.amount), unpriced ?? 0)} with subagents)`;
-  return !isUsed(session) && noUsage(session) === SHARED
-    ? " of its own; shared answers count in the original"
-    : null;
+  return !isUsed(session) && noUsage(session) === SHARED ? " (shared answers count in the original)" : null;
 }
 
 function ofModels(session: Session): string {
