@@ -360,6 +360,7 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         "turnlog.Store.outline": Case(store.outline, {"session_id": session}),
         "turnlog.Store.context_steps": Case(store.context_steps, {"session_id": session}),
         "turnlog.Store.window": Case(store.window, span),
+        "turnlog.Store.extent": Case(store.extent, {"session_id": session}),
         "turnlog.Store.tool_calls": Case(store.tool_calls, {"filter": turnlog.ToolCallFilter(), **paged}),
         "turnlog.Store.tool_usage": Case(store.tool_usage, {"filter": turnlog.ToolCallFilter()}),
         "turnlog.Store.reasoning": Case(store.reasoning, {"session_id": session}),

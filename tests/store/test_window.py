@@ -13,6 +13,7 @@ import zstandard
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.agents.changes import Link
+from turnlog.errors import NotFoundError
 from turnlog.model import (
     CompactionEvent,
     Message,
@@ -114,6 +115,15 @@ def test_a_row_tells_what_the_session_adds(path: Path) -> None:
         }
         assert [number for number, row in enumerate(rows) if row["children"]] == [7, 11]
         assert (rows[0]["cost"], rows[0]["results"]) == (None, [])
+
+
+def test_the_extent_is_from_the_first_message_to_the_last(path: Path) -> None:
+    with open_store(path) as store:
+        positions = [row["position"] for row in read(store.window("plain:one", limit=100))["rows"]]
+        assert store.extent("plain:one") == (positions[0], positions[-1])
+        assert len(positions) == 20
+        with pytest.raises(NotFoundError):
+            store.extent("plain:nobody")
 
 
 def test_a_copy_costs_nothing_in_the_session_that_does_not_pay(path: Path) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias
 
+import msgspec
+
 from turnlog.commits.links import LineRange
 from turnlog.model import (
     CompactionEvent,
@@ -118,9 +120,8 @@ class SessionItem(Session, frozen=True, kw_only=True):
         resume: list[str] | None,
     ) -> Self:
         """The session with what is known of it besides; `resume` is the command with which its agent goes on."""
-        facts: dict[str, Any] = {name: getattr(session, name) for name in session.__struct_fields__}
         return cls(
-            **facts,
+            **msgspec.structs.asdict(session),
             annotations=annotations,
             state=state,
             resume=None if resume is None else ResumeCommand(folder=session.cwd, command=resume),

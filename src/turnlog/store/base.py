@@ -456,6 +456,10 @@ class Store(Protocol):
         """A window of a session as JSON for a browser, made without decoding. `messages` describes the bounds."""
         ...
 
+    def extent(self, session_id: str) -> tuple[int, int] | None:
+        """Positions of the first and of the last message of a session; None if it has no messages."""
+        ...
+
     # -- tool calls, files and figures of many sessions
 
     def tool_calls(

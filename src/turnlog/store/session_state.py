@@ -6,8 +6,10 @@ nothing else is known, the state after a long silence is `quiet`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from turnlog.model import StopReason
@@ -124,14 +126,15 @@ class _Turn:
     """The last turn of a session, from its beginning to the end of the records."""
 
     def __init__(self, facts: TurnFacts) -> None:
+        # Looked at from the end: of a long session there are thousands of markers, and few belong to its last turn.
+        markers = facts.markers
         self.last_at = facts.last_at
-        openers = [marker for marker in facts.markers if marker.kind in ("prompt", "start")]
-        self.position = max((marker.position for marker in facts.markers), default=None)
-        self.began = openers[-1] if openers else None
+        self.position = markers[-1].position if markers else None
+        self.began = next((marker for marker in reversed(markers) if marker.kind in ("prompt", "start")), None)
         first = self.began.position if self.began else -1
-        self.markers = [marker for marker in facts.markers if marker.position >= first]
-        self.has_start = any(marker.kind == "start" for marker in _after_last_end(facts.markers))
-        end = max((marker.position for marker in self.markers if marker.kind in _ENDINGS), default=-1)
+        self.markers = markers[bisect_left(markers, first, key=attrgetter("position")) :]
+        self.has_start = _starts_after_last_end(markers)
+        end = next((marker.position for marker in reversed(self.markers) if marker.kind in _ENDINGS), -1)
         # A call before an end was given up with its turn, whether or not a record says so.
         self.calls = [
             placed.call for placed in facts.unfinished_calls if placed.position >= first and placed.position > end
@@ -163,10 +166,10 @@ class _Turn:
         return None
 
 
-def _after_last_end(markers: Sequence[PlacedMarker]) -> Sequence[PlacedMarker]:
-    """Markers after the last end: a start among them will be followed by another end."""
-    ends = [index for index, marker in enumerate(markers) if marker.kind in _ENDINGS]
-    return markers[ends[-1] + 1 :] if ends else markers
+def _starts_after_last_end(markers: Sequence[PlacedMarker]) -> bool:
+    """Whether a start comes after the last end: it will be followed by another end."""
+    last = next((marker for marker in reversed(markers) if marker.kind == "start" or marker.kind in _ENDINGS), None)
+    return last is not None and last.kind == "start"
 
 
 def _unended(turn: _Turn, facts: TurnFacts, run: RunEvidence | None, now: datetime) -> SessionState:

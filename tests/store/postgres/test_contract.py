@@ -16,7 +16,7 @@ from support.postgres_stores import PostgresDatabases, push
 from support.store_answers import Question, Questions, ask
 from turnlog.model import Message, Ownership, Role, TextPart, ToolCallPart, ToolKind, ToolResult, Usage
 from turnlog.store import open_store
-from turnlog.store.base import Store
+from turnlog.store.base import SessionFilter, Store
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.values import AgentAnswer, Run
 from turnlog.sync.syncer import sync
@@ -153,12 +153,20 @@ def test_recorded_sessions_are_the_same_on_an_older_server(older_databases: Post
         assert differences(store, other, asked(store, every=30, most=3)) == []
 
 
+def test_extents_are_the_same_on_both_engines(pushed: PostgresStore, recorded: Path) -> None:
+    with open_store(recorded) as store:
+        ids = [session.id for session in store.sessions(SessionFilter(subagents=True), limit=10_000).items]
+        assert len(ids) > 50
+        assert {id: pushed.extent(id) for id in ids} == {id: store.extent(id) for id in ids}
+
+
 def test_every_method_that_reads_is_asked(recorded: Path) -> None:
     with open_store(recorded) as store:
         found = {question.method for question in asked(store, every=40, most=1)}
     methods = {name for name in vars(Store) if not name.startswith("_") and callable(getattr(Store, name))}
     # `restored` restores; the numbers of the change sequence are an engine's own, and tests of the feed ask for them.
-    assert methods - WRITES - found == {"close", "restore", "changes", "last_change", "session_changes"}
+    # The test above asks for every extent.
+    assert methods - WRITES - found == {"close", "restore", "changes", "last_change", "session_changes", "extent"}
 
 
 def test_what_programs_write_is_the_same_on_both_engines(store: PostgresStore, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
@@ -16,12 +15,11 @@ from turnlog.server.context import ContextOf, context_of, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
-from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment, QueryParameters, to_zone
+from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters, to_zone
 from turnlog.store.base import HourOfWeek, SessionFilter, Store
 from turnlog.store.choices import SessionHaving, SessionSort
 from turnlog.store.insights import context_to_csv
 from turnlog.store.values import AnnotationsChange
-from turnlog.store.window import MessageRow
 
 
 class SessionQuery(QueryParameters):
@@ -122,9 +120,6 @@ class AnnotationsBody(BaseModel):
         return AnnotationsChange(**self.model_dump(exclude_unset=True))
 
 
-_rows = msgspec.json.Decoder(list[MessageRow])
-
-
 router = APIRouter(default_response_class=Response)
 
 
@@ -150,7 +145,7 @@ def get_session(request: Request, context: ContextOf, session_id: str) -> Respon
     children = store.children(session_id)
     items = {item.id: item for item in context.items.of([session, *children, *([parent] if parent else [])])}
     subagents = {child.id for child in children if _came_as_subagent(child, session_id)}
-    first, last = _extent(store, session_id)
+    first, last = store.extent(session_id) or (None, None)
     body = SessionResponse(
         session=items[session.id],
         parent=items[parent.id] if parent else None,
@@ -229,13 +224,6 @@ def _parent(store: Store, session: Session) -> Session | None:
 
 def _came_as_subagent(child: Session, session_id: str) -> bool:
     return any(link.kind == "subagent" and link.parent_session_id == session_id for link in child.relationships)
-
-
-def _extent(store: Store, session_id: str) -> tuple[int | None, int | None]:
-    """Positions of the first and of the last message."""
-    first = _rows.decode(store.window(session_id, limit=1).rows)
-    last = _rows.decode(store.window(session_id, before=LARGEST_POSITION, limit=1).rows)
-    return (first[0].position, last[0].position) if first and last else (None, None)
 
 
 @router.get("/sessions/{session_id}/export", tags=["sessions"], responses=BYTES)

@@ -119,6 +119,15 @@ class ChangeQueries(Connections):
                 has_after=following is not None,
             )
 
+    def extent(self, session_id: str) -> tuple[int, int] | None:
+        with self._snapshot() as connection:
+            key = session_key(connection, session_id)
+            positions = f"(position) FROM {held(connection, key)} WHERE session_key = ?"
+            # One subquery an end: SQLite looks up a single minimum or maximum in an index.
+            ends = f"SELECT (SELECT min{positions}), (SELECT max{positions})"
+            first, last = connection.execute(ends, (key, key)).fetchone()
+            return None if first is None else (first, last)
+
     def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:
         with self._snapshot() as connection:
             rows = connection.execute(

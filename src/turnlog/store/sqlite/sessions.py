@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import add
 from typing import Any, NamedTuple, Unpack
 
 import msgspec
@@ -168,23 +169,26 @@ def wanted_sessions(session_ids: Iterable[str]) -> str:
     return json.dumps([session_id.partition(":")[::2] for session_id in session_ids])
 
 
-_BELOW = (
-    "below (key) AS (SELECT c.key FROM sessions c WHERE c.parent_key = s.key AND c.relationship = 'subagent'"
-    " UNION SELECT c.key FROM below b JOIN sessions c ON c.parent_key = b.key WHERE c.relationship = 'subagent')"
-)
-"""SQL: the subagents of a session `s`, and theirs."""
-
-
 _PRICED = ("cost", "calls", "unknown_calls", "covered_calls", "session_totals", "unpriced_calls")
 """What decides whether a cost is known."""
 
+_BELOW = (
+    "WITH RECURSIVE below (top, key) AS (SELECT c.parent_key, c.key FROM sessions c"
+    " WHERE c.parent_key IN (SELECT value FROM json_each(?)) AND c.relationship = 'subagent'"
+    " UNION SELECT b.top, c.key FROM below b JOIN sessions c ON c.parent_key = b.key"
+    " WHERE c.relationship = 'subagent')"
+    f" SELECT b.top, {', '.join(f'sum(x.{name})' for name in _PRICED)}"
+    " FROM below b JOIN sessions x ON x.key = b.key GROUP BY b.top"
+)
+"""SQL: sums (`_PRICED`) of all subagents below each of the sessions of a JSON array of keys that has any."""
 
-def _with_subagents(subagents: int, *sums: int | None) -> tuple[Cost | None, int]:
-    """The fields of `SessionPreview` for a session with so many subagents, from the sums (`_PRICED`) of all of them."""
-    known = {name: total for name, total in zip(_PRICED, sums, strict=True) if total is not None}
-    if not subagents or not known:
+
+def _with_subagents(own: Sequence[int], below: Sequence[int] | None) -> tuple[Cost | None, int]:
+    """The fields of `SessionPreview` for a session, from its sums (`_PRICED`) and those of all its subagents."""
+    if below is None:
         return None, 0
-    return priced(known), known["unknown_calls"] + known["unpriced_calls"]
+    sums: dict[str, int] = dict(zip(_PRICED, map(add, own, below), strict=True))
+    return priced(sums), sums["unknown_calls"] + sums["unpriced_calls"]
 
 
 class SessionQueries(Connections):
@@ -257,21 +261,19 @@ class SessionQueries(Connections):
     def previews(self, session_ids: Iterable[str]) -> dict[str, SessionPreview]:
         with self._snapshot() as connection:
             rows = connection.execute(
-                "SELECT s.agent || ':' || s.external_id,"
+                "SELECT s.agent || ':' || s.external_id, s.key,"
                 " (SELECT m.text_preview FROM memberships p CROSS JOIN messages m ON m.key = p.message_key"
                 "  WHERE p.session_key = s.key AND m.origin IN ('prompt', 'subagent_prompt') AND m.text_preview <> ''"
                 "  ORDER BY p.position LIMIT 1),"
-                " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key),"
-                f" (WITH RECURSIVE {_BELOW} SELECT json_array(count(*),"
-                f" {', '.join(f'sum(x.{name}) + s.{name}' for name in _PRICED)})"
-                "   FROM below JOIN sessions x ON x.key = below.key),"
-                " s.active_ms"
-                f" FROM {WANTED_SESSIONS}",
+                " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key), s.active_ms,"
+                f" {', '.join(f's.{name}' for name in _PRICED)} FROM {WANTED_SESSIONS}",
                 (wanted_sessions(session_ids),),
-            )
+            ).fetchall()
+            parents = [key for _, key, _, children, *_ in rows if children]
+            below = {top: sums for top, *sums in connection.execute(_BELOW, (json.dumps(parents),))}
             return {
-                session_id: SessionPreview(prompt, children, *_with_subagents(*json.loads(sums)), active)
-                for session_id, prompt, children, sums, active in rows
+                session_id: SessionPreview(prompt, children, *_with_subagents(own, below.get(key)), active)
+                for session_id, key, prompt, children, active, *own in rows
             }
 
     def parents(self, session_ids: Iterable[str]) -> dict[str, str]:
@@ -426,13 +428,27 @@ def _session(
 def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[str]]:
     """The models of each session, most called first."""
     found: dict[int, list[str]] = {key: [] for key in keys}
-    rows = connection.execute(
-        "SELECT u.session_key, d.name FROM usage u JOIN models d ON d.key = u.model_key"
-        f" WHERE u.session_key IN ({_marks(keys)}) GROUP BY u.session_key, d.name ORDER BY sum(u.calls) DESC, d.name",
+    # An index has all that this takes. Most sessions have one model, so that calls are counted only of the others.
+    ends = connection.execute(
+        "SELECT u.session_key, min(u.model_key), max(u.model_key), min(d.name) FROM usage u"
+        f" LEFT JOIN models d ON d.key = u.model_key WHERE u.session_key IN ({_marks(keys)}) GROUP BY u.session_key",
         keys,
     )
-    for key, name in rows:
-        found[key].append(name)
+    several: list[int] = []
+    for key, least, greatest, name in ends:
+        if least != greatest:
+            several.append(key)
+        elif name is not None:
+            found[key].append(name)
+    if several:
+        rows = connection.execute(
+            "SELECT u.session_key, d.name FROM usage u JOIN models d ON d.key = u.model_key"
+            f" WHERE u.session_key IN ({_marks(several)})"
+            " GROUP BY u.session_key, d.name ORDER BY sum(u.calls) DESC, d.name",
+            several,
+        )
+        for key, name in rows:
+            found[key].append(name)
     return found
 
 

@@ -181,10 +181,17 @@ _FIRST_DAY = date(1970, 1, 1).toordinal()
 
 def _day_of(connection: sqlite3.Connection, zone: tzinfo | None) -> _Grouping:
     """The day since 1970 of a quarter hour, as the clocks of a zone show it; NULL for an unknown one."""
-    used = connection.execute(f"SELECT DISTINCT {_whole('quarter_hour')} FROM usage WHERE quarter_hour <> 0 ORDER BY 1")
-    at = shown("u.quarter_hour", shifts((day for (day,) in used), zone) if zone is not UTC else ())
+    at = shown("u.quarter_hour", () if zone is UTC else shifts(_used_days(connection), zone))
     day = f"iif(u.quarter_hour = 0, NULL, {_whole(at)})"
     return _Grouping(day, day)
+
+
+def _used_days(connection: sqlite3.Connection) -> list[int]:
+    """Days since 1970 (UTC) with a call, ascending."""
+    found = connection.execute(
+        f"SELECT DISTINCT {_whole('quarter_hour')} FROM usage WHERE quarter_hour <> 0 ORDER BY 1"
+    )
+    return [day for (day,) in found]
 
 
 def _whole(quarter_hour: str) -> str:
@@ -201,9 +208,11 @@ def _read(
     inner = _WHOLE if then_by is None else groupings[then_by]
     conditions, parameters, joins = where(filter)
     tables = "".join(dict.fromkeys((*outer.joins, *inner.joins, *joins)))
+    # SQLite sorts all rows by what they are grouped by, and a part that is the whole would be sorted with them.
+    keys = outer.key if then_by is None else f"{outer.key}, {inner.key}"
     return connection.execute(
         f"SELECT {outer.name}, {outer.label}, {inner.name}, {inner.label}, {SUMS} FROM usage u{tables}"
-        f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {outer.key}, {inner.key}",
+        f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {keys}",
         parameters,
     ).fetchall()
 
@@ -221,7 +230,7 @@ def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter) -> lis
     return [name for (name,) in rows]
 
 
-_WHOLE = _Grouping("''", "NULL")
+_WHOLE = _Grouping("", "''")
 """A row that is not divided."""
 
 
@@ -270,7 +279,7 @@ def _totals(sums: Sums) -> UsageTotals:
     _, reported = counts.pop("cost"), counts.pop("reported_cost")
     return UsageTotals(
         **counts,
-        tokens=sum(count for name, count in counts.items() if name in _TOKENS),
+        tokens=sum(map(counts.__getitem__, _TOKENS)),
         cost=cost,
         reported_cost=dollars(reported) if reported else None,
     )
