@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.agent_cases import DATA
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.model import (
@@ -29,6 +30,7 @@ from turnlog.store import open_store
 from turnlog.store.base import Store
 from turnlog.store.session_state import SessionState
 from turnlog.store.values import Run
+from turnlog.sync.syncer import sync
 
 S = "plain:s"
 
@@ -97,6 +99,36 @@ def test_an_answer_without_a_word_is_none_yet(told: Told) -> None:
     assert told.state().evidence == "answer"
     told.answer("m4", TextPart(text="I look."))
     assert told.state().evidence == "answer"
+
+
+def test_a_refused_request_ends_a_turn_and_another_note_of_the_agent_does_not(told: Told) -> None:
+    told.prompt("u1")
+    told.answer("a1", TextPart(text="Wait a moment"), origin=Origin.HARNESS)
+    assert told.state().evidence == "open-turn"
+    told.answer("a2", TextPart(text="You've hit your limit"), origin=Origin.HARNESS, stop_reason="error")
+    assert (told.state().state, told.state().evidence, told.state().detail) == ("done", "answer", "error")
+    told.answer("a3", call("c1"), stop_reason="tool_use")
+    assert told.state().evidence == "open-call"
+
+
+@pytest.mark.parametrize("version", ["0.2.126", "1.0.24", "2.1.20", "2.1.329-headless"])
+def test_claude_code_is_done_when_its_request_has_failed_for_good(version: str, tmp_path: Path) -> None:
+    """Of the logs of real versions those that end with `isApiErrorMessage`."""
+    home = DATA / "claude_code/versions" / version
+    refused = [
+        log.stem
+        for log in home.glob("projects/*/*.jsonl")
+        if [line for line in log.read_text().splitlines() if '"uuid"' in line][-1].count('"isApiErrorMessage": true')
+    ]
+    assert refused
+    sync(tmp_path / "store.db", roots=[home])
+    with open_store(tmp_path / "store.db") as store:
+        for name in refused:
+            session = f"claude-code:{name}"
+            last = store.turn_facts([session])[session].last_at
+            assert last is not None
+            state = session_states(store, [session], last)[session]
+            assert (state.state, state.detail) == ("done", "error"), session
 
 
 def test_silence_is_all_that_is_known_later(told: Told) -> None:

@@ -108,7 +108,8 @@ def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at
             markers.append(PlacedMarker("prompt", position, moment(created_at), origin))
         elif origin in _ENDINGS:
             markers.append(PlacedMarker("end", position, moment(created_at), origin))
-        elif role == "assistant" and origin is None and has_content:
+        elif role == "assistant" and (origin is None or stop_reason == "error") and has_content:
+            # Claude Code logs in its own name that a request failed for good, and waits for the user then.
             at = moment(created_at if completed_at is None else completed_at)
             markers.append(PlacedMarker("answer", position, at, stop_reason, bool(has_calls)))
             calls += _unfinished_calls(connection, message_key, position) if has_calls else ()
