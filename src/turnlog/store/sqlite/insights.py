@@ -145,12 +145,14 @@ def _activity(connection: sqlite3.Connection, chosen: Chosen, clock: Clock) -> l
 def _projects(
     connection: sqlite3.Connection, chosen: Chosen, clock: Clock, granularity: Granularity
 ) -> list[ProjectPeriod]:
+    # Names are looked up of what is left: SQLite sorts every row to group it, with all that it is to show.
     rows = connection.execute(
-        f"SELECT {clock.period('u.quarter_hour', granularity)}, p.path, p.name,"
-        " count(DISTINCT iif(s.relationship IS 'subagent', NULL, s.key)), sum(u.calls), sum(u.cost),"
-        f" {_UNPRICED}, {_PRICED} FROM {_BILLED} LEFT JOIN projects p ON p.key = s.project_key"
-        f" WHERE u.quarter_hour > 0 AND {_USED} AND {chosen.of_totals('u.')}"
-        " GROUP BY 1, s.project_key ORDER BY 1, coalesce(p.path, '')",
+        "SELECT g.day, p.path, p.name, g.sessions, g.calls, g.cost, g.unpriced, g.priced FROM"
+        f" (SELECT {clock.period('u.quarter_hour', granularity)} AS day, s.project_key AS project_key,"
+        " count(DISTINCT iif(s.relationship IS 'subagent', NULL, s.key)) AS sessions, sum(u.calls) AS calls,"
+        f" sum(u.cost) AS cost, {_UNPRICED} AS unpriced, {_PRICED} AS priced FROM {_BILLED}"
+        f" WHERE u.quarter_hour > 0 AND {_USED} AND {chosen.of_totals('u.')} GROUP BY 1, s.project_key) g"
+        " LEFT JOIN projects p ON p.key = g.project_key ORDER BY g.day, coalesce(p.path, '')",
         chosen.values,
     )
     return [
@@ -181,14 +183,16 @@ def _cost(nanos: int, priced: int) -> Dollars | None:
 
 
 def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
-    rows = connection.execute(
-        "SELECT s.relationship IS 'subagent', count(DISTINCT s.key), sum(u.calls), sum(u.cost),"
-        f" {_PRICED} FROM {_BILLED} WHERE {_USED} AND {chosen.of_totals('u.')} GROUP BY 1",
+    sums = f"coalesce(sum(u.calls), 0), coalesce(sum(u.cost), 0), coalesce({_PRICED}, 0)"
+    condition = f"{_USED} AND {chosen.of_totals('u.')}"
+    # Two sums take half as long as one in two groups, for which all rows are sorted.
+    all_calls, all_nanos, all_priced = connection.execute(
+        f"SELECT {sums} FROM usage u WHERE {condition}", chosen.values
+    ).fetchone()
+    sessions, calls, nanos, priced = connection.execute(
+        f"SELECT count(DISTINCT s.key), {sums} FROM {_BILLED} WHERE {condition} AND s.relationship IS 'subagent'",
         chosen.values,
-    ).fetchall()
-    nothing = (0, 0, 0, 0)
-    sessions, calls, nanos, priced = next((totals for is_below, *totals in rows if is_below), nothing)
-    all_calls, all_nanos, all_priced = (sum(row[index] for row in rows) for index in (2, 3, 4))
+    ).fetchone()
     cost = _cost(nanos, priced) if sessions else Dollars(0)
     total = _cost(all_nanos, all_priced)
     return SubagentShare(
@@ -206,16 +210,16 @@ def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
 
 def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]) -> list[ModelFigures]:
     compared = _compared(connection, chosen)
+    names: dict[int, str] = dict(connection.execute("SELECT key, name FROM models").fetchall())
     rows = connection.execute(
-        f"SELECT u.model_key, d.name, sum(u.calls), count(DISTINCT u.session_key), sum(u.cost), {_UNPRICED}, {_PRICED},"
+        f"SELECT u.model_key, sum(u.calls), count(DISTINCT u.session_key), sum(u.cost), {_UNPRICED}, {_PRICED},"
         f" sum(u.unknown_calls), sum({_INPUT}), sum(u.cache_read), sum(u.output + u.reasoning), max(u.lower_bound)"
-        " FROM usage u LEFT JOIN models d ON d.key = u.model_key"
-        f" WHERE {_USED} AND {chosen.of_totals('u.')} GROUP BY u.model_key",
+        f" FROM usage u WHERE {_USED} AND {chosen.of_totals('u.')} GROUP BY u.model_key",
         chosen.values,
     )
     found = [
         ModelFigures(
-            model=name,
+            model=names.get(key),
             calls=calls,
             sessions=sessions,
             cost=_cost(cost, priced),
@@ -228,7 +232,7 @@ def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]
             cost_per_prompt=dollars(Decimal(each.cost) / each.priced_prompts) if each.priced_prompts else None,
             steps_per_prompt=_ratio(each.steps, each.prompts),
         )
-        for key, name, calls, sessions, cost, unpriced, priced, unknown, uncached, cached, output, lower_bound in rows
+        for key, calls, sessions, cost, unpriced, priced, unknown, uncached, cached, output, lower_bound in rows
         for each in [compared.get(key, _NONE)]
     ]
     return sorted(found, key=lambda each: (-(each.cost or Decimal(0)), -each.calls, each.model or ""))
