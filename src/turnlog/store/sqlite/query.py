@@ -17,8 +17,8 @@ SqlValue: TypeAlias = str | int | float | bytes | None
 _STEPS: Final = 10_000
 """Steps of SQLite's machine between two looks at the clock: about a millisecond."""
 
-_LARGEST_VALUE: Final = 256 << 20
-"""Bytes of the largest value that a query may make, so that it cannot fill the memory with one function."""
+_LARGEST_VALUE: Final = 64 << 20
+"""Bytes of the largest value that a query may make: one function runs to its end before the clock is looked at."""
 
 _READING: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
@@ -58,7 +58,8 @@ def query(path: Path, sql: str, seconds: float) -> Generator[QueryRows]:
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.set_authorizer(_authorize)
         deadline = time.monotonic() + seconds
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        # In this form no number that is none, such as NaN, makes it endless.
+        connection.set_progress_handler(lambda: not time.monotonic() <= deadline, _STEPS)
         with _explained(seconds):
             cursor = connection.execute(sql)
         if cursor.description is None:
