@@ -139,8 +139,8 @@ def list_sessions(request: Request, context: ContextOf, query: Annotated[Session
 @router.get("/sessions/{session_id}", tags=["sessions"], responses=responds_with(SessionResponse))
 def get_session(request: Request, context: ContextOf, session_id: str) -> Response:
     """A session and its relatives."""
-    session = context.session(session_id)
     store, sequence = context.store, context.change_sequence()
+    session = context.session(session_id)
     parent = _parent(store, session)
     children = store.children(session_id)
     items = {item.id: item for item in context.items.of([session, *children, *([parent] if parent else [])])}
