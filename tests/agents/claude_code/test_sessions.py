@@ -408,7 +408,7 @@ def test_titles_by_where_they_are_from() -> None:
         log.user("Second prompt"),
     )
     titles = gathered.sessions[ROOT].titles
-    assert titles.pop("prompt") == ("Fix the bug " + "x" * 300)[:200]
+    assert titles.pop("prompt") == ("Fix the bug " + "x" * 300)[:199] + "…"
     assert titles == {"generated": "Generated again", "custom": "Mine"}
 
 

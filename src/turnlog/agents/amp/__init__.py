@@ -19,11 +19,13 @@ NAME: Final = "amp"
 
 THREADS: Final = "threads"
 
+_CONTINUE: Final = (("threads", "continue"), ("thread", "continue"), ("t", "continue"), ("t", "c"))
+
 _COMMAND: Final = CommandForm(
     program="amp",
     packages=("@ampcode/cli", "@sourcegraph/amp"),
-    subcommands=((),),
-    resumes=frozenset({("threads", "continue"), ("thread", "continue"), ("t", "continue"), ("t", "c")}),
+    subcommands=(*_CONTINUE, ()),
+    resumes=frozenset(_CONTINUE),
     resume=("threads", "continue"),
     prompt=words("-x --execute"),
     other=words("-m --mode --visibility --mcp-config --settings-file --log-level --log-file --toolbox"),
