@@ -59,14 +59,14 @@ def read_file(path: Path, limit: int) -> bytes:
     return data
 
 
-def refuse_device(file: BinaryIO) -> None:
-    """Raise OSError for an open device, which may never end. A terminal does, and so does what gives nothing."""
+def refuse_device(file: BinaryIO, name: str) -> None:
+    """Raise OSError, which names it so, for an open device, which may never end. A terminal does."""
     try:
         mode = os.fstat(file.fileno()).st_mode
     except (OSError, ValueError):
         return  # bytes in memory
     if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
-        raise OSError(errno.EINVAL, "a device is there, and no file")
+        raise OSError(errno.EINVAL, "a device is there, and no file", name)
 
 
 def make_folders(folder: Path, top: Path) -> None:

@@ -18,6 +18,7 @@ from support.places import heed_modes
 from support.plain_history import SESSION
 from turnlog.hooks import send
 from turnlog.store.connection import schema_version
+from turnlog.store.search.base import search_path
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -105,3 +106,17 @@ def test_the_server_says_so_and_refuses_what_writes(read_only: Path) -> None:
         server.terminate()
         _, said = server.communicate()
     assert said == b"turnlog: the store cannot be written: it is shown as it is, and no logs are read\n"
+
+
+def test_doctor_answers_too(read_only: Path) -> None:
+    done = start("-m", "turnlog", "doctor", "--json", "--store", str(read_only))
+    assert done.returncode in (0, 6), done.stderr
+    assert json.loads(done.stdout)["store"]["sessions"] == 2
+
+
+def test_doctor_answers_without_an_index_that_can_be_read(store: Path) -> None:
+    index = search_path(store)
+    index.write_bytes(b"no database" * 100)
+    done = start("-m", "turnlog", "doctor", "--json", "--store", str(store))
+    assert done.returncode in (0, 6), done.stderr
+    assert f"cannot use {index}: file is not a database." in json.loads(done.stdout)["warnings"]

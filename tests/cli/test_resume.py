@@ -143,3 +143,15 @@ def test_a_subagent_goes_on_only_in_its_parent(home: Path, run: Command) -> None
     refused = run("resume", subagent.id, "--store", str(home / "store.db"))
     assert refused.exit_code == 3
     assert "only its parent can be" in refused.stderr
+
+
+def test_a_folder_with_a_line_break_that_is_gone_is_one_line(home: Path, run: Command) -> None:
+    log = home / ".claude/projects/-odd/22222222-2222-4222-8222-222222222222.jsonl"
+    log.parent.mkdir(parents=True)
+    record = {"type": "user", "message": {"role": "user", "content": "Go"}, "uuid": "u", "parentUuid": None}
+    log.write_text(json.dumps({**record, "sessionId": log.stem, "cwd": "/gone/a\nb"}) + "\n")
+    assert run("sync").exit_code == 0
+    gone = run("resume", log.stem, "--print")
+    assert gone.exit_code == 3
+    assert gone.stderr.startswith("turnlog: the folder of the session is gone: /gone/a")
+    assert gone.stderr.count("\n") == 1

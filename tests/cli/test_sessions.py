@@ -15,7 +15,9 @@ from support.plain_agent import PlainAgent
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from turnlog.cli.formatting import UNKNOWN
 from turnlog.cli.options import abbreviations
-from turnlog.model.codec import decode_session
+from turnlog.model.codec import decode_session, encode
+from turnlog.runs.states import session_states
+from turnlog.store import open_store
 from turnlog.sync import rebuild
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -176,3 +178,21 @@ def test_who_waits_for_a_store_is_told_beside_the_output(
     assert result.exit_code == 0
     assert json.loads(result.stdout)["starred"] is True
     assert result.stderr == f"turnlog: waiting for another process that is writing to {store}\n"
+
+
+def test_items_have_the_state_that_the_api_has(run: Command, store: Path) -> None:
+    items = json.loads(run("sessions", "--json").stdout)["items"]
+    with open_store(store) as opened:
+        states = session_states(opened, [item["id"] for item in items])
+    assert [item["state"] for item in items] == [json.loads(encode(states[item["id"]])) for item in items]
+    assert {item["state"]["state"] for item in items} <= {"done", "quiet"}
+
+
+@pytest.mark.parametrize("name", ["sessions", "usage", "insights", "search x", "runs"])
+def test_a_period_that_ends_before_it_begins_is_wrong_use(run: Command, name: str) -> None:
+    late, early = ("--since", "2026-11-30"), ("--until", "2026-11-01")
+    for arguments in ((*late, *early), (*early, *late)):
+        refused = run(*name.split(), *arguments)
+        assert refused.exit_code == 2
+        assert refused.stderr.endswith("Error: The period ends before it begins: --until is before --since.\n")
+    assert run(*name.split(), "--since", "2026-11-01", "--until", "2026-11-01").exit_code == 0

@@ -153,7 +153,7 @@ def test_an_empty_file_becomes_a_store_only_by_writing(tmp_path: Path) -> None:
 def test_a_reader_cannot_write(connection: sqlite3.Connection, path: Path) -> None:
     with closing(connect(path, read_only=True)) as reader:
         assert pragma(reader, "foreign_keys") == 1
-        with pytest.raises(StoreError, match="cannot write to the store: attempt to write a readonly database"):
+        with pytest.raises(StoreError, match=f"cannot write to the store {path}: attempt to write a readonly database"):
             write(reader, "DELETE FROM projects")
 
 

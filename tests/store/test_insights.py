@@ -364,6 +364,8 @@ def test_each_section_is_csv_with_a_column_a_field(report: Insights) -> None:
         ("sk-123/?=secret", None),
         ("", None),
         ("env", "env"),
+        ("cat missing.txt; exit 3", "cat"),
+        ("echo oops >&2; exit 3", "exit"),  # `echo` counts as preparing what follows
     ],
 )
 def test_the_head_of_a_command_is_its_program_without_arguments(command: str, head: str | None) -> None:

@@ -22,7 +22,7 @@ from turnlog.cli import formatting
 from turnlog.cli.formatting import plural
 from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.terminal import PARTIAL, write_json
-from turnlog.errors import SettingsError, SourceError
+from turnlog.errors import SettingsError, SourceError, StoreError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -123,12 +123,16 @@ def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[S
     document["diagnostics_total"] = len(problems) + (page.total or 0)
 
 
-def _count_unindexed(store_path: Path) -> int:
+def _count_unindexed(store_path: Path) -> int | None:
+    """Number of messages that are not searchable yet; None where the index cannot be read."""
     from turnlog.store.search.base import search_path
     from turnlog.store.search.searcher import Searcher
 
     with Searcher(store_path, search_path(store_path)) as searcher:
-        return searcher.unindexed()
+        try:
+            return searcher.unindexed()
+        except StoreError:
+            return None
 
 
 def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
@@ -221,7 +225,11 @@ def _room_warnings(store_path: Path) -> Iterator[str]:
 
     if missing_room(store_path, 0):
         yield f"The disk of {store_path} is nearly full: what agents write may not be read."
-    free = sum(file.free for file in database_files(store_path))
+    try:
+        free = sum(file.free for file in database_files(store_path))
+    except StoreError as error:  # an index with a log beside it, on a disk that is only read
+        yield f"{error}."
+        return
     if free >= _MUCH_FREE:
         yield f"{formatting.size(free)} of the store hold nothing: `turnlog db compact` gives them back."
 

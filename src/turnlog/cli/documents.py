@@ -68,7 +68,7 @@ class RunsDocument(TypedDict):
 
 
 class SessionsDocument(TypedDict):
-    """`turnlog sessions`: items are the model's sessions."""
+    """`turnlog sessions`: items are the model's sessions, each with its `state` (`store.session_state`), or null."""
 
     items: list[dict[str, Any]]
     next_cursor: str | None
@@ -433,7 +433,10 @@ class VersionsDocument(TypedDict):
 
 
 class DoctorDocument(TypedDict):
-    """`turnlog doctor`. `unindexed`: number of messages that are not searchable yet; null without a store."""
+    """`turnlog doctor`.
+
+    `unindexed`: number of messages that are not searchable yet; null without a store, or if the index cannot be read.
+    """
 
     versions: VersionsDocument
     store: StoreStatus | None

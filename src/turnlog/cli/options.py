@@ -94,12 +94,29 @@ def period_options() -> Callable[[CommandT], CommandT]:
     """`--since` and `--until`; days begin at midnight of this machine, or of UTC with `--utc`."""
 
     def decorate(command: CommandT) -> CommandT:
-        command = click.option("--until", type=When(end=True), help="Up to the end of this time (your time).")(command)
+        command = click.option(
+            "--until",
+            type=When(end=True),
+            callback=_check_period,
+            help="Up to the end of this time (your time).",
+        )(command)
         return click.option(
-            "--since", type=When(), help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h."
+            "--since",
+            type=When(),
+            callback=_check_period,
+            help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h.",
         )(command)
 
     return decorate
+
+
+def _check_period(ctx: click.Context, param: click.Parameter, when: datetime | None) -> datetime | None:
+    """A usage error for a period that ends before it begins, as soon as both its times are known."""
+    known = {**ctx.params, str(param.name): when}
+    since, until = known.get("since"), known.get("until")
+    if since is not None and until is not None and until < since:
+        raise click.UsageError("The period ends before it begins: --until is before --since.", ctx)
+    return when
 
 
 class When(click.ParamType[datetime]):

@@ -91,17 +91,22 @@ def sessions(
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         if as_json:
-            _write_sessions_document(page)
+            _write_sessions_document(store, page)
         else:
             _write_list(store, page)
 
 
-def _write_sessions_document(page: Page[Session]) -> None:
+def _write_sessions_document(store: Store, page: Page[Session]) -> None:
     import json
 
     from turnlog.model.codec import encode
+    from turnlog.runs.states import session_states
 
-    items = ",\n".join(encode(session).decode() for session in page.items)
+    states = session_states(store, [session.id for session in page.items])
+    # A session is encoded as it is stored, with the fields of newer versions: the state is put behind them.
+    items = ",\n".join(
+        f'{encode(session).decode()[:-1]},"state":{encode(states.get(session.id)).decode()}}}' for session in page.items
+    )
     rest = json.dumps({"next_cursor": page.next_cursor, "total": page.total})
     write_json_text(f'{{"items":[{items}],{rest[1:]}\n')
 

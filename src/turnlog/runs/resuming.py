@@ -15,7 +15,7 @@ from turnlog.agents.base import Agent, RowAgent, SourceKind
 from turnlog.agents.commands import CommandForm, prompted_command, resume_command
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.model import Session
-from turnlog.plain_text import plain
+from turnlog.plain_text import one_line, plain
 from turnlog.store.base import Store
 
 
@@ -86,7 +86,7 @@ def plan_resumption(store: Store, session: Session, *, needs_program: bool = Tru
     folder = Path(session.cwd or Path.cwd())
     if not folder.is_dir():
         hint = "`turnlog resume SESSION --folder DIR` goes on in another one, as a new session"
-        raise NotFoundError(f"the folder of the session is gone: {folder}; {hint}")
+        raise NotFoundError(f"the folder of the session is gone: {one_line(str(folder))}; {hint}")
     return Resumption(command, folder, home, missing, problem)
 
 

@@ -101,7 +101,7 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
         begin(connection, BUSY_TIMEOUT_SECONDS)
     except sqlite3.OperationalError as error:
         if not is_busy(error):
-            raise StoreError(f"cannot write to the store: {error}") from error
+            raise StoreError(_not_written(connection, error)) from error
         raise StoreBusyError(f"another process has been writing to the store for too long: {error}") from error
     try:
         yield
@@ -111,8 +111,14 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if isinstance(error, Exception) and is_database_error(error):
-            raise StoreError(f"cannot write to the store: {error}") from error
+            raise StoreError(_not_written(connection, error)) from error
         raise
+
+
+def _not_written(connection: sqlite3.Connection, error: Exception) -> str:
+    """The error with the path of the file, which SQLite does not name."""
+    path = connection.execute("PRAGMA database_list").fetchone()[2]
+    return f"cannot write to the store{f' {path}' if path else ''}: {error}"
 
 
 class Checkpointer:

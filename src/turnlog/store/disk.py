@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.errors import StoreBusyError, StoreError
-from turnlog.store.connection import BUSY_TIMEOUT_SECONDS, is_busy
+from turnlog.store.connection import BUSY_TIMEOUT_SECONDS, is_busy, open_file
 from turnlog.store.search.base import search_path
 from turnlog.store.values import StoreValue
 
@@ -60,7 +60,7 @@ def missing_room(store_path: Path, log_bytes: int) -> int:
 
 def _examine(path: Path) -> DatabaseFile:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(open_file(path, "ro")) as connection:
             pages, free, size = (
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("page_count", "freelist_count", "page_size")

@@ -36,6 +36,9 @@ _CHUNK_SIZE = 1 << 20
 _MOST_ENDINGS = 2
 """Endings of a file's name that are kept: `.jsonl.zst`."""
 
+_INPUT = "standard input"
+"""What errors call a stream without a name."""
+
 _FORGOTTEN = "its session was forgotten"
 
 
@@ -124,7 +127,7 @@ def import_stream(
     each agent.
     """
     started = time.monotonic()
-    refuse_device(stream)
+    refuse_device(stream, name or _INPUT)
     folder = imports_folder(store_path)
     path, was_there = _keep(stream, name, folder)
     detection = detect(path)
@@ -165,7 +168,7 @@ def _keep(stream: BinaryIO, name: str, folder: Path) -> tuple[Path, bool]:
         with os.fdopen(descriptor, "wb") as file:
             while piece := _read_piece(stream, name):
                 digest.update(piece)
-                file.write(piece)
+                _write_piece(file, piece, folder)
         path = folder / f"{digest.hexdigest()}{ending}"
         was_there = path.exists()
         if not was_there:
@@ -175,12 +178,21 @@ def _keep(stream: BinaryIO, name: str, folder: Path) -> tuple[Path, bool]:
     return path, was_there
 
 
+def _write_piece(file: BinaryIO, piece: bytes, folder: Path) -> None:
+    """Write all of the next bytes. The system does not say which disk is full."""
+    try:
+        file.write(piece)
+        file.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(folder)) from error
+
+
 def _read_piece(stream: BinaryIO, name: str) -> bytes:
     """The next bytes. The system does not say which file cannot be read."""
     try:
         return stream.read(_CHUNK_SIZE)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, name or "-") from error
+        raise OSError(error.errno, error.strerror, name or _INPUT) from error
 
 
 def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
