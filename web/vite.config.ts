@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 const SERVER = "http://127.0.0.1:8765";
 
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react({ jsxImportSource: "@/shown" })],
   resolve: { tsconfigPaths: true },
   build: {
     outDir: "../src/turnlog/server/static",

@@ -28,7 +28,3 @@ it.each([
   ["\x1b[?25lhidden cursor", "hidden cursor"],
   ["torn \x1b[31", "torn 31"],
 ])("does not obey %j", (source, shown) => expect(text(source)).toBe(shown));
-
-it("shows characters that would turn the direction of a line", () => {
-  expect(parseAnsi("echo \u202egpj.exe")).toEqual([{ text: "echo ⟨U+202E⟩gpj.exe" }]);
-});

@@ -1,7 +1,6 @@
 /** Code as it was written; its colours appear when the highlighter has loaded. */
 
-import { useEffect, useMemo, useState } from "react";
-import { revealTurns } from "./bidi";
+import { useEffect, useState } from "react";
 import "./code.css";
 import type { Run } from "./highlight";
 
@@ -21,8 +20,7 @@ export function CodeBlock({ code, language }: CodeProps) {
   );
 }
 
-export function Code({ code: written, language }: CodeProps) {
-  const code = useMemo(() => revealTurns(written), [written]);
+export function Code({ code, language }: CodeProps) {
   const runs = useHighlight(code, language);
   if (!runs) return <code>{code}</code>;
   return (

@@ -1,7 +1,6 @@
 /** An edit, line by line, with the numbers of its lines where they are known, and the colours of its language. */
 
-import { memo, useEffect, useMemo, useState } from "react";
-import { revealTurns } from "./bidi";
+import { memo, useEffect, useState } from "react";
 import type { DiffLine } from "./diff-lines";
 import { colourDiff } from "./diff-lines";
 import "./code.css";
@@ -20,8 +19,7 @@ interface DiffProps {
 /** Characters from which on a diff stays as it is: colouring it would block the page. */
 const LARGEST = 60_000;
 
-export const Diff = memo(function Diff({ lines: written, label, language }: DiffProps) {
-  const lines = useMemo(() => written.map((line) => ({ ...line, text: revealTurns(line.text) })), [written]);
+export const Diff = memo(function Diff({ lines, label, language }: DiffProps) {
   const colours = useColours(lines, language);
   const before = lines.some((line) => line.before !== undefined);
   const after = lines.some((line) => line.after !== undefined);
@@ -43,7 +41,7 @@ export const Diff = memo(function Diff({ lines: written, label, language }: Diff
 });
 
 function Line({ text, runs }: { text: string; runs: Run[] | null }) {
-  if (!runs) return text;
+  if (!runs) return <>{text}</>;
   return runs.map((run, index) => (
     <span key={index} className={run.className}>
       {run.text}

@@ -2,7 +2,6 @@
 
 import Anser from "anser";
 import { useMemo } from "react";
-import { revealTurns } from "./bidi";
 import "./terminal.css";
 
 export function Terminal({ text }: { text: string }) {
@@ -35,7 +34,7 @@ export function parseAnsi(text: string): AnsiRun[] {
     .replace(/\r\n/g, "\n")
     .replace(OVERWRITTEN, "")
     .replace(CONTROL, "");
-  return runsOf(revealTurns(clean));
+  return runsOf(clean);
 }
 
 function runsOf(clean: string): AnsiRun[] {

@@ -18,6 +18,7 @@ import { changesOf } from "@/session/tool/tool-changes";
 import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 import { useTitle } from "@/shell/title";
+import { pastedPath } from "@/shown/shell";
 import { FileLines } from "./file-lines";
 
 /** Lines of one change; more are in the session. */
@@ -45,7 +46,7 @@ export function FileHistory({ path }: { path: string }) {
           </Link>{" "}
           / {name}
         </h1>
-        <CopyButton text={() => path} label="Copy the path" />
+        <CopyButton text={() => pastedPath(path)} label="Copy the path" />
       </div>
       <p className="file-full">{path}</p>
       {history.isError && <Problem error={history.error} what="The history of this file" />}

@@ -70,7 +70,7 @@ function SourceLink({ part }: { part: SourceUrlPart }) {
 }
 
 function WebLink({ url, label }: { url: string | undefined; label: string }) {
-  if (!url || !/^https?:\/\//i.test(url)) return label;
+  if (!url || !/^https?:\/\//i.test(url)) return <>{label}</>;
   return (
     <a className="link" href={url} target="_blank" rel="noopener noreferrer nofollow">
       {label}

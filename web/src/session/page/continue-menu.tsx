@@ -5,14 +5,15 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { getJson, sendJson } from "@/api/client";
 import { HANDOFFS, handoffPath, sessionPage } from "@/api/paths";
-import type { HandoffResponse, HandoffTargetsResponse, ResumeCommand, SessionItem } from "@/api/types";
+import type { HandoffResponse, HandoffTargetsResponse, SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { Menu, MenuSection } from "@/design/menu";
+import { shellLine } from "@/shown/shell";
 
 /** The command with which the session's own agent goes on with it. */
 export function ResumeMenu({ session }: { session: SessionItem }) {
   if (!session.resume) return null;
-  const line = resumeLine(session.resume);
+  const line = shellLine(session.resume.command, session.resume.folder);
   return (
     <Menu label="Resume" icon="terminal" title="Continue this session in its agent">
       <MenuSection title="In a terminal">
@@ -46,7 +47,7 @@ export function ContinueMenu({ session, prompts }: ContinueMenuProps) {
           <CopyButton
             className="menu-item"
             label="Copy the command"
-            text={() => `turnlog resume ${quoted(session.id)} --in ${quoted(agent)}`}
+            text={() => shellLine(["turnlog", "resume", session.id, "--in", agent])}
           />
           {prompts && <HandOverButton sessionId={session.id} agent={agent} />}
         </MenuSection>
@@ -90,15 +91,4 @@ function HandOverButton({ sessionId, agent }: { sessionId: string; agent: string
       {error && <span role="alert"> Not handed over: {error.message}</span>}
     </>
   );
-}
-
-/** The command with which an agent resumes its session, for a shell. */
-export function resumeLine({ folder, command }: ResumeCommand): string {
-  const resume = command.map(quoted).join(" ");
-  return folder ? `cd ${quoted(folder)} && ${resume}` : resume;
-}
-
-/** Quoted as one word of a shell, since its text comes from a log. */
-function quoted(word: string): string {
-  return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
