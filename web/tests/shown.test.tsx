@@ -17,7 +17,7 @@ import { renderAt, renderInSession } from "./render";
 import { message, placement, toolCall } from "./samples";
 
 const EVIL = "a\x1b[2J\u202eb\u2066\u200b.py";
-const SHOWN = "a␛[2J⟨U+202E⟩b⟨U+2066⟩⟨U+200B⟩.py";
+const SHOWN = "a⟨U+001B⟩[2J⟨U+202E⟩b⟨U+2066⟩⟨U+200B⟩.py";
 
 /** What nobody sees, and what turns the direction of a line. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
@@ -25,7 +25,7 @@ const REFUSED = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u20
 
 describe("a character that nobody sees", () => {
   it.each([
-    ["\x00\x15\x7f\x9b", "␀␕␡⟨U+009B⟩"],
+    ["\x00\x15\x7f\x9b", "⟨U+0000⟩⟨U+0015⟩⟨U+007F⟩⟨U+009B⟩"],
     ["\u202a\u202e\u2069\u200f\u061c", "⟨U+202A⟩⟨U+202E⟩⟨U+2069⟩⟨U+200F⟩⟨U+061C⟩"],
     ["pass\u200bword\ufeff\u{e0041}", "pass⟨U+200B⟩word⟨U+FEFF⟩⟨U+E0041⟩"],
     ["ad\u200dmin \u200c", "ad⟨U+200D⟩min ⟨U+200C⟩"],
@@ -65,7 +65,7 @@ describe("a text of a log", () => {
 
   it("is shown with signs where a character reference of Markdown hides them", () => {
     const { container } = render(<Markdown text="a&#x202e;b&#x1b;" />);
-    expect(container.textContent).toBe("a⟨U+202E⟩b␛");
+    expect(container.textContent).toBe("a⟨U+202E⟩b⟨U+001B⟩");
   });
 
   it("is shown with signs in what a command printed, which obeys no sequence", () => {

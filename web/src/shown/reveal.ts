@@ -36,7 +36,7 @@ const MAYBE_HIDDEN = new RegExp(
   "u",
 );
 
-/** The text with a sign for each such character: `⟨U+202E⟩`, and `␛` for a control character of ASCII. */
+/** The text with a sign for each such character: `⟨U+202E⟩`. */
 export function reveal(text: string): string {
   if (!hides(text)) return text;
   return text.replace(HIDDEN, (character, flag?: string) => flag ?? signOf(character.codePointAt(0) ?? 0));
@@ -47,8 +47,7 @@ export function hides(text: string): boolean {
   return MAYBE_HIDDEN.test(text);
 }
 
+/** No picture of a control character (`␛`): many fonts have none. */
 function signOf(code: number): string {
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return "␡";
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
