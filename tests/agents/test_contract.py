@@ -240,3 +240,22 @@ def test_what_is_no_session_at_all_raises_nothing(name: str) -> None:
     for garbage in GARBAGE:
         [changes], _ = feeds(agent(name), source, [garbage + b"\n"])
         assert changes.messages == []
+
+
+def test_its_top_folder_may_be_a_link_and_nothing_below_it_but_a_database(name: str, tmp_path: Path) -> None:
+    """Logs on another disk are read; whoever may write among them cannot name files elsewhere."""
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    shutil.copytree(LOGS / name, home)
+    found = agent(name)
+    before = [source.path for source in found.discover([home])]
+    tops = [home / folder for folder in found.log_folders if (home / folder).is_dir()]
+    for number, top in enumerate(tops):
+        shutil.move(top, disk / str(number))
+        top.symlink_to(disk / str(number))
+    assert [source.path for source in found.discover([home])] == before
+    for number, file in enumerate([each for top in disk.glob("*") for each in top.rglob("*") if each.is_file()]):
+        shutil.move(file, tmp_path / f"moved{number}")
+        file.symlink_to(tmp_path / f"moved{number}")
+    below = [each for each in found.discover([home]) if any(Path(each.path).is_relative_to(top) for top in tops)]
+    linked = {file_of(source) for source in below}
+    assert {file.suffix for file in linked} <= {".db", ".sqlite", ".vscdb"}

@@ -72,3 +72,25 @@ def test_settings_that_cannot_be_used_are_a_warning(
     assert any(warning.startswith("cannot use the settings") for warning in warnings)
     settings.write_text("sync_before_reading = false")
     assert "settings" not in " ".join(json.loads(run("doctor", "--json").stdout)["warnings"])
+
+
+def test_only_the_top_folder_of_an_agent_may_be_a_link(home: Path, run: Command, tmp_path: Path) -> None:
+    """Logs on another disk are read; what is linked below is not followed, and doctor says so."""
+    elsewhere = tmp_path / "elsewhere"
+    names = [f"{digit * 8}-1111-4111-8111-111111111111" for digit in "123"]
+    for folder, name in zip(("disk/-src", "outside", "outside"), names, strict=True):
+        log = elsewhere / folder / f"{name}.jsonl"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        record = {"type": "user", "message": {"role": "user", "content": "Go"}, "uuid": "u", "parentUuid": None}
+        log.write_text(json.dumps({**record, "sessionId": name, "cwd": "/src"}) + "\n")
+    top = home / ".claude" / "projects"
+    top.parent.mkdir()
+    top.symlink_to(elsewhere / "disk")
+    (top / "-linked").symlink_to(elsewhere / "outside")
+    (top / "-src" / f"{names[1]}.jsonl").symlink_to(elsewhere / "outside" / f"{names[1]}.jsonl")
+    assert run("sync").exit_code == 0
+    assert [each["id"] for each in json.loads(run("sessions", "--json").stdout)["items"]] == [f"claude-code:{names[0]}"]
+    links = [str(top / "-linked"), str(top / "-src" / f"{names[1]}.jsonl")]
+    assert json.loads(run("doctor", "--json").stdout)["links_not_followed"] == links
+    told = "\n2 symbolic links below agents' folders not followed\n" + "".join(f"    {link}\n" for link in links)
+    assert told in run("doctor").stdout

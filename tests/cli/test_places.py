@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli_runner import Command, in_pipe
+from support.cli_runner import Command, in_pipe, on_terminal
 from support.environment import names_place
 from support.opencode_files import recorded, write_database
 from support.plain_agent import PlainAgent
@@ -73,6 +73,14 @@ def test_agents_that_only_the_store_knows_are_listed_too(run: Command) -> None:
 
 def test_without_a_store_agents_are_listed_with_the_places_of_their_logs(run: Command, home: Path) -> None:
     assert f"none at {home / '.codex'}" in run("agents").stdout
+
+
+def test_on_a_terminal_an_agent_that_is_not_here_has_one_place(home: Path) -> None:
+    """Editors have dozens of places, of every system."""
+    code, written = on_terminal("agents", columns=100)
+    assert code == 0
+    assert re.search(r"\+\d+ more", written)
+    assert max(map(len, written.splitlines())) <= 400
 
 
 @pytest.mark.usefixtures("store", "plain_agent")

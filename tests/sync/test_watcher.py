@@ -209,3 +209,18 @@ def test_reading_a_database_is_no_change_of_it(home: Path, tmp_path: Path) -> No
             watcher.read(syncer, woken.paths)
             reads += 1
         assert reads <= 3
+
+
+def test_a_top_folder_that_is_a_link_is_watched(home: Path, tmp_path: Path) -> None:
+    class Linked(ToyAgent):
+        log_folders = ("logs",)
+
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    append(disk / "a.log", "m1")
+    (home / "logs").symlink_to(disk)
+    (home / "other").symlink_to(tmp_path)
+    with Watcher(roots=[home], agents=[Linked()]) as watcher:
+        watcher.cover()
+        append(disk / "a.log", "m2")
+        assert watcher.wait(SECONDS).paths == {home / "logs" / "a.log"}

@@ -224,7 +224,7 @@ class Agent(ABC):
     homes: paths.Folders | None = None
     """Where its homes are."""
     log_folders: tuple[str, ...] = ()
-    """A folder counts as a home if it contains one of these."""
+    """A folder counts as a home if it contains one of these, also as a symbolic link."""
     command: CommandForm | None = None
     """The form of its command line, and how to resume a session; None if `turnlog run` cannot recognise it."""
     turn_markers: Mapping[str, TurnMarker] = {}

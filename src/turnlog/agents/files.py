@@ -1,8 +1,10 @@
 """Listing the folders of agents, and unpacking compressed logs.
 
-Folders are listed in the same order on every system and without following symbolic links. A missing folder is empty. A
-folder that cannot be listed also counts as empty, and so does a home if the agent's module fails;
-`collect_unreadable_folders` collects both, so that sync does not take their files for deleted.
+Folders are listed in the same order on every system. The folders in which an agent keeps its logs (`Agent.log_folders`)
+and its database may be symbolic links, because people keep them on another disk. Links below are not followed, because
+whoever writes there could name any file; `collect_links` collects them. A missing folder is empty. A folder that cannot
+be listed also counts as empty, and so does a home if the agent's module fails; `collect_unreadable_folders` collects
+both, so that sync does not take their files for deleted.
 
 The archive keeps a compressed log as it is. Offsets of its records are offsets in the decompressed content. Such a file
 is never appended to, so it is fed whole.
@@ -20,6 +22,8 @@ from typing import NamedTuple
 
 _unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", default=None)
 
+_links: ContextVar[set[str] | None] = ContextVar("links", default=None)
+
 
 @contextmanager
 def collect_unreadable_folders() -> Generator[dict[str, str]]:
@@ -30,6 +34,17 @@ def collect_unreadable_folders() -> Generator[dict[str, str]]:
         yield found
     finally:
         _unreadable.reset(token)
+
+
+@contextmanager
+def collect_links() -> Generator[set[str]]:
+    """Collect the links to files and folders that are not followed while the body of the `with` runs."""
+    found: set[str] = set()
+    token = _links.set(found)
+    try:
+        yield found
+    finally:
+        _links.reset(token)
 
 
 def folder_below(path: str, root: Path, name: str) -> str | None:
@@ -57,6 +72,20 @@ def holds_folder(home: Path, *names: str) -> bool:
 def holds_file(home: Path, name: str) -> bool:
     """Whether a home contains a regular file with this name, or a link to one."""
     return stat.S_ISREG(_mode(home / name))
+
+
+def holds_log(folder: Path, name: str) -> bool:
+    """Whether a folder below an agent's top folder contains a regular file with this name. A link is not followed."""
+    path = folder / name
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        _note(str(folder), error)
+        return False
+    found = _links.get()
+    if found is not None and stat.S_ISLNK(mode):
+        found.add(os.fspath(path))
+    return stat.S_ISREG(mode)
 
 
 def _mode(path: Path) -> int:
@@ -100,6 +129,9 @@ def folders(path: str) -> Iterator[os.DirEntry[str]]:
 def is_file(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a regular file and not a link."""
     try:
+        if entry.is_symlink():
+            _note_link(entry, leads=entry.is_file())
+            return False
         return entry.is_file(follow_symlinks=False)
     except OSError:
         return False
@@ -108,9 +140,19 @@ def is_file(entry: os.DirEntry[str]) -> bool:
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a folder and not a link."""
     try:
+        if entry.is_symlink():
+            _note_link(entry, leads=entry.is_dir())
+            return False
         return entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
+
+
+def _note_link(entry: os.DirEntry[str], *, leads: bool) -> None:
+    """Report a link to `collect_links`, if it leads to what was looked for."""
+    found = _links.get()
+    if found is not None and leads:
+        found.add(entry.path)
 
 
 _LARGEST_SMALL = 1 << 20

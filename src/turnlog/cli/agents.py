@@ -12,7 +12,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.usage_report import AgentSummary
 
 if TYPE_CHECKING:
@@ -48,11 +48,18 @@ def agents(as_json: bool, store_path: Path) -> None:
             formatting.count(item["subagents"]),
             _span([each.version for each in item["versions"]]),
             formatting.count(len(item["unknown_kinds"])),
-            ", ".join(item["roots"]) or (f"none at {', '.join(item['home_folders'])}" if item["home_folders"] else ""),
+            ", ".join(item["roots"]) or _missing(item["home_folders"]),
         )
         for item in items
     ]
     write_table(columns, rows)
+
+
+def _missing(folders: list[str]) -> str:
+    """Where homes are looked for; on a terminal the first place, because editors have dozens, of every system."""
+    shown = folders[:1] if is_terminal() else folders
+    more = f" +{len(folders) - len(shown)} more" if len(shown) < len(folders) else ""
+    return f"none at {', '.join(shown)}{more}" if shown else ""
 
 
 @dataclass(frozen=True)

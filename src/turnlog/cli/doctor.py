@@ -69,6 +69,7 @@ def doctor(ctx: click.Context, limit: int, as_report: bool, as_json: bool, store
 
 def _examine(store_path: Path, limit: int) -> DoctorDocument:
     from turnlog.agents import agents
+    from turnlog.agents.files import collect_links
     from turnlog.pricing import price_version
     from turnlog.store import open_store
     from turnlog.store.connection import SQLITE_VERSION
@@ -83,6 +84,7 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
         "store": None,
         "unindexed": None,
         "agents": [],
+        "links_not_followed": [],
         "diagnostics": [],
         "diagnostics_total": 0,
         "unknown_kinds": [],
@@ -97,8 +99,10 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
             known = store.fingerprints()
         document["unindexed"] = _count_unindexed(store_path)
     registered = agents()
-    for agent in registered:
-        document["agents"].append(_found(agent, known, document["diagnostics"]))
+    with collect_links() as links:
+        for agent in registered:
+            document["agents"].append(_found(agent, known, document["diagnostics"]))
+    document["links_not_followed"] = sorted(links)
     document["warnings"] = list(_warnings(document, registered))
     return document
 
@@ -257,6 +261,7 @@ def _write(document: DoctorDocument) -> None:
     missing = [agent["display_name"] for agent in document["agents"] if not agent["roots"]]
     if missing:
         click.echo(f"\nNot found on this machine: {', '.join(missing)}")
+    _write_links(document["links_not_followed"])
     _write_diagnostics(document)
     if document["unknown_kinds"]:
         click.echo("\nRecords of unknown kinds, kept as they are")
@@ -285,6 +290,19 @@ def _write_store(document: DoctorDocument) -> None:
             click.echo(f"  {line}")
 
 
+def _write_links(links: list[str]) -> None:
+    if links:
+        click.echo(f"\n{formatting.plural(len(links), 'symbolic link')} below agents' folders not followed")
+        _write_places(links)
+
+
+def _write_places(places: list[str]) -> None:
+    for place in places[:_SHOWN_PLACES]:
+        click.echo(f"    {one_line(place)}")
+    if len(places) > _SHOWN_PLACES:
+        click.echo(f"    … {formatting.count(len(places) - _SHOWN_PLACES)} more; --json lists them")
+
+
 def _place(found: DiagnosticDocument) -> str:
     if found["line"] is not None:
         return f":{found['line']}"
@@ -301,10 +319,7 @@ def _write_diagnostics(document: DoctorDocument) -> None:
         by_reason.setdefault(found["reason"], []).append(f"{found['path']}{_place(found)}")
     for reason, places in by_reason.items():
         click.echo(f"  {one_line(reason)}" + (f" ({formatting.count(len(places))} times)" if len(places) > 1 else ""))
-        for place in places[:_SHOWN_PLACES]:
-            click.echo(f"    {one_line(place)}")
-        if len(places) > _SHOWN_PLACES:
-            click.echo(f"    … {formatting.count(len(places) - _SHOWN_PLACES)} more; --json lists them")
+        _write_places(places)
     if total > len(shown):
         click.echo(f"  … {formatting.count(total - len(shown))} more; --limit shows them")
 
@@ -313,7 +328,7 @@ _MUCH_FREE = 256 << 20
 """Bytes of free pages that are worth a hint; fewer are soon used again."""
 
 _SHOWN_PLACES = 3
-"""Places of one reason that are listed; the others are counted."""
+"""Places of one reason, and links, that are listed; the others are counted."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
 _PLAIN_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,63}")

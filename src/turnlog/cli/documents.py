@@ -436,12 +436,14 @@ class DoctorDocument(TypedDict):
     """`turnlog doctor`.
 
     `unindexed`: number of messages that are not searchable yet; null without a store, or if the index cannot be read.
+    `links_not_followed`: paths of symbolic links below agents' folders.
     """
 
     versions: VersionsDocument
     store: StoreStatus | None
     unindexed: int | None
     agents: list[FoundAgentDocument]
+    links_not_followed: list[str]
     diagnostics: list[DiagnosticDocument]
     diagnostics_total: int
     unknown_kinds: list[UnknownKind]

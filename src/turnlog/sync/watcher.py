@@ -319,7 +319,10 @@ class Watcher:
         return [(agent, root) for agent in self._agents for root in self._roots or homes_of(agent)]
 
     def _homes(self) -> set[str]:
-        return {str(root) for _, root in self._agent_homes() if root.is_dir()}
+        """The homes, and their top folders that are symbolic links: below a home, no link is followed."""
+        homes = [(agent, root) for agent, root in self._agent_homes() if root.is_dir()]
+        tops = (root / name for agent, root in homes for name in agent.log_folders)
+        return {str(root) for _, root in homes} | {str(top) for top in tops if top.is_symlink() and top.is_dir()}
 
     def _source_folders(self) -> set[str]:
         """Folders that hold sources, and those above them: what is new appears there."""

@@ -16,7 +16,7 @@ from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.cline_tasks import EXTENSIONS, TASKS
 from turnlog.agents.cline_tasks.task_files import MESSAGES, OTHERS, SHOWN, folder_version
 from turnlog.agents.databases import FACTS
-from turnlog.agents.files import folders, holds_file
+from turnlog.agents.files import folders, holds_log
 
 _LIST = re.compile(rb'\A\s*(?:\{\s*"version"\s*:\s*2\s*,\s*"messages"\s*:\s*)?\[\s*\{\s*"(?:role|content|ts|id)"\s*:')
 _MARKS: Final = (b"<task>", b"<environment_details>", b"<user_message>")
@@ -43,7 +43,7 @@ def _owner_of(folder: Path) -> str | None:
 
 
 def _sources_in(agent: str, task: Path, root: Path) -> Iterator[Source]:
-    if not holds_file(task, MESSAGES) or "#" in task.name:
+    if not holds_log(task, MESSAGES) or "#" in task.name:
         return
     for is_about in (False, True):
         yield Source(

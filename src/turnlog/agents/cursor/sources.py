@@ -21,7 +21,7 @@ from turnlog.agents.cursor.places import SUBAGENTS, TRANSCRIPTS, is_id, place_of
 from turnlog.agents.cursor.tools import is_typed
 from turnlog.agents.cursor.transcripts import LINES, TranscriptBlock
 from turnlog.agents.databases import SessionDatabases, database_of, is_database, session_place
-from turnlog.agents.files import entries, folders, holds_file, is_file
+from turnlog.agents.files import entries, folders, holds_file, holds_log, is_file
 from turnlog.agents.jsonl import whole_lines
 from turnlog.errors import SourceError
 
@@ -80,7 +80,7 @@ def _chats(folder: str, root: Path) -> Iterator[Source]:
 
 
 def _chat(folder: Path, root: Path) -> Iterator[Source]:
-    if holds_file(folder, _FACTS):
+    if holds_log(folder, _FACTS):
         yield Source(
             agent=NAME,
             path=os.fspath(folder / _FACTS),
@@ -89,7 +89,7 @@ def _chat(folder: Path, root: Path) -> Iterator[Source]:
             session_id=session_id(folder.name),
             appendable=False,
         )
-    if holds_file(folder, CHAT):
+    if holds_log(folder, CHAT):
         yield from DATABASES.find_sources(folder / CHAT, root, NAME, session_id)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.files import folders, holds_file
+from turnlog.agents.files import folders, holds_log
 from turnlog.agents.gptme import LOG, LOGS, NAME, SETTINGS
 from turnlog.agents.gptme.records import LINES
 from turnlog.agents.jsonl import whole_lines
@@ -26,7 +26,7 @@ def find_sources(root: Path) -> Iterator[Source]:
     """Every conversation below a home, in the order of their names."""
     for folder in folders(os.fspath(root / LOGS)):
         for name in (SETTINGS, LOG):
-            if holds_file(Path(folder.path), name):
+            if holds_log(Path(folder.path), name):
                 yield _source(Path(folder.path, name), root)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.files import folders, holds_file
+from turnlog.agents.files import folders, holds_log
 from turnlog.agents.grok_build import NAME, SESSIONS
 from turnlog.agents.grok_build.records import UPDATES
 from turnlog.agents.jsonl import whole_lines
@@ -34,9 +34,9 @@ def find_sources(root: Path) -> Iterator[Source]:
     sessions = [Path(session.path) for group in groups for session in group]
     children = {child.name for session in sessions for child in folders(os.fspath(session / _SUBAGENTS))}
     for session in sessions:
-        if holds_file(session, _LOG):
+        if holds_log(session, _LOG):
             yield _log(session / _LOG, root, is_subagent=session.name in children)
-        if holds_file(session, _FACTS):
+        if holds_log(session, _FACTS):
             yield _facts(session / _FACTS, root)
 
 

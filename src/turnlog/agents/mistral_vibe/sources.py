@@ -16,7 +16,7 @@ import msgspec
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import object_of, text_of
-from turnlog.agents.files import entries, folders, holds_file, is_file
+from turnlog.agents.files import entries, folders, holds_log, is_file
 from turnlog.agents.jsonl import UNREADABLE, whole_lines
 from turnlog.agents.mistral_vibe import CURRENT, LOGS, NAME
 from turnlog.agents.mistral_vibe.old_records import LINES
@@ -40,11 +40,12 @@ def session_id(external: str) -> str:
 def find_sources(root: Path) -> Iterator[Source]:
     """Every session below a home, in the order of their names."""
     logs = root / LOGS
-    for folder in folders(os.fspath(logs / UNIFIED)):
+    below = list(folders(os.fspath(logs)))
+    for folder in (each for unified in below if unified.name == UNIFIED for each in folders(unified.path)):
         source = _unified(Path(folder.path), root)
         if source is not None:
             yield source
-    for folder in folders(os.fspath(logs)):
+    for folder in below:
         if not _OLD.fullmatch(folder.name):
             continue
         yield from _old(Path(folder.path), root)
@@ -62,7 +63,7 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
 
 
 def _unified(folder: Path, root: Path) -> Source | None:
-    if not holds_file(folder, CURRENT):
+    if not holds_log(folder, CURRENT):
         return None
     try:
         version = version_of(folder)
