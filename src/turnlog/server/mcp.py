@@ -49,7 +49,7 @@ class McpEndpoint:
             # It takes a second, in which other requests are answered.
             await run_in_threadpool(import_module, "turnlog.mcp.server")
         except ModuleNotFoundError:
-            reason = "this server has no MCP: install `turnlog[mcp]` where turnlog is"
+            reason = "this server has no MCP: pip install 'turnlog[mcp]'"
             await error_response(501, "not_installed", reason)(scope, receive, send)
             return
         try:
