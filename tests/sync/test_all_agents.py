@@ -14,8 +14,9 @@ import pytest
 from support.agent_cases import CASES, has_lines, lines_of, names, one_per_package, reads_files
 from support.environment import hide_places
 from turnlog.agents import agent
+from turnlog.agents.base import SourceKind
 from turnlog.model import Message, MessageEvent, Session, TextPart, ToolCallPart, ToolResultEvent, ToolState
-from turnlog.server.sample import LOGS
+from turnlog.server.sample import LOGS, sample_roots
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store, ToolCallFilter
 from turnlog.store.connection import connect
@@ -274,3 +275,17 @@ def test_a_field_that_nobody_knows_stays_with_its_message(name: str, tmp_path: P
             assert all(record in lines or any(record in line for line in lines) for record in records)
             assert "own records" in CASES[name].lacks or lines.issuperset(records)
             assert records
+
+
+def test_every_sample_has_sessions_of_its_own_agent_only(tmp_path: Path) -> None:
+    """They are read together, and some agents' folders are named alike."""
+    sync(tmp_path / "a.db", roots=sample_roots())
+    with open_store(tmp_path / "a.db") as store:
+        found = {
+            (Path(source.path).relative_to(LOGS).parts[0], source.agent)
+            for source in store.sources()
+            if source.kind in (SourceKind.SESSION, SourceKind.SUBAGENT)
+        }
+        sessions = store.sessions(SessionFilter(subagents=True), limit=200).items
+    assert {sample for sample, agent in found if sample != agent} == set()
+    assert [each.id for each in sessions if not each.counts.messages] == []

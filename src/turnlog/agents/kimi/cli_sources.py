@@ -41,7 +41,11 @@ def find_cli_sources(root: Path) -> Iterator[Source]:
                     yield from _source_at(entry.path, root, session.name, None, project.name)
                 elif is_folder(entry) and entry.name == _SUBAGENTS:
                     for agent in filter(is_folder, entries(entry.path)):
-                        for file in filter(is_file, entries(agent.path)):
+                        files = list(filter(is_file, entries(agent.path)))
+                        # Grok Build has such folders, too, with `meta.json` alone.
+                        if all(file.name != _LOG for file in files):
+                            continue
+                        for file in files:
                             yield from _source_at(file.path, root, session.name, agent.name, project.name)
 
 
