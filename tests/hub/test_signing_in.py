@@ -38,6 +38,7 @@ def issuer() -> Iterator[str]:
 
 @contextmanager
 def hub_with(databases: PostgresDatabases, cache: Path, issuer: str, *, joins: str | None = None) -> Generator[Hub]:
+    # `joins` is one of the words that the parameter takes: the tests name it as text.
     openid = OpenIdSettings(issuer=issuer, client_id="turnlog", client_secret="secret", joins=joins)  # type: ignore[arg-type]
     with hub(databases, cache, HubSettings(openid=openid)) as found:
         yield found
