@@ -104,7 +104,12 @@ def folds_case() -> bool:
 
 def wants_colour() -> bool:
     """Whether colours may be written to a terminal: not with `NO_COLOR` (https://no-color.org), nor to a dumb one."""
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return not os.environ.get("NO_COLOR") and not has_dumb_terminal()
+
+
+def has_dumb_terminal() -> bool:
+    """Whether the terminal only writes line after line, and shows every control sequence as characters."""
+    return os.environ.get("TERM") == "dumb"
 
 
 def _own_folder(kind: Literal["data", "config"], on_linux: str) -> Path:

@@ -22,6 +22,12 @@ from turnlog.hooks.server_socket import ServerSocket
 TOKEN = "token-of-a-test-2026"
 
 
+@pytest.fixture(autouse=True)
+def _patient_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook soon gives up, as its agent waits for it; here other tests keep the server from answering."""
+    monkeypatch.setattr(send, "SECONDS_FOR_SERVER", 20.0)
+
+
 @contextmanager
 def process(*arguments: str) -> Generator[str]:
     """The link that `turnlog serve` prints, which runs meanwhile."""

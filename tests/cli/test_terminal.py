@@ -150,3 +150,13 @@ def test_progress_is_shown_once_patience_ends(monkeypatch: pytest.MonkeyPatch) -
         with progress(patience) as update:
             update("read", 1, 2)
         assert ("Reading" in written.getvalue()) is expected
+
+
+def test_a_terminal_that_cannot_draw_again_gets_a_line_for_each_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = _Terminal()
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "dumb")
+    with progress() as update:
+        for phase, done in (("find", 1), ("read", 1), ("read", 2)):
+            update(phase, done, 2)
+    assert written.getvalue() == "Finding logs…\nReading…\n"

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN
-from support.browser_visit import Visit
+from support.browser_visit import Visit, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -84,7 +84,7 @@ def test_an_opened_hit_is_unfolded_marked_and_followed_by_the_next(visit: Visit)
     page.locator(".hit").click()
     expect(page.locator(".find-count")).to_have_text("1 of 1")
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
-    page.wait_for_function("CSS.highlights.has('found')")
+    wait_until(page, "CSS.highlights.has('found')")
     assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == [NEEDLE]
     page = visit.open('/search?q="shelf 101"&sort=newest')
     page.locator(".hit").last.click()
@@ -106,7 +106,7 @@ def test_every_hit_can_be_opened_where_it_is(visit: Visit, query: str) -> None:
     for address in page.locator(".hit").evaluate_all("links => links.map(link => link.getAttribute('href'))")[:12]:
         opened = visit.open(address)
         expect(opened.locator(".find-count")).to_have_text(re.compile(r"^\d+ of \d+"))
-        opened.wait_for_function(SEEN)
+        wait_until(opened, SEEN)
 
 
 def test_an_opened_hit_stays_shown_when_its_place_is_known_late(visit: Visit) -> None:
@@ -123,7 +123,7 @@ def test_an_opened_hit_stays_shown_when_its_place_is_known_late(visit: Visit) ->
     page.wait_for_timeout(200)  # until the page has followed it
     for text in texts:  # a row that is drawn again asks again
         text.continue_()
-    page.wait_for_function(SEEN)
+    wait_until(page, SEEN)
 
 
 SEEN = """() => [...(CSS.highlights.get('found') ?? [])].some(range => {

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.browser_history import HARSH_ID, VARIED_ID
-from support.browser_visit import Visit, settle
+from support.browser_visit import Visit, settle, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -46,7 +46,7 @@ def test_every_match_in_a_long_output_is_marked(visit: Visit) -> None:
     page.get_by_role("textbox", name="Find in this session").fill('"large output"')
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function("CSS.highlights.get('found')?.size >= 6000")
+    wait_until(page, "CSS.highlights.get('found')?.size >= 6000")
 
 
 MARK_IN_SIGHT = """() => {
@@ -102,7 +102,7 @@ def test_a_message_and_a_session_can_be_copied_and_exported(visit: Visit) -> Non
     row = page.locator(".tool-row", has_text="make test")
     row.focus()
     page.keyboard.press("c")
-    page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('http'))")
+    wait_until(page, "navigator.clipboard.readText().then(text => text.startsWith('http'))")
     assert re.search(r"#msg_0bbbbbbb_\d+/1$", page.evaluate(clipboard))
     command = "cd /home/ada/bank && claude --resume 0bbbbbbb-0000-4000-8000-000000000002"
     page.get_by_role("button", name="Resume").click()
@@ -112,7 +112,7 @@ def test_a_message_and_a_session_can_be_copied_and_exported(visit: Visit) -> Non
     assert page.evaluate(clipboard) == command
     page.get_by_role("button", name="Share").click()
     page.get_by_role("button", name="Anthropic").click()
-    page.wait_for_function("navigator.clipboard.readText().then(text => text.includes('\"messages\"'))")
+    wait_until(page, "navigator.clipboard.readText().then(text => text.includes('\"messages\"'))")
     with page.expect_download() as download:
         page.get_by_role("button", name="Markdown text").click()
     assert "Painted blue." in download.value.path().read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def test_an_image_is_a_thumbnail_that_opens(visit: Visit) -> None:
     page = visit.open(VARIED)
     thumbnail = page.locator(".thumbnail img")
     expect(thumbnail).to_be_visible()
-    assert thumbnail.evaluate("async image => { await image.decode(); return image.naturalWidth; }") == 48
+    expect(thumbnail).to_have_js_property("naturalWidth", 48)
     thumbnail.click()
     expect(page.get_by_role("dialog", name="Image")).to_be_visible()
     page.keyboard.press("Escape")

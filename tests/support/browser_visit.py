@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -102,6 +103,17 @@ SETTLED = """element => new Promise(done => {
   };
   look();
 })"""
+
+
+def wait_until(page: Page, condition: str) -> None:
+    """Until an expression in JavaScript is true on a page.
+
+    Playwright's own `wait_for_function` evaluates it within the page, which its content security policy forbids.
+    """
+    deadline = time.monotonic() + SECONDS
+    while not page.evaluate(condition):
+        assert time.monotonic() < deadline, f"not within {SECONDS} seconds: {condition}"
+        page.wait_for_timeout(50)
 
 
 def settle(page: Page, scroller: Locator | None = None) -> None:

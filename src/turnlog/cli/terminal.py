@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from turnlog.paths import has_dumb_terminal
 from turnlog.plain_text import columns_of, one_line, replace_unseen
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ PHASES = {
 
 @contextmanager
 def progress(patience: float = 0.0) -> Generator[Callable[[str, int, int], None]]:
-    """Progress bars on standard error if that is a terminal; else nothing is shown.
+    """Progress bars on standard error if that is a terminal, a line for each phase on a dumb one; else nothing.
 
     Yields a function of phase (a key of `PHASES`), units done and units in all. Nothing is shown of work that is done
     within `patience` seconds.
@@ -266,11 +267,27 @@ def progress(patience: float = 0.0) -> Generator[Callable[[str, int, int], None]
     if not sys.stderr.isatty():
         yield lambda phase, done, total: None
         return
-    bars = _Bars(patience)
+    bars = _Lines(patience) if has_dumb_terminal() else _Bars(patience)
     try:
         yield bars.update
     finally:
         bars.stop()
+
+
+class _Lines:
+    """The title of each phase on a line of its own, for a terminal on which no bar can be drawn again."""
+
+    def __init__(self, patience: float) -> None:
+        self._from = time.monotonic() + patience
+        self._shown: set[str] = set()
+
+    def update(self, phase: str, done: int, total: int) -> None:
+        if phase not in self._shown and time.monotonic() >= self._from:
+            self._shown.add(phase)
+            click.echo(f"{PHASES.get(phase, phase)}…", err=True)
+
+    def stop(self) -> None:
+        """Nothing is left to take back."""
 
 
 class _Bars:
