@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.browser_visit import SECONDS, TOKEN
+from support.browser_visit import TOKEN
+
+SECONDS_TO_READ = 60
+"""How long reading and indexing a small home may take; generous, because other tests run at the same time."""
 
 
 @contextmanager
@@ -23,7 +26,7 @@ def serving(
     data: Path,
     *arguments: str,
     port: int = 0,
-    seconds: float = SECONDS,
+    seconds: float = SECONDS_TO_READ,
     environment: Mapping[str, str] | None = None,
 ) -> Generator[str]:
     """Where `turnlog serve` answers, once it has read and indexed everything in this home. Its token is `TOKEN`."""
