@@ -24,6 +24,7 @@ class Item(msgspec.Struct):
     text: str | None = None
     inner: Inner | None = None
     items: list[Inner] | str | None = None
+    named: dict[str, Inner] | None = None
     raw: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -202,6 +203,13 @@ def test_a_field_of_another_shape_is_left_out_and_the_rest_kept() -> None:
     ]
     assert {found.severity for found in result.changes.diagnostics} == {"error"}
     assert result.counts.unreadable == 0
+
+
+def test_a_value_of_another_shape_is_left_out_of_an_object_of_any_names() -> None:
+    result = Result(b'{"type":"good","named":{"a":{"n":1},"b":{"n":"x"},"n":3}}\n')
+    (item,) = result.items
+    assert item.named == {"a": Inner(n=1), "b": Inner()}
+    assert [found.json_path for found in result.changes.diagnostics] == ["$.named.b.n", "$.named.n"]
 
 
 def test_a_huge_broken_line_is_given_up_in_time() -> None:

@@ -7,6 +7,7 @@ change sequence, its file, and places in the archive that a window passes on unr
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -57,9 +58,7 @@ def ask(store: Store, question: Question) -> Any:
     """The answer, or the error: its type and words."""
     method = partial(restored, store) if question.method == "restored" else getattr(store, question.method)
     try:
-        if question.method == "sessions":
-            return _sorted_sessions(_all_pages(method, question), question.kwargs.get("sort", "updated"))
-        if question.method in ("tool_calls", "runs", "run_messages", "diagnostics", "file_history"):
+        if question.method in ("sessions", "tool_calls", "runs", "run_messages", "diagnostics", "file_history"):
             return _all_pages(method, question)
         return _comparable(method(*question.args, **question.kwargs))
     except (TurnlogError, ValueError) as error:
@@ -78,22 +77,6 @@ def _all_pages(method: Callable[..., Any], question: Question) -> list[Any]:
         if len(pages) > 200:
             raise AssertionError(f"{question} has no end")
     return pages
-
-
-def _sorted_sessions(pages: list[Any], sort: str) -> Any:
-    """Sessions by their ids, and the values in whose order they came: those with equal values come in any order."""
-    sessions = [session for page in pages for session in page.items]
-    order = [_SORT_VALUES[sort](session) for session in sessions]
-    return sorted(sessions, key=lambda session: session.id), order, [page.total for page in pages]
-
-
-_SORT_VALUES: Final[dict[str, Callable[[Any], Any]]] = {
-    "updated": lambda session: session.updated_at,
-    "created": lambda session: session.created_at,
-    "cost": lambda session: session.cost,
-    "tokens": lambda session: session.usage,
-    "messages": lambda session: session.counts.messages,
-}
 
 
 def _without_cursor(page: Any) -> Any:
@@ -220,7 +203,7 @@ class Questions:
     def _of_session(self, session_id: str) -> Iterator[Question]:
         for method in (
             *("session", "children", "relationships", "messages", "child_sessions", "history", "events", "passage"),
-            *("outline", "window", "reasoning", "sources", "raw", "plan_forgetting", "context_steps"),
+            *("outline", "window", "reasoning", "sources", "raw", "plan_forgetting", "context_steps", "extent"),
         ):
             yield Question(method, (session_id,))
         yield Question("messages", (session_id,), {"structured": list(ToolKind), "resolve_blobs": False})
@@ -359,6 +342,15 @@ class Questions:
             yield Question("run_messages", (run.id,), {"limit": 2})
             yield Question("runs", (RunFilter(session=run.session_id, since=run.created_at),))
         yield Question("run", ("nobody",))
+
+
+def some_questions(store: Store, every: int, most: int) -> list[Question]:
+    """Questions about every so many-th session, of each method at most so many, evenly chosen."""
+    questions = Questions(store, every)
+    by_method: defaultdict[str, list[Question]] = defaultdict(list)
+    for question in (*questions, *questions.of_messages()):
+        by_method[question.method].append(question)
+    return [each for found in by_method.values() for each in found[:: -(-len(found) // most)]]
 
 
 def restored(store: Store, session_id: str) -> dict[str, bytes]:

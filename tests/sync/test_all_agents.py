@@ -14,7 +14,6 @@ import pytest
 from support.agent_cases import CASES, has_lines, lines_of, names, one_per_package, reads_files
 from support.environment import hide_places
 from turnlog.agents import agent
-from turnlog.agents.base import SourceKind
 from turnlog.model import Message, MessageEvent, Session, TextPart, ToolCallPart, ToolResultEvent, ToolState
 from turnlog.server.sample import LOGS, sample_roots
 from turnlog.store import open_store
@@ -281,11 +280,7 @@ def test_every_sample_has_sessions_of_its_own_agent_only(tmp_path: Path) -> None
     """They are read together, and some agents' folders are named alike."""
     sync(tmp_path / "a.db", roots=sample_roots())
     with open_store(tmp_path / "a.db") as store:
-        found = {
-            (Path(source.path).relative_to(LOGS).parts[0], source.agent)
-            for source in store.sources()
-            if source.kind in (SourceKind.SESSION, SourceKind.SUBAGENT)
-        }
+        found = {(Path(source.path).relative_to(LOGS).parts[0], source.agent) for source in store.sources()}
         sessions = store.sessions(SessionFilter(subagents=True), limit=200).items
     assert {sample for sample, agent in found if sample != agent} == set()
     assert [each.id for each in sessions if not each.counts.messages] == []

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, UnsetType
@@ -307,6 +308,9 @@ def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[Deco
     struct = _option(kind, msgspec.Struct)
     if struct is not None and first == b"{":
         return _salvage_struct(data, struct, path, problems)
+    value = _value_of_names(kind)
+    if value is not None and first == b"{":
+        return _salvage_values(data, value, path, problems)
     item = _list_item(kind)
     if item is not None and first == b"[":
         items = msgspec.json.decode(data, type=list[msgspec.Raw])
@@ -328,12 +332,23 @@ def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems:
     return struct(**{name: value for name, value in values.items() if value is not MISSING})
 
 
+def _salvage_values(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem]) -> dict[str, Any]:
+    raw_values = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    read = {name: salvage(raw, kind, f"{path}.{name}", problems) for name, raw in raw_values.items()}
+    return {name: value for name, value in read.items() if value is not MISSING}
+
+
 def _options(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) is not list and get_args(kind) else (kind,)
+    return get_args(kind) if get_origin(kind) in (Union, UnionType, Annotated) else (kind,)
 
 
 def _option(kind: Any, base: type) -> Any:
     return next((option for option in _options(kind) if isinstance(option, type) and issubclass(option, base)), None)
+
+
+def _value_of_names(kind: Any) -> Any:
+    """The type of the values where `kind` is an object with any names."""
+    return next((get_args(option)[1] for option in _options(kind) if get_origin(option) is dict), None)
 
 
 def _list_item(kind: Any) -> Any:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
+from typing import Any
 
 import msgspec
 import pytest
 
 from support.plain_store import START, at
 from support.postgres_stores import PostgresDatabases, push
-from support.store_answers import Question, Questions, ask
+from support.store_answers import Question, ask, some_questions
 from turnlog.model import Message, Ownership, Role, TextPart, ToolCallPart, ToolKind, ToolResult, Usage
 from turnlog.store import open_store
-from turnlog.store.base import SessionFilter, Store
+from turnlog.store.base import Store, ToolCallFilter
+from turnlog.store.choices import SESSION_SORTS
 from turnlog.store.postgres.store import PostgresStore
-from turnlog.store.values import AgentAnswer, Run
+from turnlog.store.values import AgentAnswer, Page, Run
 from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parents[2] / "data"
@@ -125,16 +125,6 @@ def differences(one: Store, other: Store, questions: Iterable[Question]) -> list
     return [str(question) for question in questions if ask(one, question) != ask(other, question)]
 
 
-def asked(store: Store, every: int, most: int) -> list[Question]:
-    """Questions about every so many-th session, of each method at most so many, chosen at random."""
-    questions = Questions(store, every)
-    by_method: defaultdict[str, list[Question]] = defaultdict(list)
-    for question in (*questions, *questions.of_messages()):
-        by_method[question.method].append(question)
-    random = Random(len(by_method))
-    return [each for found in by_method.values() for each in random.sample(found, min(most, len(found)))]
-
-
 @pytest.fixture(scope="module")
 def pushed(databases: PostgresDatabases, recorded: Path) -> Iterator[PostgresStore]:
     with databases.store() as store:
@@ -144,29 +134,78 @@ def pushed(databases: PostgresDatabases, recorded: Path) -> Iterator[PostgresSto
 
 def test_recorded_sessions_are_the_same_on_both_engines(pushed: PostgresStore, recorded: Path) -> None:
     with open_store(recorded) as store:
-        assert differences(store, pushed, asked(store, every=8, most=12)) == []
+        assert differences(store, pushed, some_questions(store, every=8, most=12)) == []
 
 
 def test_recorded_sessions_are_the_same_on_an_older_server(older_databases: PostgresDatabases, recorded: Path) -> None:
     with open_store(recorded) as store, older_databases.store() as other:
         push(recorded, other)
-        assert differences(store, other, asked(store, every=30, most=3)) == []
+        assert differences(store, other, some_questions(store, every=30, most=3)) == []
 
 
-def test_extents_are_the_same_on_both_engines(pushed: PostgresStore, recorded: Path) -> None:
+def test_every_method_that_reads_is_some_questions(recorded: Path) -> None:
     with open_store(recorded) as store:
-        ids = [session.id for session in store.sessions(SessionFilter(subagents=True), limit=10_000).items]
-        assert len(ids) > 50
-        assert {id: pushed.extent(id) for id in ids} == {id: store.extent(id) for id in ids}
-
-
-def test_every_method_that_reads_is_asked(recorded: Path) -> None:
-    with open_store(recorded) as store:
-        found = {question.method for question in asked(store, every=40, most=1)}
+        found = {question.method for question in some_questions(store, every=40, most=1)}
     methods = {name for name in vars(Store) if not name.startswith("_") and callable(getattr(Store, name))}
     # `restored` restores; the numbers of the change sequence are an engine's own, and tests of the feed ask for them.
-    # The test above asks for every extent.
-    assert methods - WRITES - found == {"close", "restore", "changes", "last_change", "session_changes", "extent"}
+    assert methods - WRITES - found == {"close", "restore", "changes", "last_change", "session_changes"}
+
+
+def test_rows_of_equal_time_come_in_one_order_whatever_was_written_first(store: PostgresStore, tmp_path: Path) -> None:
+    """Keys are an engine's own: each of these stores numbers sessions and messages otherwise."""
+    numbers = [3, 1, 2]
+    with open_store(tmp_path / "turnlog.db", create=True) as other:
+        write_at_once(other, numbers)
+        write_at_once(store, numbers[::-1])
+        questions = [
+            *(Question("sessions", kwargs={"sort": sort, "limit": 1}) for sort in SESSION_SORTS),
+            *(Question("tool_calls", (wanted,), {"limit": 1}) for wanted in CALLS_AT_ONCE),
+            Question("file_history", ("/w/a.py",), {"limit": 1}),
+            Question("insights"),
+        ]
+        assert differences(other, store, questions) == []
+        found = [call.tool_call_id for page in pages(other.tool_calls) for call in page.items]
+        # Newest first, also within one time: of a session, of a message.
+        assert found == [f"c{number}.{call}" for number in (3, 2, 1) for call in (3, 2, 1, 0)]
+        assert len(other.file_history("/w/a.py").touches.items) == 6
+
+
+CALLS_AT_ONCE = (
+    *(ToolCallFilter(), ToolCallFilter(tool="Edit"), ToolCallFilter(path="/w/a.py")),
+    *(ToolCallFilter(call="c1.0"), ToolCallFilter(agent="demo", failed=False)),
+)
+
+
+def write_at_once(store: Store, numbers: Iterable[int]) -> None:
+    """Sessions of one time, each with two messages of two calls. Ids of messages do not grow with their places."""
+    for number in numbers:
+        id = f"demo:s{number}"
+        store.save_session(id, title="same", cwd="/w", created_at=START, updated_at=START)
+        store.save_messages(id, [called(f"m{number}.{9 - first}", f"c{number}", first) for first in (0, 2)])
+
+
+def called(id: str, prefix: str, first: int) -> Message:
+    calls = tuple(
+        ToolCallPart(
+            id=f"{id}.{call}",
+            tool_call_id=f"{prefix}.{call}",
+            tool_name="Edit" if call % 2 else "Bash",
+            kind=ToolKind.EDIT if call % 2 else ToolKind.EXECUTE,
+            input=msgspec.Raw(b'{"file_path":"/w/a.py"}' if call % 2 else b'{"command":"ls"}'),
+            started_at=START,
+            results=(ToolResult(id=f"r{id}.{call}", content=(TextPart(text="done"),), duration_ms=1000),),
+        )
+        for call in (first, first + 1)
+    )
+    return Message(id=id, role="assistant", parts=calls, created_at=START, updated_at=START)
+
+
+def pages(method: Callable[..., Page[Any]]) -> Iterator[Page[Any]]:
+    page = method(limit=1)
+    yield page
+    while page.next_cursor is not None:
+        page = method(limit=1, cursor=page.next_cursor)
+        yield page
 
 
 def test_what_programs_write_is_the_same_on_both_engines(store: PostgresStore, tmp_path: Path) -> None:
@@ -174,7 +213,9 @@ def test_what_programs_write_is_the_same_on_both_engines(store: PostgresStore, t
         write(other)
         write(store)
         # The time of an annotation is that of the call.
-        questions = (question for question in asked(other, every=1, most=5) if question.method != "annotations")
+        questions = (
+            question for question in some_questions(other, every=1, most=5) if question.method != "annotations"
+        )
         assert differences(other, store, questions) == []
         assert [entry.session_id for entry in other.changes(0)] == [entry.session_id for entry in store.changes(0)]
         assert other.last_change() == store.last_change()
@@ -232,7 +273,7 @@ def test_runs_end_and_sessions_are_forgotten_on_both_engines(store: PostgresStor
             assert each.forget_run("run-0").id == "run-0"
             assert each.split_project("/home/dev/other").path == "/home/dev/other"
         assert other.forget("demo:a") == store.forget("demo:a")
-        assert differences(other, store, asked(other, every=1, most=5)) == []
+        assert differences(other, store, some_questions(other, every=1, most=5)) == []
         for each in (other, store):
             refused = ask(each, Question("save_session", ("demo:a",)))
             assert refused == ("ConflictError", "demo:a was forgotten")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import psycopg
 import pytest
 
 from support.postgres_stores import PostgresDatabases, push
-from support.store_answers import Question, Questions, ask
+from support.store_answers import ask, some_questions
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.postgres.dialect import UNIQUE
@@ -60,33 +58,26 @@ def stores(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactor
         yield [both, only]
 
 
-def asked(store: PostgresStore, every: int, most: int) -> list[Question]:
-    questions = Questions(store, every)
-    by_method: defaultdict[str, list[Question]] = defaultdict(list)
-    for question in (*questions, *questions.of_messages()):
-        by_method[question.method].append(question)
-    random = Random(len(by_method))
-    return [each for found in by_method.values() for each in random.sample(found, min(most, len(found)))]
-
-
 def test_a_viewer_finds_everything_of_their_own_and_nothing_else(stores: list[PostgresStore]) -> None:
     both, only = stores
     with PostgresStore(both.database, viewer="ana") as seen:
-        different = [str(each) for each in asked(only, every=6, most=10) if ask(seen, each) != ask(only, each)]
+        different = [str(each) for each in some_questions(only, every=6, most=10) if ask(seen, each) != ask(only, each)]
         assert different == []
 
 
 def test_what_is_of_others_is_as_what_is_not_there(stores: list[PostgresStore]) -> None:
     both, only = stores
     with PostgresStore(both.database, viewer="ana") as seen, PostgresStore(both.database, viewer="ben") as his:
-        questions = [each for each in asked(his, every=6, most=10) if each.args or each.kwargs]
+        questions = [each for each in some_questions(his, every=6, most=10) if each.args or each.kwargs]
         different = [str(each) for each in questions if ask(seen, each) != ask(only, each)]
         assert different == []
 
 
 def test_nobody_sees_nothing(stores: list[PostgresStore], store: PostgresStore) -> None:
     with PostgresStore(stores[0].database, viewer="eve") as seen:
-        different = [str(each) for each in asked(stores[1], every=20, most=3) if ask(seen, each) != ask(store, each)]
+        different = [
+            str(each) for each in some_questions(stores[1], every=20, most=3) if ask(seen, each) != ask(store, each)
+        ]
         assert different == []
 
 

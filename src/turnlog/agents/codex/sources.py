@@ -111,6 +111,10 @@ def detect_log(path: Path, head: bytes) -> Detection:
     """Whether a file is a rollout or a sidecar. The version is that of the first record which names one."""
     source = source_of(path)
     if source is not None and source.kind is SourceKind.SIDECAR:
+        # Kimi Code has an index of the same name.
+        entries_read = [entry for entry, *_ in _read_lines(whole_lines(head), 0, 1, Changes())]
+        if entries_read and not any(map(_names_a_thread, entries_read)):
+            return Detection(reason="no line names a thread")
         return Detection(agent=NAME, source=source)
     head = decompress(str(path), head).data
     beginning = whole_lines(head)
@@ -172,9 +176,11 @@ class _Entry(msgspec.Struct):
     text: str | None = None
 
 
-_read_lines = JsonLines(
-    _Entry, first_keys=("id", "session_id"), plausible=lambda entry: bool(entry.id or entry.session_id)
-).read
+def _names_a_thread(entry: _Entry) -> bool:
+    return bool(entry.id or entry.session_id)
+
+
+_read_lines = JsonLines(_Entry, first_keys=("id", "session_id"), plausible=_names_a_thread).read
 
 
 class CodexSidecarFold:

@@ -53,7 +53,7 @@ class KimiCode(Agent):
     mcp = _MCP
 
     def find_sources(self, root: Path) -> Iterator[Source]:
-        """The log of each agent of each session, and the facts about the session."""
+        """The log of each agent of each session, the facts about the session, and the index of sessions."""
         from turnlog.agents.kimi.sources import find_sources
 
         return find_sources(root)
@@ -67,9 +67,9 @@ class KimiCode(Agent):
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a log, or of the facts about a session."""
         if source.kind is SourceKind.SIDECAR:
-            from turnlog.agents.kimi.sidecars import KimiSidecarFold
+            from turnlog.agents.kimi.sidecars import KimiIndexFold, KimiSidecarFold
 
-            return KimiSidecarFold(source)
+            return KimiIndexFold() if source.appendable else KimiSidecarFold(source)
         from turnlog.agents.kimi.fold import KimiCodeFold
 
         return KimiCodeFold(source, state)

@@ -1,7 +1,7 @@
 """The facts about a Kimi Code session: its folder, title and agents, and what it was copied from.
 
-`state.json` is a separate source, read by `KimiSidecarFold`. In `session_index.jsonl` the fold of a log looks up the
-folder of its session, which 0.20 wrote nowhere else.
+`state.json` is a separate source, read by `KimiSidecarFold`. So is `session_index.jsonl`, which is only archived: the
+fold of a log looks up the folder of its session there, which 0.20 wrote nowhere else.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.decoding import aware
 from turnlog.agents.files import read_regular_file
-from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.jsonl import UNREADABLE, count_lines
 from turnlog.agents.kimi import KIMI_CLI, KIMI_CODE
 from turnlog.agents.kimi.contents import time_of
-from turnlog.agents.kimi.sources import MAIN, external_id, session_id
+from turnlog.agents.kimi.sources import INDEX, MAIN, external_id, session_id
 from turnlog.agents.sidecars import SidecarFold
 
 
@@ -32,7 +32,7 @@ def folder_of(source: Source) -> str | None:
     """The folder of a log's session by the index of its home; None if it is not there."""
     session = (source.session_id or "").partition(":")[2].partition(".")[0]
     found = None
-    for line in read_regular_file(Path(source.root) / "session_index.jsonl").splitlines():
+    for line in read_regular_file(Path(source.root) / INDEX).splitlines():
         try:
             entry = msgspec.json.decode(line, type=_IndexEntry)
         except UNREADABLE:
@@ -41,6 +41,20 @@ def folder_of(source: Source) -> str | None:
         if entry.session_id == session:
             found = entry.work_dir or found
     return found
+
+
+class KimiIndexFold:
+    """Counts the lines of the index, which is only archived: the fold of a log looks into it."""
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        changes.counts.events = count_lines(data)
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
 
 
 class _AgentFacts(msgspec.Struct, rename="camel"):

@@ -18,6 +18,8 @@ from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.kimi import KIMI_CODE
 from turnlog.agents.kimi.records import LINES, RECORD_KINDS
 
+INDEX = "session_index.jsonl"
+
 _LOG, _FACTS, _SESSIONS, _AGENTS, MAIN = "wire.jsonl", "state.json", "sessions", "agents", "main"
 
 _SESSION = re.compile(r"ses(?:sion)?_[^/]+")
@@ -35,11 +37,19 @@ def external_id(session: str, agent: str) -> str:
 
 
 def find_sources(root: Path) -> Iterator[Source]:
-    """Every log below `root` and the facts about its session, in the order of their names."""
+    """Every log below `root` and the facts about its session, in the order of their names, and the index."""
     for project in filter(is_folder, entries(os.fspath(root / _SESSIONS))):
         for session in filter(is_folder, entries(project.path)):
             if _SESSION.fullmatch(session.name):
                 yield from _files_of(session, root, project.name)
+    for entry in entries(os.fspath(root)):
+        if entry.name == INDEX and is_file(entry):
+            yield _index(entry.path)
+
+
+def _index(path: str) -> Source:
+    root = os.fspath(Path(path).parent)
+    return Source(agent=KIMI_CODE, path=path, root=root, kind=SourceKind.SIDECAR, appendable=True)
 
 
 def _files_of(session: os.DirEntry[str], root: Path, project: str) -> Iterator[Source]:
@@ -56,6 +66,8 @@ def _files_of(session: os.DirEntry[str], root: Path, project: str) -> Iterator[S
 def source_of(path: Path) -> Source | None:
     """The source at `path`, judged by its folders and name; None if it cannot be Kimi Code's. Nothing is opened."""
     place = path.absolute()
+    if path.name == INDEX:
+        return _index(os.fspath(place))
     names = [folder.name for folder in place.parents]
     if path.name == _LOG and names[1:2] == [_AGENTS] and names[4:5] == [_SESSIONS] and _SESSION.fullmatch(names[2]):
         return _log_source(os.fspath(place), place.parents[5], names[2], names[0], names[3])
@@ -87,6 +99,8 @@ def _source(path: str, root: Path, kind: SourceKind, external: str, project: str
 def detect_log(path: Path, head: bytes) -> Detection:
     """Judge a file by its path and its beginning `head`. The first record has the version of the protocol."""
     source = source_of(path)
+    if path.name == INDEX and b'"sessionId"' not in head:
+        return Detection(reason="no line names a session of Kimi Code")
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=KIMI_CODE, source=source)
     records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]

@@ -168,7 +168,8 @@ def _calls_of(head: str, chosen: Chosen) -> tuple[str, dict[str, str | None]]:
 def _longest(connection: sqlite3.Connection, head: str, chosen: Chosen) -> tuple[int | None, int]:
     """Milliseconds and message of the longest call, or of the newest one if no duration is known."""
     calls, values = _calls_of(head, chosen)
-    order = " ORDER BY p.duration_ms DESC, p.started_at DESC, p.message_key DESC LIMIT 1"
+    message = "(SELECT agent || ':' || external_id FROM messages WHERE key = p.message_key)"
+    order = f" ORDER BY p.duration_ms DESC, p.started_at DESC, {message} DESC LIMIT 1"
     found = connection.execute(f"SELECT p.duration_ms, p.message_key{calls}{order}", values).fetchone()
     return found or (None, 0)
 

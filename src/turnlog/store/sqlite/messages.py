@@ -79,6 +79,10 @@ _SELECT_SUPERSEDED = _select_placed("superseded", parent_record="NULL", fate="'s
 """SQL: the session has places that its own log superseded (`store.reconcile.lesser_sources`), which is rare."""
 
 
+_SESSION_ID = "(SELECT agent || ':' || external_id FROM sessions WHERE key = s.session_key)"
+"""SQL: the id of the session of a place, which orders places alike in every store."""
+
+
 class MessageQueries(Connections):
     """The queries of `Store` about messages."""
 
@@ -330,9 +334,9 @@ def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_P
     rows: list[tuple[Any, ...]] = []
     for key in found:
         rows += connection.execute(
-            f"{_SELECT_MEMBERS} WHERE m.key = ? ORDER BY s.session_key IS NOT m.billed_key, s.session_key", key
+            f"{_SELECT_MEMBERS} WHERE m.key = ? ORDER BY s.session_key IS NOT m.billed_key, {_SESSION_ID}", key
         ).fetchall()
-        rows += connection.execute(f"{_SELECT_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
+        rows += connection.execute(f"{_SELECT_SUPERSEDED} WHERE m.key = ? ORDER BY {_SESSION_ID}", key).fetchall()
     if not rows:
         raise NotFoundError(f"there is no message {message_id}")
     return [_PlacedRow.of(row) for row in rows]

@@ -210,17 +210,18 @@ class SessionQueries(Connections):
         rows: list[tuple[Any, ...]] = []
         with self._snapshot() as connection:
             where, parameters = _conditions_of(connection, filter)
-            # Rows with equal values are ordered by key, which is the order of an index on the value alone.
-            for phase in phases(value, "s.key > ?", decode_cursor(sort, (int | None, int), cursor)):
+            last = decode_cursor(sort, (int | None, str, str), cursor)
+            # Keys are an engine's own: sessions of equal values are in the order of their ids.
+            for phase in phases(value, "(s.agent, s.external_id) > (?, ?)", last):
                 missing = limit + 1 - len(rows)
                 if missing > 0:
                     rows += connection.execute(
                         f"SELECT {_COLUMNS}, {value}{_FROM} WHERE {where} AND {phase.condition}"
-                        f" ORDER BY {value} DESC, s.key LIMIT ?",
+                        f" ORDER BY {value} DESC, s.agent, s.external_id LIMIT ?",
                         (*parameters, *phase.parameters, missing),
                     )
             shown = rows[:limit]
-            following = encode_cursor(sort, shown[-1][-1], shown[-1][0]) if len(rows) > limit else None
+            following = encode_cursor(sort, shown[-1][-1], *shown[-1][1:3]) if len(rows) > limit else None
             total = (
                 connection.execute(f"SELECT count(*){_FROM} WHERE {where}", parameters).fetchone()[0] if count else None
             )

@@ -69,6 +69,9 @@ _FROM_SESSION = (
 
 _OF_MESSAGE = f"p.message_key IN ({FIND_MESSAGE})"
 
+_TIES = ("s.agent", "s.external_id", "c.position", "m.external_id", "p.sequence")
+"""What orders calls of one time in every store: keys are an engine's own. Some agents write whole seconds."""
+
 _BEFORE_ALL = -(1 << 62)
 """Shared messages of which a fork has no copy have negative positions."""
 
@@ -93,13 +96,13 @@ class ToolCallQueries(Connections):
         with self._snapshot() as connection:
             if filter.session is not None:
                 return _session_calls(connection, filter, limit, cursor)
-            last = decode_cursor("calls", (int | None, int, int), cursor)
+            last = decode_cursor("calls", (int | None, str, str, int, str, int), cursor)
             # Each plan's rows are sorted, so merging them gives the newest calls first.
             rows = heapq.merge(
                 *(_walk(connection, plan, filter, limit, last) for plan in _plans(filter)), key=_recency, reverse=True
             )
             found = [row for row, _ in zip(rows, range(limit + 1), strict=False)]
-        following = encode_cursor("calls", *found[limit - 1][-3:]) if len(found) > limit else None
+        following = encode_cursor("calls", *_place_of(found[limit - 1])) if len(found) > limit else None
         return Page(tuple(_call_of(row) for row in found[:limit]), following)
 
     def tool_usage(self, filter: ToolCallFilter = EVERY_TOOL_CALL) -> list[ToolUsage]:
@@ -184,23 +187,29 @@ def _walk(
     connection: sqlite3.Connection, plan: _Plan, wanted: ToolCallFilter, limit: int, last: list[Any] | None
 ) -> list[tuple[Any, ...]]:
     conditions, values = _conditions_of(wanted, plan.time)
-    tie = "(p.message_key, p.sequence) < (?, ?)"
+    ties = ", ".join(_TIES)
+    tie = f"({ties}) < ({', '.join('?' * len(_TIES))})"
+    order = ", ".join(f"{each} DESC" for each in (plan.time, *_TIES))
     rows: list[tuple[Any, ...]] = []
     for phase in phases(plan.time, tie, last):
         missing = limit + 1 - len(rows)
         if missing > 0:
             rows += connection.execute(
-                f"SELECT {_CALL_COLUMNS}, {plan.time}, p.message_key, p.sequence{plan.tables}"
-                f" WHERE {plan.condition} AND {conditions} AND {phase.condition}"
-                f" ORDER BY {plan.time} DESC, p.message_key DESC, p.sequence DESC LIMIT ?",
+                f"SELECT {_CALL_COLUMNS}, {plan.time}, {ties}{plan.tables}"
+                f" WHERE {plan.condition} AND {conditions} AND {phase.condition} ORDER BY {order} LIMIT ?",
                 (*plan.parameters, *values, *phase.parameters, missing),
             )
     return rows
 
 
-def _recency(row: tuple[Any, ...]) -> tuple[int, int, int]:
-    time, message_key, sequence = row[-3:]
-    return (-(1 << 62) if time is None else time, message_key, sequence)
+def _place_of(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The time of a call and its ties, behind its columns."""
+    return row[-1 - len(_TIES) :]
+
+
+def _recency(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    time, *ties = _place_of(row)
+    return (-(1 << 62) if time is None else time, *ties)
 
 
 def _conditions_of(wanted: ToolCallFilter, time: str) -> tuple[str, list[Any]]:
@@ -277,8 +286,6 @@ class _Touch(NamedTuple):
 
     found: FileTouch
     time: int
-    message_key: int
-    sequence: int
 
 
 class FileQueries(Connections):
@@ -291,7 +298,7 @@ class FileQueries(Connections):
         with self._snapshot() as connection:
             touches = sorted(_touches(connection, path, changed), key=_place, reverse=True)
         uses = _uses(touches)
-        last = decode_cursor("file", (int, int, int, int), cursor)
+        last = decode_cursor("file", (int, str, int, str, int), cursor)
         if last is not None:
             touches = [touch for touch in touches if _place(touch) < tuple(last)]
         shown = touches[:limit]
@@ -318,9 +325,9 @@ class FileQueries(Connections):
         return sorted(files, key=_last_touch, reverse=True)[:limit]
 
 
-def _place(touch: _Touch) -> tuple[int, int, int, int]:
-    # Some agents write whole seconds: what comes first in a session does so in every store, whatever its keys are.
-    return touch.time, touch.found.call.position, touch.message_key, touch.sequence
+def _place(touch: _Touch) -> tuple[int, str, int, str, int]:
+    call = touch.found.call
+    return touch.time, call.session_id, call.position, call.message_id, touch.found.part
 
 
 def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterator[_Touch]:
@@ -335,13 +342,13 @@ def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterat
     kinds = f" WHERE {_CHANGED}" if changed else ""
     rows = connection.execute(
         f"{_TOUCHED.format(condition=condition)} SELECT {_CALL_COLUMNS}, t.path, s.cwd,"
-        f" coalesce(p.started_at, m.created_at, -1), p.message_key, p.sequence{_PARTS_OF_TOUCHED}{kinds}",
+        f" coalesce(p.started_at, m.created_at, -1), p.sequence{_PARTS_OF_TOUCHED}{kinds}",
         (value,),
     )
-    for *call, written, folder, time, message_key, sequence in rows:
+    for *call, written, folder, time, sequence in rows:
         whole = resolve_path(written, folder)
         if matches(whole):
-            yield _Touch(FileTouch(whole, _call_of(call), sequence), time, message_key, sequence)
+            yield _Touch(FileTouch(whole, _call_of(call), sequence), time)
 
 
 _NAME = re.compile(r"[/\\]")
