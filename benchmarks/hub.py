@@ -22,6 +22,7 @@ from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from turnlog.hub.machine.client import HubClient
 from turnlog.hub.machine.pusher import Pusher
 from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.store.connection import connect
 from turnlog.store.postgres.store import PostgresStore
 
 SETTINGS = ("--listen_addresses=", "--shared_buffers=1GB", "--max_wal_size=8GB", "--max_connections=50")
@@ -35,6 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, postgres_server(binaries_of_the_wheel(), SETTINGS) as server:
         store_path = Path(folder) / "turnlog.db"
         shutil.copy(given.store, store_path)
+        connect(store_path).close()  # an older schema is brought up
         url, other = server.url(server.new_database()), server.url(server.new_database())
         for each in (url, other):
             PostgresStore(each, create=True).close()

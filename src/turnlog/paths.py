@@ -87,6 +87,11 @@ def has_settings() -> bool:
     return bool(os.environ.get("TURNLOG_CONFIG", "").strip()) or settings_path().exists()
 
 
+def set_variable(name: str, value: str) -> None:
+    """Set a variable for programs that are started from now on."""
+    os.environ[name] = value
+
+
 def access_token() -> str | None:
     """The access token of the server that `TURNLOG_TOKEN` holds; None where it is unset or blank."""
     return os.environ.get("TURNLOG_TOKEN", "").strip() or None

@@ -25,6 +25,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "sessions": ([], documents.SessionsDocument),
     "annotate": ([OTHER, "--star"], documents.AnnotationsDocument),
     "project": (["list"], documents.ProjectsDocument),
+    "task": (["list"], documents.TasksDocument),
     "show": ([OTHER], documents.ShowDocument),
     "search": (["post OR webshop"], documents.SessionSearchDocument),
     "search hits": (["post OR webshop", "--flat"], documents.SearchDocument),

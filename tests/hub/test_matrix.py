@@ -39,7 +39,7 @@ KINDS: Final[dict[str, Kind]] = {
             *("GET /api/sessions", "GET /api/projects", "GET /api/models", "GET /api/agents", "GET /api/diagnostics"),
             *("GET /api/status", "GET /api/usage", "GET /api/usage/comparison", "GET /api/insights", "GET /api/files"),
             *("GET /api/tool-calls", "GET /api/tools", "GET /api/files/touched", "GET /api/search", "GET /api/runs"),
-            *("GET /hub/v1/me", "GET /api/events"),
+            *("GET /hub/v1/me", "GET /api/events", "GET /api/tasks"),
         ),
         "sums",
     ),
@@ -54,7 +54,7 @@ KINDS: Final[dict[str, Kind]] = {
             *("GET /api/sessions/{session_id}/commits", "GET /api/sessions/{session_id}/spills/{name}"),
             *("GET /api/sessions/{session_id}/prompt", "GET /api/messages/{message_id}", "GET /api/parts/{part_id}"),
             *("GET /api/messages/{message_id}/raw", "GET /api/blobs/{sha256}", "GET /api/runs/{run_id}"),
-            "GET /api/runs/{run_id}/messages",
+            *("GET /api/runs/{run_id}/messages", "GET /api/tasks/{task_id}"),
         ),
         "read",
     ),
@@ -64,12 +64,13 @@ KINDS: Final[dict[str, Kind]] = {
             *("POST /api/sessions/{session_id}/forget", "POST /api/sessions/{session_id}/messages"),
             *("POST /api/sessions/{session_id}/tool-calls", "PUT /api/sessions/{session_id}/ownership"),
             *("POST /api/sessions/{session_id}/prompt", "POST /api/sessions/{session_id}/prompt/answer"),
+            *("PATCH /api/tasks/{task_id}", "DELETE /api/tasks/{task_id}"),
             *("DELETE /api/sessions/{session_id}/prompt", "PUT /hub/v1/sessions/{session_id}/sharing"),
             *("POST /hub/v1/sessions/{session_id}/links", "DELETE /hub/v1/sessions/{session_id}/links/{link_id}"),
         ),
         "own",
     ),
-    "POST /api/sessions": "push",
+    **dict.fromkeys(("POST /api/sessions", "POST /api/tasks"), "push"),
     "PATCH /api/projects": "admin",
     "GET /hub/v1/sessions/{session_id}/sharing": "read",
     **dict.fromkeys(("GET /hub/v1/team", "GET /hub/v1/members", "GET /hub/v1/audit"), "person"),
@@ -106,6 +107,8 @@ BODIES: Final[dict[str, Any]] = {
     "POST /hub/v1/device": {"machine": "x"},
     "POST /hub/v1/device/token": {"device_code": "x"},
     "POST /api/sessions": {"external_id": "a", "title": "taken over"},
+    "POST /api/tasks": {"name": "taken over", "id": "secret-task"},
+    "PATCH /api/tasks/{task_id}": {"name": "taken over"},
     "PATCH /api/sessions/{session_id}": {"title": "taken over"},
     "POST /api/sessions/{session_id}/forget": {"dry_run": True},
     "POST /api/sessions/{session_id}/messages": {"messages": []},
@@ -175,7 +178,9 @@ def asked(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFactory
         }
         other = owner.post("/hub/v1/teams", json={"name": "Other"}).json()["id"]
         clients["other team"] = found.browser("Eve", "owner", team=int(other))
-        session = save_session(clients["owner of the session"], "a", WORD, cwd="/home/ana/secret-project")
+        ana = clients["owner of the session"]
+        session = save_session(ana, "a", WORD, cwd="/home/ana/secret-project", ownership={"task": "secret-task"})
+        assert ana.post("/api/tasks", json={"id": "secret-task", "name": "secret-task-name"}).status_code == 201
         shared = save_session(clients["member"], "b", "another")
         link = found.people.sharing.make_link(1, shared, found.ids["Ben"], None)[0]
         clients["link"] = found.client(Cookie=f"turnlog_link={link}", **{"X-Turnlog-CSRF": "1"})
@@ -205,8 +210,9 @@ def ask(asked: Asked, operation: str, who: Who) -> tuple[int, str]:
         "name": "x",
         "sha256": "0" * 64,
         "run_id": "x",
+        "task_id": "secret-task",
     }
-    for name in ("session_id", "message_id", "part_id", "user_id", "position", "name", "sha256", "run_id"):
+    for name in ("session_id", "message_id", "part_id", "user_id", "position", "name", "sha256", "run_id", "task_id"):
         path = path.replace(f"{{{name}}}", values[name])
     for name in ("link_id", "token_id", "machine_id", "invitation_id", "code"):
         path = path.replace(f"{{{name}}}", "BCDFGHJK")
@@ -226,8 +232,8 @@ def test_nobody_is_answered_more_than_the_table_says(asked: Asked) -> None:
     for operation in sorted(operations(asked.hub)):
         kind = KINDS[operation]
         for who in EVERYBODY:
-            if operation == "POST /api/sessions" and who == "other team":
-                continue  # there, nobody has a session of this id
+            if operation in ("POST /api/sessions", "POST /api/tasks") and who == "other team":
+                continue  # there, nobody has a session or a task of this id
             # What the next ones ask about shall be there.
             if who in ALLOWED[kind] and (operation.startswith("DELETE") or operation in (*STREAMS, SIGN_OUT)):
                 continue
@@ -239,7 +245,9 @@ def test_nobody_is_answered_more_than_the_table_says(asked: Asked) -> None:
             elif status not in REFUSALS:
                 wrong.append(f"{operation}: {who} is answered {status}")
             # An error may say again what was asked for.
-            words = [word for word in (WORD, "secret-project") if word not in str(BODIES.get(operation))]
+            words = [
+                word for word in (WORD, "secret-project", "secret-task-name") if word not in str(BODIES.get(operation))
+            ]
             if who != "owner of the session" and any(word in text for word in words):
                 wrong.append(f"{operation}: {who} is told of the session")
             if who == "nobody" and kind != "open" and status != 401:

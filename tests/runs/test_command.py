@@ -167,6 +167,16 @@ def test_the_run_is_linked_to_the_log_of_its_agent(claude: Path, form: str) -> N
     assert Path(run.log_path).is_file()
 
 
+def test_the_session_of_a_run_joins_its_task_and_the_agent_inherits_it(claude: Path) -> None:
+    """R-C6."""
+    script = "import os, sys; os.write(1, os.environ['TURNLOG_TASK'].encode())"
+    told = subprocess.run(command("run", "--task", "T-1", "--", sys.executable, "-c", script), capture_output=True)
+    assert told.stdout == b"T-1"
+    subprocess.run(command("run", "--task", "T-2", "--", "claude", "-p", "list the files"), check=True)
+    with open_store(paths.database_path()) as store:
+        assert [(task.id, task.sessions) for task in store.tasks()] == [("T-2", 1)]
+
+
 def test_a_run_that_goes_on_with_a_session_counts_only_its_own(claude: Path) -> None:
     """R-S24: and has only its own messages."""
     wrapped("claude", "-p", "the first")

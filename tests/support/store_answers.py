@@ -148,9 +148,10 @@ class Questions:
         """All of them."""
         for method in (
             *("projects", "models", "agents", "agent_versions", "fingerprints", "unknown_kinds", "status", "sources"),
-            *("reasoning", "diagnostic_counts"),
+            *("reasoning", "diagnostic_counts", "tasks"),
         ):
             yield Question(method)
+        yield from (Question("task", (name,)) for name in ("t1", "nobody"))
         yield from self._of_sessions()
         for session_id in [*self._chosen, "toy:nobody", "no-colon"]:
             yield from self._of_session(session_id)

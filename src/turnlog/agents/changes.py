@@ -122,6 +122,8 @@ class SessionChange(msgspec.Struct, kw_only=True):
     has_branches: bool = False
     """A branch or compaction appeared: the store must recompute fates over the tree of the session."""
     metadata: dict[str, Any] = {}
+    task: str | None = None
+    """The task that the agent's environment names; only hooks see it."""
 
 
 NAMED_AFTER = "named_after"

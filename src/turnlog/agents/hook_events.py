@@ -1,10 +1,10 @@
 """The fold of hook events: lines of a spool -> changes of the model, for all agents.
 
-A line is `{"at": <Unix milliseconds>, "event": <what the agent gave the hook>}`. The agents' events are much alike: an
-agent's `HookFormat` says which handler reads which event, and the `read_` functions at the end are the handlers that
-agents share. Prompts, texts and calls become messages whose ids are made of the event's own ids; everything else
-becomes an event of the session. Positions are times, beyond all positions of logs, and the session's own log supersedes
-each piece (`turnlog.store.reconcile.lesser_sources`).
+A line is `{"at": <Unix milliseconds>, "event": <what the agent gave the hook>}`, with `"task"` between them where
+`TURNLOG_TASK` names one. The agents' events are much alike: an agent's `HookFormat` says which handler reads which
+event, and the `read_` functions at the end are the handlers that agents share. Prompts, texts and calls become messages
+whose ids are made of the event's own ids; everything else becomes an event of the session. Positions are times, beyond
+all positions of logs, and the session's own log supersedes each piece (`turnlog.store.reconcile.lesser_sources`).
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ class HookLine(msgspec.Struct):
 
     at: float = 0.0
     event: HookEvent | None = None
+    task: str | None = None
 
 
 class HookState(msgspec.Struct):
@@ -170,6 +171,7 @@ class HookReading:
         self._milliseconds = 0.0
         self._json = b""
         self._record = (0, 0)
+        self._task: str | None = None
         self._messages: dict[str, MessageChange] = {}
 
     def enter(self, line: HookLine, json: bytes, offset: int, length: int, number: int) -> None:
@@ -186,6 +188,7 @@ class HookReading:
         self._milliseconds = min(max(line.at, 0.0), 4e12)
         self.at = datetime.fromtimestamp(self._milliseconds / 1000, UTC)
         self._json, self._record = json, (offset, length)
+        self._task = line.task
         self._note_session(self.event.session_id or "")
         before = len(self._messages), len(self.changes.events)
         self._hooks.handlers.get(self.event.hook_event_name, HookReading.add_fact)(self)
@@ -222,6 +225,7 @@ class HookReading:
         change.first_at = min(change.first_at or self.at, self.at)
         change.last_at = max(change.last_at or self.at, self.at)
         change.position = self.position
+        change.task = self._task or change.task
         # Holds until the session's own log is read.
         change.metadata = {KNOWN_FROM: "hooks"}
 

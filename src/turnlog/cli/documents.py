@@ -13,7 +13,7 @@ from turnlog.commits.links import LineRange, OriginLink
 from turnlog.server.responses import RunResponse
 from turnlog.store.insights import Insights
 from turnlog.store.usage_report import ProjectSummary, UsageReport
-from turnlog.store.values import AgentVersion, Annotations, StoreStatus, TouchedFile, UnknownKind
+from turnlog.store.values import AgentVersion, Annotations, StoreStatus, Task, TouchedFile, UnknownKind
 
 InsightsDocument: TypeAlias = Insights
 """`turnlog insights`."""
@@ -29,6 +29,7 @@ class AnnotationsDocument(Annotations, frozen=True, kw_only=True):
     """`turnlog annotate`."""
 
     session: str
+    task: str | None
 
 
 ProjectDocument: TypeAlias = ProjectSummary
@@ -39,6 +40,16 @@ class ProjectsDocument(TypedDict):
     """`turnlog project`."""
 
     items: list[ProjectSummary]
+
+
+TaskDocument: TypeAlias = Task
+"""`turnlog task rename`: the task as it is now."""
+
+
+class TasksDocument(TypedDict):
+    """`turnlog task`."""
+
+    items: list[Task]
 
 
 class FileUseDocument(TypedDict):

@@ -36,6 +36,7 @@ COMMANDS = {
     "sessions": _Entry("sessions", "List sessions."),
     "annotate": _Entry("sessions", "Give a session a title, a star, tags or a note."),
     "project": _Entry("projects", "List, rename and merge projects."),
+    "task": _Entry("tasks", "List, name and delete tasks, to which sessions belong."),
     "show": _Entry("show", "Show a session as a transcript."),
     "replay": _Entry("replay", "Play a session again, at its own pace or faster."),
     "export": _Entry("export", "Write a session as a document or as a model request."),

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import click
 import msgspec
 
+from turnlog import paths
 from turnlog.cli.options import examples, store_option
 from turnlog.errors import TurnlogError
+from turnlog.hooks.send import TASK_VARIABLE, task_of
 from turnlog.plain_text import plain
 from turnlog.store.write_lock import reporting_waits
 
@@ -246,9 +248,10 @@ NOT_FOUND, NOT_STARTED = 127, 126
     ),
 )
 @click.option("--agent", "agent_name", help="Record this agent, if the command does not show which it is.")
+@click.option("--task", envvar="TURNLOG_TASK", help="The task that the session belongs to, also that of hooks.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @store_option
-def run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> None:
+def run(command: tuple[str, ...], agent_name: str | None, task: str | None, store_path: Path) -> None:
     """Run COMMAND, an agent without a terminal interface, and record the run.
 
     Input, output, errors, signals and the exit code are those of COMMAND, byte for byte. When it has ended, turnlog
@@ -256,14 +259,17 @@ def run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> N
     """
     # Standard error is the command's.
     with reporting_waits(None):
-        _run_recorded(command, agent_name, store_path)
+        _run_recorded(command, agent_name, task_of(task or ""), store_path)
 
 
-def _run_recorded(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> None:
+def _run_recorded(command: tuple[str, ...], agent_name: str | None, task: str, store_path: Path) -> None:
     from turnlog.runs.lifecycle import OutputKeeper, ended, new_run, output_path
 
     if agent_name is not None:
         _check_agent(agent_name)
+    if task:
+        # The agent inherits it, and its hooks from the agent.
+        paths.set_variable(TASK_VARIABLE, task)
     record = _Record(store_path, new_run("command", agent=agent_name, command=command, cwd=_cwd()))
     keeper = OutputKeeper(output_path(store_path, record.run.id))
     try:
@@ -276,6 +282,7 @@ def _run_recorded(command: tuple[str, ...], agent_name: str | None, store_path: 
         keeper.close()
     record.keep(ended(record.run, ending.exit_code, stopped=ending.stopped, at=ending.at))
     record.link()
+    record.join(task)
     exit_like(ending.exit_code)
 
 
@@ -346,3 +353,13 @@ class _Record:
             with suppress(TurnlogError):
                 # The run is stored without its session; `turnlog runs link` can look again.
                 self.run = link_run(self._store_path, self.run)
+
+    def join(self, task: str) -> None:
+        """Put the session of the run into a task; nothing for an empty one."""
+        from turnlog.store import open_store
+
+        if task and self.run.session_id is not None:
+            with suppress(TurnlogError), open_store(self._store_path) as store:
+                # An agent that does not start has no session.
+                session = store.session(self.run.session_id)
+                store.change_owner(session.id, msgspec.structs.replace(session.ownership, task=task))

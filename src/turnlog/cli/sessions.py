@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 )
 @click.option("--starred", is_flag=True, default=None, help="Only sessions with a star.")
 @click.option("--tag", help="Only sessions with this tag.")
+@click.option("--task", help="Only sessions of this task.")
 @click.option(
     "--having",
     type=click.Choice(SESSION_HAVINGS),
@@ -170,6 +171,7 @@ def _write_list(store: Store, page: Page[Session]) -> None:
 @click.option("--tag", "tags", multiple=True, help="Add a tag; can be repeated.")
 @click.option("--untag", "untags", multiple=True, help="Remove a tag; can be repeated.")
 @click.option("--note", help="Set the note; an empty one removes it.")
+@click.option("--task", help="Put the session into a task; an empty one takes it out.")
 @click.option("--pin", "pins", metavar="MESSAGE", multiple=True, help="Pin a message; can be repeated.")
 @click.option("--unpin", "unpins", metavar="MESSAGE", multiple=True, help="Unpin a message; can be repeated.")
 @json_option
@@ -181,6 +183,7 @@ def annotate(
     untags: tuple[str, ...],
     pins: tuple[str, ...],
     unpins: tuple[str, ...],
+    task: str | None,
     as_json: bool,
     store_path: Path,
     **facts: Any,
@@ -189,8 +192,9 @@ def annotate(
 
     MESSAGE is an id as `turnlog show --json` has it. Later syncs keep all of this.
     """
-    from msgspec.structs import asdict
+    from msgspec.structs import asdict, replace
 
+    from turnlog.hooks.send import task_of
     from turnlog.store.values import Annotations, AnnotationsChange
 
     with open_existing(store_path) as store:
@@ -203,10 +207,13 @@ def annotate(
             change["pins"] = [pin for pin in (*annotations.pins, *pins) if pin not in unpins]
         if change:
             annotations = store.annotate(session_id, **change)
+        owner = store.session(session_id).ownership
+        if task is not None:
+            owner = store.change_owner(session_id, replace(owner, task=task_of(task) or None)).ownership
     if as_json:
-        write_json({"session": session_id, **asdict(annotations)})
+        write_json({"session": session_id, **asdict(annotations), "task": owner.task})
     else:
-        click.echo("\n".join(_annotation_lines(session_id, annotations)))
+        click.echo("\n".join(_annotation_lines(session_id, annotations, owner.task)))
 
 
 def _changed_tags(tags: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
@@ -215,13 +222,14 @@ def _changed_tags(tags: Iterable[str], added: Iterable[str], removed: Iterable[s
     return [tag for tag in (*tags, *map(one_line, added)) if tag not in gone]
 
 
-def _annotation_lines(session_id: str, annotations: Annotations) -> list[str]:
+def _annotation_lines(session_id: str, annotations: Annotations, task: str | None) -> list[str]:
     marks = [word for word, holds in (("starred", annotations.starred), ("archived", annotations.archived)) if holds]
     facts = {
         "title": annotations.title,
         "marks": ", ".join(marks),
         "tags": ", ".join(annotations.tags),
         "note": annotations.note,
+        "task": task,
         "pins": ", ".join(annotations.pins),
     }
     return [session_id, *(_fact_line(name, value or formatting.UNKNOWN) for name, value in facts.items())]

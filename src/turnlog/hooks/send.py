@@ -1,11 +1,11 @@
 """The program that an agent starts for a hook: it passes the event on standard input to turnlog and exits.
 
-`python -I -S send.py AGENT FOLDER`. The event goes to the server that listens on `FOLDER/server.sock`, otherwise as a
-line into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It does not use a
-port: only the user can create that socket, and a socket without its server accepts nothing, but anybody may listen on a
-port that a server has left. The program never prints, fails or blocks, so the agent is never disturbed. It imports
-nothing of turnlog and hardly anything else, because an agent may wait for it (`socket` and `json` alone would take
-longer than all its work); the server spools with the same functions.
+`python -I -S send.py AGENT FOLDER`; `TURNLOG_TASK` names the task of the session. The event goes to the server that
+listens on `FOLDER/server.sock`, otherwise as a line into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool,
+which the next sync reads. It does not use a port: only the user can create that socket, and a socket without its server
+accepts nothing, but anybody may listen on a port that a server has left. The program never prints, fails or blocks, so
+the agent is never disturbed. It imports nothing of turnlog and hardly anything else, because an agent may wait for it
+(`socket` and `json` alone would take longer than all its work); the server spools with the same functions.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ LONGEST_ADDRESS = 103
 
 SPOOLS = "hooks"
 
+TASK_VARIABLE = "TURNLOG_TASK"
+
+LONGEST_TASK = 200
+
 LIMIT = 32 << 20
 """Maximum bytes of an event; the log has a longer one."""
 
@@ -44,9 +48,15 @@ def main(arguments: list[str]) -> None:
     """Deliver one event from standard input."""
     agent, folder = arguments[:2]
     at = time.time() * 1000
+    task = task_of(os.environ.get(TASK_VARIABLE, ""))  # noqa: TID251 - nothing of turnlog is imported here
     payload = read_input(0, SECONDS_FOR_INPUT)
-    if payload and not post(folder, agent, at, payload):
-        spool(folder, agent, at, payload)
+    if payload and not post(folder, agent, at, payload, task):
+        spool(folder, agent, at, payload, task)
+
+
+def task_of(text: str) -> str:
+    """The id of a task: one line without control characters; empty for none."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:LONGEST_TASK]
 
 
 def read_input(descriptor: int, seconds: float) -> bytes:
@@ -65,7 +75,7 @@ def read_input(descriptor: int, seconds: float) -> bytes:
     return b""
 
 
-def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
+def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "") -> str:
     """Append an event to the spool of its session, which only the user may read; return the spool's path.
 
     Raises ValueError for anything but a JSON object that names a session, OSError if the spool cannot be written.
@@ -85,7 +95,8 @@ def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _ONLY_FILES, 0o600)
     try:
         # One write, so that events of parallel calls do not mix.
-        os.write(descriptor, b'{"at":%.3f,"event":%b}\n' % (at, payload))
+        named = b'"task":%b,' % json.dumps(task).encode() if task else b""
+        os.write(descriptor, b'{"at":%.3f,%b"event":%b}\n' % (at, named, payload))
     finally:
         os.close(descriptor)
     return path
@@ -104,12 +115,12 @@ def session_of(event: Any) -> str:
     return name
 
 
-def post(folder: str, agent: str, at: float, payload: bytes) -> bool:
+def post(folder: str, agent: str, at: float, payload: bytes, task: str = "") -> bool:
     """Send an event to the running server; False if none accepts it."""
     try:
         connection = connect(folder, SECONDS_FOR_SERVER)
         try:
-            connection.sendall(_request(agent, at, payload))
+            connection.sendall(_request(agent, at, payload, task))
             return connection.recv(64).startswith(b"HTTP/1.1 202 ")
         finally:
             connection.close()
@@ -156,9 +167,11 @@ def at_address(folder: str, name: str, use: Callable[[str], None]) -> None:
         os.close(here)
 
 
-def _request(agent: str, at: float, payload: bytes) -> bytes:
+def _request(agent: str, at: float, payload: bytes, task: str) -> bytes:
+    # Not by `urllib`: importing it would take longer than the rest.
+    named = "&task=" + "".join(f"%{byte:02X}" for byte in task.encode()) if task else ""
     lines = (
-        f"POST /api/hooks/{agent}?at={at:.3f} HTTP/1.1",
+        f"POST /api/hooks/{agent}?at={at:.3f}{named} HTTP/1.1",
         "Host: localhost",
         "Content-Type: application/json",
         f"Content-Length: {len(payload)}",

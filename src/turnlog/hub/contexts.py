@@ -25,6 +25,7 @@ from turnlog.server import Settings
 from turnlog.server.background import PassProgress
 from turnlog.server.context import Context
 from turnlog.server.mcp import McpEndpoint
+from turnlog.store.base import SessionFilter
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.postgres.wake_ups import WakeUps
@@ -112,6 +113,18 @@ class CallerContext(Context):
         """The caller's, with the task and the machine that are given: nobody names somebody else."""
         given = given or Ownership()
         return Ownership(user=self.caller.user, task=given.task, machine=given.machine)
+
+    @property
+    def user(self) -> str:
+        """Who asks."""
+        return self.caller.user
+
+    def require_own_task(self, task_id: str) -> None:
+        """Raise a 404 for a task that the caller does not see, a 403 for one that is another's."""
+        task = self.store.task(task_id)
+        own = SessionFilter(task=task_id, user=self.caller.user, subagents=True)
+        if task.user != self.caller.user and (task.user is not None or not self.store.sessions(own, limit=1).items):
+            raise HTTPException(403, "only who created a task may change it")
 
     def require_project(self, path: str) -> None:
         """Raise a 403 for anybody but admins, a 404 for a project of which the caller sees no session."""

@@ -78,6 +78,17 @@ class Context:
         """Whose a session becomes for which a program says this: on a hub, its caller's. None changes nothing."""
         return given
 
+    @property
+    def user(self) -> str | None:
+        """Who asks, on a hub; None where everything is one person's."""
+        return None
+
+    def require_own_task(self, task_id: str) -> None:
+        """Called before a task is changed: on a hub, only who created it may, or who has sessions in it.
+
+        Raises NotFoundError for a task that is not shown to the caller, a 403 for one that is another's.
+        """
+
     def require_project(self, path: str) -> None:
         """Called before a project is changed for everybody: on a hub, only an admin may who sees it.
 

@@ -38,10 +38,10 @@ class HookReader:
         self._waiting = SimpleQueue[Source]()
         self._syncer: Syncer | None = None
 
-    def keep(self, agent: str, payload: bytes, at: float) -> Source:
+    def keep(self, agent: str, payload: bytes, at: float, task: str = "") -> Source:
         """Write an event down. Raises ValueError for what is none, StoreError when it cannot be written."""
         try:
-            source = spool_event(self._path, agent, payload, at)
+            source = spool_event(self._path, agent, payload, at, task)
         except OSError as error:
             raise StoreError(f"the event cannot be kept beside {self._path}: {error.strerror}") from error
         if not self._only_keep:

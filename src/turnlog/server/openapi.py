@@ -30,7 +30,7 @@ from turnlog.store.usage_report import (
     UsageRow,
     UsageTotals,
 )
-from turnlog.store.values import StoredPart, StoreValue
+from turnlog.store.values import StoredPart, StoreValue, Task
 
 _TEMPLATE = "#/components/schemas/{name}"
 
@@ -74,6 +74,10 @@ BODIES: tuple[type[Any], ...] = (
     responses.SignInLinkResponse,
     responses.SignInResponse,
     responses.StatusResponse,
+    Task,
+    requests.TaskBody,
+    requests.TaskNameBody,
+    responses.TasksResponse,
     StoredPart,
     requests.ToolCallBody,
     responses.ToolCallPage,
@@ -99,6 +103,12 @@ def responds_with(
     content = {"application/json": {"schema": _reference(body)}, **(besides or {})}
     answer = {"description": _first_line(body), "content": content}
     return {200: answer, **({201: answer} if created else {}), **ERRORS}
+
+
+def creates(body: type[Any]) -> dict[int | str, dict[str, Any]]:
+    """As `responds_with`, of a route that always makes something new."""
+    described = responds_with(body)
+    return {201: described.pop(200), **described}
 
 
 def takes(body: type[Any]) -> dict[str, Any]:

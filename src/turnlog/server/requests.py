@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from turnlog.hooks.send import LONGEST_TASK
 from turnlog.model import Message, Ownership, ToolCallPart
 
 Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -59,3 +60,17 @@ class ToolCallBody(RequestBody, frozen=True, kw_only=True):
 
     message_id: Id
     call: ToolCallPart
+
+
+class TaskBody(RequestBody, frozen=True, kw_only=True):
+    """A task to create."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TASK)]
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TASK)] | None = None
+    """What `ownership.task` of its sessions is; without one, a new one is made."""
+
+
+class TaskNameBody(RequestBody, frozen=True, kw_only=True):
+    """Another name of a task."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TASK)]

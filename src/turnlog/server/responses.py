@@ -46,6 +46,7 @@ from turnlog.store.values import (
     StoreCounts,
     StoredDiagnostic,
     StoreValue,
+    Task,
     ToolCall,
     ToolUsage,
     TouchedFile,
@@ -466,6 +467,12 @@ class ProjectsResponse(ResponseBody, frozen=True, kw_only=True):
     """All projects, the last used first."""
 
     items: list[ProjectSummary]
+
+
+class TasksResponse(ResponseBody, frozen=True, kw_only=True):
+    """All tasks, the last used first."""
+
+    items: list[Task]
 
 
 class AgentColour(ResponseBody, frozen=True, kw_only=True):

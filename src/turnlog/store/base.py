@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         StoredDiagnostic,
         StoredPart,
         StoreStatus,
+        Task,
         ToolCall,
         ToolUsage,
         TouchedFile,
@@ -550,6 +551,32 @@ class Store(Protocol):
 
     def split_project(self, project: str) -> ProjectSummary:
         """Undo `merge_projects` for the project with this path. Raises NotFoundError if it is not merged."""
+        ...
+
+    def tasks(self) -> list[Task]:
+        """All tasks, last used first: those that were created, and those that sessions name."""
+        ...
+
+    def task(self, task_id: str) -> Task:
+        """One task. Raises NotFoundError if nobody created it and no session names it."""
+        ...
+
+    def create_task(self, name: str, *, task_id: str | None = None, user: str | None = None) -> Task:
+        """Create a task of a user (None: of nobody), with a new id where none is given.
+
+        Raises ConflictError if it was created before.
+        """
+        ...
+
+    def rename_task(self, task_id: str, name: str, *, user: str | None = None) -> Task:
+        """Show a task under another name; an empty one restores its id.
+
+        With a `user`, raises ConflictError if another user created it.
+        """
+        ...
+
+    def delete_task(self, task_id: str, *, user: str | None = None) -> None:
+        """Delete a task; its sessions stay, in no task. With a `user`, only what is this user's is changed."""
         ...
 
     def models(self) -> list[ModelSummary]:

@@ -102,6 +102,23 @@ class SessionFacts(TypedDict, total=False):
     """JSON values by name, merged with the stored ones."""
 
 
+class Task(StoreValue, frozen=True):
+    """A task: sessions that belong together, of one or several agents."""
+
+    id: str
+    """What `ownership.task` of its sessions is."""
+    name: str
+    """As people call it; the id, where nobody has named it."""
+    user: str | None
+    """Who created it."""
+    sessions: int
+    """Without subagents."""
+    created_at: datetime | None
+    """None where only sessions name it."""
+    updated_at: datetime | None
+    """The last activity of its sessions."""
+
+
 class PlacedMessage(StoreValue, frozen=True):
     """A message, its place in the session, and what it cost there."""
 

@@ -51,13 +51,15 @@ def spool_source(store_path: Path, agent: str, path: str) -> Source:
     )
 
 
-def spool_event(store_path: Path, agent: str, payload: bytes, at: float) -> Source:
+def spool_event(store_path: Path, agent: str, payload: bytes, at: float, task: str = "") -> Source:
     """Append a hook event of `agent` from `at` (Unix milliseconds) to its spool, and return the spool.
+
+    `task` is the id of the task that the agent's environment names; empty for none.
 
     Raises ValueError when the payload is not a JSON object that names its session, OSError when it cannot be written.
     """
     folder = os.fspath(hooks_folder(store_path).parent)
-    return spool_source(store_path, agent, send.spool(folder, agent, at, payload))
+    return spool_source(store_path, agent, send.spool(folder, agent, at, payload, task))
 
 
 def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:

@@ -34,6 +34,7 @@ WRITES = frozenset(
     {
         *("save_session", "save_messages", "save_tool_call", "change_owner", "annotate", "save_run"),
         *("change_unfinished_runs", "forget_run", "forget", "rename_project", "merge_projects", "split_project"),
+        *("create_task", "rename_task", "delete_task"),
     }
 )
 """Methods that `write` calls, or other tests."""

@@ -12,6 +12,7 @@ from turnlog.server.routes import (
     search,
     sessions,
     sign_in,
+    tasks,
     tool_calls,
     work,
 )
@@ -19,6 +20,7 @@ from turnlog.server.routes import (
 SHARED = (
     overview.router,
     projects.router,
+    tasks.router,
     live.router,
     sessions.router,
     forgetting.router,

@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from turnlog.agents import agents_with_hooks
 from turnlog.errors import NotFoundError
-from turnlog.hooks.send import LIMIT
+from turnlog.hooks.send import LIMIT, LONGEST_TASK, task_of
 from turnlog.server.bodies import read_body
 from turnlog.server.context import ContextOf, LocalContextOf
 from turnlog.server.errors import InvalidParameterError
@@ -99,6 +99,7 @@ async def take_hook(
     context: LocalContextOf,
     agent: str,
     at: Annotated[float | None, Query(ge=0, le=4e12, description="When it happened, in Unix milliseconds.")] = None,
+    task: Annotated[str, Query(max_length=LONGEST_TASK, description="The task that the session belongs to.")] = "",
 ) -> Response:
     """The very JSON that the agent gives its hooks. It is kept when the answer comes, and in the store soon after."""
     name = _agents_with_hooks().get(agent)
@@ -107,7 +108,7 @@ async def take_hook(
     payload = await read_body(request, LIMIT)
     moment = time.time() * 1000 if at is None else at
     try:
-        source = await run_in_threadpool(context.hooks.keep, name, payload, moment)
+        source = await run_in_threadpool(context.hooks.keep, name, payload, moment, task_of(task))
     except json.JSONDecodeError as error:
         raise HTTPException(400, "the body is not JSON") from error
     except ValueError as error:

@@ -60,7 +60,7 @@ _JSON = [Depends(takes_json)]
 )
 def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response:
     """Create a session (201), or change what is known of it (200)."""
-    body = _decode(data, SessionBody)
+    body = decode(data, SessionBody)
     session_id = f"{body.agent}:{body.external_id}"
     facts = SessionFacts(
         title=body.title,
@@ -93,7 +93,7 @@ def save_session(request: Request, context: ContextOf, data: BodyOf) -> Response
 )
 def save_messages(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Create messages, or replace those of their ids; their places then."""
-    body = _decode(data, MessagesBody)
+    body = decode(data, MessagesBody)
     context.require_own(session_id)
     context.store.session(session_id)
     with judging("messages"):
@@ -112,7 +112,7 @@ def save_messages(request: Request, context: ContextOf, session_id: str, data: B
 )
 def save_tool_call(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Create a tool call in a message, or replace the one of its id; the message as it is then."""
-    body = _decode(data, ToolCallBody)
+    body = decode(data, ToolCallBody)
     context.require_own(session_id)
     context.store.session(session_id)
     with judging("call"):
@@ -132,7 +132,7 @@ def save_tool_call(request: Request, context: ContextOf, session_id: str, data: 
 def put_ownership(request: Request, context: ContextOf, session_id: str, data: BodyOf) -> Response:
     """Say whose a session is: user, team, task, machine. What is left out is nobody."""
     context.require_own(session_id)
-    given = _decode(data, Ownership)
+    given = decode(data, Ownership)
     context.store.change_owner(session_id, context.ownership(given) or given)
     return _item(request, context, session_id)
 
@@ -154,7 +154,7 @@ def _item(request: Request, context: Context, session_id: str) -> Response:
     return write(request, item)
 
 
-def _decode(data: bytes, kind: type[BodyT]) -> BodyT:
+def decode(data: bytes, kind: type[BodyT]) -> BodyT:
     """A body of a type; InvalidBodyError (400) for what is no JSON, InvalidParameterError (422) with the place."""
     try:
         try:

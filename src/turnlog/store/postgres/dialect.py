@@ -63,6 +63,7 @@ UNIQUE: Final[dict[str, tuple[str, ...]]] = {
     "spills": ("session_id", "name"),
     "streams": ("session_key", "source_key"),
     "superseded": ("message_key", "session_key"),
+    "tasks": ("id",),
     "tombstones": ("session_id",),
     "usage": ("quarter_hour", "model_key", "session_key", "is_total"),
 }

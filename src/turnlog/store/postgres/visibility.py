@@ -86,6 +86,8 @@ POLICIES: Final[Mapping[str, str]] = {
     "archive": f"({_where('sources', 'x.key = t.source_key AND x.session_id IS NOT NULL')} OR {_OWN_SOURCE})",
     "projects": f"({_where('sessions', 'x.project_key = t.key')} OR {_where('sessions', 'x.folder_key = t.key')})",
     "owners": _where("sessions", "x.owner_key = t.key"),
+    # Somebody else's sessions may name a task of the same id: its name goes with the sessions of whom it is.
+    "tasks": f"""(t."user" = {_WHO} OR {_where("owners", 'x.task = t.id AND x."user" = t."user"')})""",
 }
 """Table -> the condition under which a viewer sees its row `t`."""
 

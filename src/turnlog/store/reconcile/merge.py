@@ -134,7 +134,7 @@ def merge_totals(one: dict[str, SessionTotal], other: dict[str, SessionTotal]) -
     return {name: merge_total(one.get(name) or other[name], other.get(name) or one[name]) for name in names}
 
 
-_LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")
+_LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf", "task")
 
 
 def merge_links(one: Link, other: Link) -> Link:

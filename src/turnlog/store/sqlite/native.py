@@ -41,7 +41,7 @@ class NativeQueries(SessionQueries, MessageQueries):
         return self.message(message_id, session_id=session_id)
 
     def change_owner(self, session_id: str, ownership: Ownership) -> Session:
-        from turnlog.store.writing.native import change_owner
+        from turnlog.store.writing.owners import change_owner
 
         with self._writing() as connection:
             session_key(connection, session_id)

@@ -14,6 +14,7 @@ from turnlog.store.sqlite.projects import ProjectQueries
 from turnlog.store.sqlite.runs import RunQueries
 from turnlog.store.sqlite.sessions import SessionQueries
 from turnlog.store.sqlite.sources import SourceQueries
+from turnlog.store.sqlite.tasks import TaskQueries
 from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
 from turnlog.store.sqlite.turns import TurnQueries
 from turnlog.store.sqlite.usage import UsageQueries
@@ -36,6 +37,7 @@ class SqliteStore(
     RunQueries,
     SourceQueries,
     ProjectQueries,
+    TaskQueries,
     UsageQueries,
 ):
     """A `Store` in an SQLite file. Any number of threads may read at once."""

@@ -8,7 +8,6 @@ another session is refused, because otherwise a program could change a session t
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +22,6 @@ from turnlog.model import (
     Fate,
     FilePart,
     Message,
-    Ownership,
     Part,
     ReasoningPart,
     Role,
@@ -42,6 +40,7 @@ from turnlog.store.reconcile.lesser_sources import save_answers
 from turnlog.store.rows import milliseconds
 from turnlog.store.values import AgentAnswer, SessionFacts
 from turnlog.store.writing.batch import Batch
+from turnlog.store.writing.owners import change_owner
 from turnlog.store.writing.prepared import Pricer
 from turnlog.store.writing.transaction import SourceRow
 
@@ -335,23 +334,6 @@ class NativeSessions:
 def open_native(path: Path, price: Pricer, price_version: str) -> NativeSessions:
     """Write native sessions of the SQLite store at `path`, which is created if necessary."""
     return NativeSessions(connect(path, checked=False), price, price_version)
-
-
-def change_owner(connection: sqlite3.Connection, session_id: str, ownership: Ownership) -> None:
-    """Set the owner of a stored session. The caller owns the transaction."""
-    names = tuple((getattr(ownership, name) or "") for name in ("user", "team", "task", "machine"))
-    query = "SELECT key FROM owners WHERE (user, team, task, machine) = (?, ?, ?, ?)"
-    row = connection.execute(query, names).fetchone()
-    if row is None:
-        insert = "INSERT INTO owners (user, team, task, machine) VALUES (?, ?, ?, ?) RETURNING key"
-        row = connection.execute(insert, names).fetchone()
-    changed = connection.execute(
-        "UPDATE sessions SET owner_key = ?1 WHERE agent = ?2 AND external_id = ?3 AND owner_key <> ?1 RETURNING key",
-        (row[0], *session_id.partition(":")[::2]),
-    ).fetchone()
-    if changed is not None:
-        now = int(datetime.now(UTC).timestamp() * 1000)
-        connection.execute("INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', ?)", (changed[0], now))
 
 
 def _has_logs(agent: str) -> bool:

@@ -42,6 +42,7 @@ from turnlog.store.rows import (
 )
 from turnlog.store.values import LONGEST_MEMORY
 from turnlog.store.writing.call_totals import CallTotals
+from turnlog.store.writing.owners import join_task
 
 _FACTS = (
     "folder_key",
@@ -135,6 +136,8 @@ class SessionDraft(msgspec.Struct):
     departures: list[Departure] = msgspec.field(default_factory=list[Departure])
     new_times: list[int] = msgspec.field(default_factory=list[int])
     """Times of messages of its own that were added, in Unix milliseconds."""
+    task: str | None = None
+    """The task that its environment names."""
     is_retimed: bool = False
     """Other times have changed or are gone: measure its activity from all of its messages."""
 
@@ -183,6 +186,7 @@ class SessionDraft(msgspec.Struct):
         self.message_counts.clear()
         self.usage_counts.clear()
         self.departures.clear()
+        self.task = None
 
 
 def _sums(counts: Sequence[Sequence[int]], names: Sequence[str]) -> list[int]:
@@ -296,6 +300,7 @@ class SessionRows:
             return
         self.sequence(key)
         draft = self.drafts[key]
+        draft.task = change.task or draft.task
         is_unknown = not draft.has_row and not draft.has_new_facts
         if is_unknown or draft.facts.metadata.get(KNOWN_FROM) == "hooks":
             draft.facts = merge_session_changes(draft.facts, change)
@@ -414,6 +419,9 @@ class SessionRows:
             [(draft.sequence, draft.key, self._now) for draft in drafts if not draft.is_announced],
         )
         self._write_departures(drafts)
+        for draft in drafts:
+            if draft.task is not None:
+                join_task(self._connection, draft.key, draft.task)
         self._write(
             "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0",
             [(draft.key,) for draft in drafts if draft.starts_sharing],
