@@ -43,7 +43,7 @@ class ProjectsDocument(TypedDict):
 
 
 TaskDocument: TypeAlias = Task
-"""`turnlog task rename`: the task as it is now."""
+"""`turnlog task rename`: the task as it is now; `delete`: as it was."""
 
 
 class TasksDocument(TypedDict):

@@ -74,12 +74,14 @@ def rename(task: str, name: str, as_json: bool, store_path: Path) -> None:
 
 @task.command(epilog=examples("turnlog task delete T-17"))
 @click.argument("task")
+@json_option
 @store_option
-def delete(task: str, store_path: Path) -> None:
+def delete(task: str, as_json: bool, store_path: Path) -> None:
     """Delete TASK; its sessions stay, in no task."""
     with open_existing(store_path) as store:
+        deleted = store.task(task)
         store.delete_task(task)
-    click.echo(one_line(f"{task} is deleted."))
+    _say(deleted, f"{deleted.name} is deleted.", as_json)
 
 
 def _say(task: Task, sentence: str, as_json: bool) -> None:

@@ -1205,6 +1205,32 @@ export interface SyncProgress {
   problems: SyncProblem[];
 }
 
+/** A task: sessions that belong together, of one or several agents. */
+export interface Task {
+  id: string;
+  name: string;
+  user: string | null;
+  sessions: number;
+  created_at: string | null;
+  updated_at: string | null;
+}
+
+/** A task to create. */
+export interface TaskBody {
+  name: string;
+  id?: string | null;
+}
+
+/** Another name of a task. */
+export interface TaskNameBody {
+  name: string;
+}
+
+/** All tasks, the last used first. */
+export interface TasksResponse {
+  items: Task[];
+}
+
 /** Text that was said. In a stored body `text` is a preview when `blob` names the whole. */
 export interface TextPart {
   type: "text";
