@@ -1,15 +1,28 @@
 """No log can make a terminal obey it, turn a line round, hide text in it, or compute in a spreadsheet."""
 
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnlog.formats.escaping import fence, inline, visible
-from turnlog.plain_text import csv_cell, one_line, plain
+from turnlog.plain_text import csv_cell, one_line, plain, replace_unseen
 from turnlog.store.reconcile.titles import choose_title
+
+HIDDEN: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "hidden_characters.json").read_text())
+"""What the page shows signs for. `web/tests/shown.test.tsx` reads it too."""
+
+
+def in_ranges(name: str) -> Iterator[int]:
+    for first, last in HIDDEN[name]:
+        yield from range(first, last + 1)
+
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -41,7 +54,12 @@ def test_what_was_made_plain_stays_as_it_is_and_can_be_written(text: str) -> Non
     once.encode()
 
 
-@given(st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")) | st.sampled_from("\n\t")))
+SEEN = st.characters(
+    exclude_categories=("Cc", "Cf", "Cs", "Cn", "Zl", "Zp"), exclude_characters=map(chr, in_ranges("unseen"))
+)
+
+
+@given(st.text(SEEN | st.sampled_from("\n\t")))
 def test_text_without_controls_is_not_touched(text: str) -> None:
     assert plain(text) == text
 
@@ -84,18 +102,6 @@ UNSEEN = [
     *map(chr, (0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0xFEFF, 0xE0001, 0xE0041)),
     *map(chr, (*range(0x202A, 0x202F), *range(0x2060, 0x2070))),
 ]
-KEPT = {
-    "a family": "👨‍👩‍👧‍👦",
-    "a profession": "👩🏽‍💻",
-    "a flag of a colour": "🏳️‍🌈",
-    "a shaken head": "🙂‍↔️",
-    "the flag of Scotland": "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
-    "Persian": "می\u200cخواهم",  # noqa: RUF001  # no Latin letters
-    "Hindi": "क्\u200dष and क्\u200cष",
-    "Malayalam": "ന്\u200d",
-    "Japanese": "葛\U000e0100城",
-    "German": "Schiff\u00adfahrt",
-}
 PLACES = {"a terminal": plain, "a title": one_line, "a cell": csv_cell}
 
 
@@ -115,16 +121,32 @@ def test_a_document_shows_a_sign_for_what_nobody_sees(character: str) -> None:
         assert "a\ufffdb" in made
 
 
-@pytest.mark.parametrize("text", ["a\u200db", "a\u200cb", "👩\u200d", "👩\u200da", "\u200d💻", "می\u200c\u200cخ"])
-def test_joiners_that_join_nothing_are_not_kept(text: str) -> None:
-    assert len(plain(text)) == len(text) - 1
+def sign(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+def test_between_letters_the_same_characters_are_hidden_as_in_the_page() -> None:
+    controls, hidden = {*in_ranges("controls")}, {*in_ranges("unseen")}
+    codes = [
+        code for code in (*range(0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE2000)) if code not in controls
+    ]
+    shown = "".join(f"a{sign(chr(code)) if code in hidden else chr(code)}b" for code in codes)
+    assert replace_unseen("".join(f"a{chr(code)}b" for code in codes), sign) == shown
+    assert plain("".join(map(chr, in_ranges("controls")))).strip() == ""  # U+0085 ends a line
+
+
+@pytest.mark.parametrize(("what", "text", "shown"), HIDDEN["shown"], ids=lambda value: value[:30])
+def test_what_needs_a_neighbour_is_hidden_without_one(what: str, text: str, shown: str) -> None:
+    assert replace_unseen(text, sign) == shown
+    assert plain(text) == re.sub("⟨U[+][0-9A-F]+⟩", "", shown)
     assert "\ufffd" in visible(text)
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_what_a_script_or_an_emoji_needs_stays(name: str) -> None:
-    text = KEPT[name]
-    assert plain(text) == one_line(text) == csv_cell(text) == visible(text) == text
+@pytest.mark.parametrize("text", HIDDEN["kept"], ids=ascii)
+def test_what_has_its_neighbour_stays(text: str) -> None:
+    assert replace_unseen(text, sign) == plain(text) == visible(text) == text
+    flat = " ".join(text.split())
+    assert one_line(text) == csv_cell(text) == flat
 
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\u2212", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66"])

@@ -12,7 +12,8 @@ import { Terminal } from "@/content/terminal";
 import { ResumeMenu } from "@/session/page/continue-menu";
 import { ToolCall } from "@/session/tool/tool-call";
 import { useTitle } from "@/shell/title";
-import { reveal } from "@/shown/reveal";
+import { hides, reveal } from "@/shown/reveal";
+import hidden from "../../tests/data/hidden_characters.json";
 import { renderAt, renderInSession } from "./render";
 import { message, placement, toolCall } from "./samples";
 
@@ -23,21 +24,30 @@ const SHOWN = "a⟨U+001B⟩[2J⟨U+202E⟩b⟨U+2066⟩⟨U+200B⟩.py";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
 const REFUSED = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/;
 
-describe("a character that nobody sees", () => {
-  it.each([
-    ["\x00\x15\x7f\x9b", "⟨U+0000⟩⟨U+0015⟩⟨U+007F⟩⟨U+009B⟩"],
-    ["\u202a\u202e\u2069\u200f\u061c", "⟨U+202A⟩⟨U+202E⟩⟨U+2069⟩⟨U+200F⟩⟨U+061C⟩"],
-    ["pass\u200bword\ufeff\u{e0041}", "pass⟨U+200B⟩word⟨U+FEFF⟩⟨U+E0041⟩"],
-    ["ad\u200dmin \u200c", "ad⟨U+200D⟩min ⟨U+200C⟩"],
-  ])("is shown as a sign: %j", (text, shown) => expect(reveal(text)).toBe(shown));
+function* inRanges(ranges: number[][]): Generator<number> {
+  for (const [first = 0, last = -1] of ranges) for (let code = first; code <= last; code++) yield code;
+}
 
-  it.each([
-    "line\n\ttab\r\n é 漢字 مرحبا שלום",
-    "می\u200cخواهم",
-    "क्\u200dष",
-    "👩\u200d💻 ❤️\u200d🔥 👨\u200d👩\u200d👧",
-    "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
-  ])("stays where a script or an emoji is spelled with it: %j", (text) => expect(reveal(text)).toBe(text));
+// The table is also that of `tests/test_plain_text.py`.
+describe("a character that nobody sees", () => {
+  it("is shown as a sign between letters, and no other character is", () => {
+    const signs = new Set([...inRanges(hidden.controls), ...inRanges(hidden.unseen)]);
+    const codes = [...inRanges([[0, 0xd7ff], [0xe000, 0x1ffff], [0xe0000, 0xe1fff]])];
+    const sign = (code: number) => `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+    const shown = (code: number) => (signs.has(code) ? sign(code) : String.fromCodePoint(code));
+    const text = codes.map((code) => `a${String.fromCodePoint(code)}b`).join("");
+    expect(reveal(text) === codes.map((code) => `a${shown(code)}b`).join("")).toBe(true);
+  });
+
+  it.each(hidden.shown)("is shown as a sign without the neighbour that it needs: %s", (_, text = "", shown) => {
+    expect(reveal(text)).toBe(shown);
+    expect(hides(text)).toBe(true);
+  });
+
+  it.each(hidden.kept)("stays where a script or an emoji is spelled with it: %j", (text) => {
+    expect(reveal(text)).toBe(text);
+    expect(hides(text)).toBe(false);
+  });
 });
 
 describe("a text of a log", () => {

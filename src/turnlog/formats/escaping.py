@@ -30,7 +30,8 @@ def visible(text: str) -> str:
 
     What nobody sees, and what turns the direction of a line, is U+FFFD too (`plain_text`).
     """
-    if text.isprintable():
+    # Some characters that nobody sees are printable to Python: fillers, forms.
+    if text.isascii() and text.isprintable():
         return text
     shown = _LINE_ENDS.sub("\n", text).translate(_SHOWN) if _is_odd(text) else text
     return replace_unseen(shown, lambda character: "\ufffd")

@@ -12,39 +12,49 @@ const JOINED_SCRIPTS =
 
 const EMOJI = "\\u2190-\\u21ff\\u2300-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}";
 
-const CONTROL = "[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]";
+const IDEOGRAPHS = "\\u3400-\\u9fff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
 
-/** Group 1 is a flag of England, Scotland or Wales, which stays: the one use that tags have. */
-const HIDDEN = new RegExp(
+const CONTROL = "\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f";
+
+/** Marks of direction; what has no width; fillers; tags and forms of the character before. */
+const UNSEEN =
+  "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206f" +
+  "\\u180e\\u200b-\\u200d\\u2060-\\u2065\\ufeff\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}" +
+  "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0" +
+  "\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f\\u{e0000}-\\u{e0fff}";
+
+/** Which of these stay. Text can be hidden in forms: behind nothing, behind each other, or behind letters. */
+const NEEDED = new RegExp(
   [
-    "(\\u{1f3f4}[\\u{e0030}-\\u{e0039}\\u{e0061}-\\u{e007a}]{3,6}\\u{e007f})",
-    CONTROL,
-    "[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206f]",
-    "[\\u180e\\u200b\\u2060-\\u2065\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]",
-    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0]",
-    `(?<![${JOINED_SCRIPTS}])\\u200c`,
-    `(?<![${JOINED_SCRIPTS}${EMOJI}\\ufe0f])\\u200d`,
-    `(?<=[${EMOJI}\\ufe0f])\\u200d(?![${EMOJI}])`,
+    `(?<=[${JOINED_SCRIPTS}])[\\u200c\\u200d]`,
+    `(?:(?<=[${EMOJI}])|(?<=[${EMOJI}]\\ufe0f))\\u200d(?=[${EMOJI}])`,
+    `(?<=[#*0-9\\u00a1-\\u{10ffff}])(?<![${UNSEEN}])[\\ufe00-\\ufe0f]`,
+    `(?<=[${IDEOGRAPHS}])[\\u{e0100}-\\u{e01ef}]`,
+    "(?<=[\\u1820-\\u18aa])[\\u180b-\\u180d\\u180f]",
   ].join("|"),
-  "gu",
+  "uy",
 );
 
-/** Looks for them much faster; most texts have none. */
-const MAYBE_HIDDEN = new RegExp(
-  `${CONTROL}|[\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f` +
-    "\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]",
-  "u",
+/** One such character, or all of a flag of England, Scotland or Wales, which stays: the one use that tags have. */
+const FOUND = new RegExp(
+  `[${CONTROL}${UNSEEN}]` +
+    "(?:(?<=\\u{1f3f4}[\\u{e0030}-\\u{e007a}])[\\u{e0030}-\\u{e0039}\\u{e0061}-\\u{e007a}]{2,5}\\u{e007f})?",
+  "gu",
 );
 
 /** The text with a sign for each such character: `⟨U+202E⟩`. */
 export function reveal(text: string): string {
-  if (!hides(text)) return text;
-  return text.replace(HIDDEN, (character, flag?: string) => flag ?? signOf(character.codePointAt(0) ?? 0));
+  return text.replace(FOUND, (found, offset: number) => {
+    const code = found.codePointAt(0) ?? 0;
+    if (found.length > String.fromCodePoint(code).length) return found;
+    NEEDED.lastIndex = offset;
+    return NEEDED.test(text) ? found : signOf(code);
+  });
 }
 
-/** Whether a text may have characters that nobody sees, or that turn the direction of a line. */
+/** Whether a text has characters that nobody sees, or that turn the direction of a line. */
 export function hides(text: string): boolean {
-  return MAYBE_HIDDEN.test(text);
+  return reveal(text) !== text;
 }
 
 /** No picture of a control character (`␛`): many fonts have none. */
