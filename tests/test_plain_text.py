@@ -55,7 +55,7 @@ def test_what_was_made_plain_stays_as_it_is_and_can_be_written(text: str) -> Non
 
 
 SEEN = st.characters(
-    exclude_categories=("Cc", "Cf", "Cs", "Cn", "Zl", "Zp"), exclude_characters=map(chr, in_ranges("unseen"))
+    exclude_categories=("Cc", "Cf", "Cs", "Cn", "Zl", "Zp"), exclude_characters=[*map(chr, in_ranges("unseen"))]
 )
 
 

@@ -136,6 +136,17 @@ def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
     assert (emptied["title"], emptied["starred"], emptied["note"]) == (None, False, None)
 
 
+def test_a_status_selects_the_sessions_whose_state_has_this_name(run: Command) -> None:
+    def listed(*arguments: str) -> list[tuple[str, str]]:
+        items = json.loads(run("sessions", "--json", "--subagents", *arguments).stdout)["items"]
+        return [(item["id"], item["state"]["state"]) for item in items]
+
+    everything = listed()
+    for status, state in {"running": "running", "waiting": "waiting", "done": "done", "idle": "quiet"}.items():
+        assert listed("--status", status) == [each for each in everything if each[1] == state]
+    assert run("sessions", "--status", "quiet").exit_code == 2
+
+
 def test_a_tag_is_one_line(run: Command) -> None:
     assert said(run, "--tag", " two\n words ", "--tag", " ")["tags"] == ["two words"]
     assert said(run, "--untag", "two words")["tags"] == []

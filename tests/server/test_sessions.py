@@ -71,6 +71,26 @@ def test_filters_and_sorts(client: TestClient, parameters: dict[str, str], found
     assert response.json()["total"] == len(found)
 
 
+def test_a_status_selects_sessions_that_do_this_and_counts_none(client: TestClient) -> None:
+    items = client.get("/api/sessions").json()["items"]
+    done = [item["id"] for item in items if item["state"]["state"] == "done"]
+    first = client.get("/api/sessions", params={"status": "done", "limit": "1"}).json()
+    assert (ids(first), first["total"]) == (done[:1], None)
+    rest = client.get("/api/sessions", params={"status": "done", "cursor": first["next_cursor"] or ""}).json()
+    assert (ids(rest), rest["next_cursor"]) == (done[1:] if first["next_cursor"] else done, None)
+    assert client.get("/api/sessions", params={"status": "quiet"}).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["sessions", "tool-calls", "usage", "insights", "search?q=shop"])
+def test_a_period_that_ends_before_it_begins_is_wrong_use(client: TestClient, path: str) -> None:
+    refused = client.get(
+        f"/api/{path}{'&' if '?' in path else '?'}since=2026-11-03&until=2026-11-02",
+    )
+    assert refused.status_code == 422
+    assert "until is before since" in refused.text
+    assert client.get(f"/api/{path}{'&' if '?' in path else '?'}since=2026-11-02&until=2026-11-02").status_code == 200
+
+
 def test_pages_follow_each_other_and_end(client: TestClient) -> None:
     seen: list[str] = []
     cursor = ""

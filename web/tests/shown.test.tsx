@@ -32,17 +32,26 @@ function* inRanges(ranges: number[][]): Generator<number> {
 describe("a character that nobody sees", () => {
   it("is shown as a sign between letters, and no other character is", () => {
     const signs = new Set([...inRanges(hidden.controls), ...inRanges(hidden.unseen)]);
-    const codes = [...inRanges([[0, 0xd7ff], [0xe000, 0x1ffff], [0xe0000, 0xe1fff]])];
+    const codes = [
+      ...inRanges([
+        [0, 0xd7ff],
+        [0xe000, 0x1ffff],
+        [0xe0000, 0xe1fff],
+      ]),
+    ];
     const sign = (code: number) => `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
     const shown = (code: number) => (signs.has(code) ? sign(code) : String.fromCodePoint(code));
     const text = codes.map((code) => `a${String.fromCodePoint(code)}b`).join("");
     expect(reveal(text) === codes.map((code) => `a${shown(code)}b`).join("")).toBe(true);
   });
 
-  it.each(hidden.shown)("is shown as a sign without the neighbour that it needs: %s", (_, text = "", shown) => {
-    expect(reveal(text)).toBe(shown);
-    expect(hides(text)).toBe(true);
-  });
+  it.each(hidden.shown)(
+    "is shown as a sign without the neighbour that it needs: %s",
+    (_, text = "", shown) => {
+      expect(reveal(text)).toBe(shown);
+      expect(hides(text)).toBe(true);
+    },
+  );
 
   it.each(hidden.kept)("stays where a script or an emoji is spelled with it: %j", (text) => {
     expect(reveal(text)).toBe(text);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,11 @@ from turnlog.cli.options import (
     period_options,
     store_option,
 )
-from turnlog.cli.status import status
+from turnlog.cli.status import status as status_text
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_json_text, write_table
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter
-from turnlog.store.choices import SESSION_HAVINGS, SESSION_SORTS, SessionSort
+from turnlog.store.choices import SESSION_HAVINGS, SESSION_SORTS, SESSION_STATUSES, SessionSort, SessionStatus
 from turnlog.store.values import Page
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         "turnlog sessions --since 7d",
         "turnlog sessions --project webshop --sort cost --limit 10",
         "turnlog sessions --parent 3f2a91c0             # its subagents and forks",
+        "turnlog sessions --status waiting              # for you",
         "turnlog sessions --starred --tag release",
         "turnlog sessions --json | jq -r '.items[].id'",
     )
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     type=click.Choice(SESSION_HAVINGS),
     help="Only sessions with one of these, also in their subagents.",
 )
+@click.option("--status", type=click.Choice(SESSION_STATUSES), help="Only sessions that do this now.")
 @click.option("--archived", is_flag=True, help="List only archived sessions, which are otherwise left out.")
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
 def sessions(
     *,
     parent: str | None,
+    status: SessionStatus | None,
     sort: SessionSort,
     limit: int,
     cursor: str | None,
@@ -88,13 +92,26 @@ def sessions(
         filters["model"] = find_model(store, filters["model"])
         wanted = SessionFilter(**filters, parent=None if parent is None else find_session(store, parent).id)
         try:
-            page = store.sessions(wanted, sort=sort, limit=limit, cursor=cursor, count=True)
+            page = _page(store, wanted, status, sort, limit, cursor)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         if as_json:
             _write_sessions_document(store, page)
         else:
             _write_list(store, page)
+
+
+def _page(
+    store: Store, wanted: SessionFilter, status: SessionStatus | None, sort: SessionSort, limit: int, cursor: str | None
+) -> Page[Session]:
+    if status is None:
+        return store.sessions(wanted, sort=sort, limit=limit, cursor=cursor, count=True)
+    from turnlog.runs.states import session_states, sessions_of_status
+
+    def list_sessions(limit: int, cursor: str | None) -> Page[Session]:
+        return store.sessions(wanted, sort=sort, limit=limit, cursor=cursor)
+
+    return sessions_of_status(list_sessions, partial(session_states, store), status, limit, cursor)
 
 
 def _write_sessions_document(store: Store, page: Page[Session]) -> None:
@@ -137,7 +154,7 @@ def _write_list(store: Store, page: Page[Session]) -> None:
             short[session.external_id] if is_terminal() else session.id,
             formatting.moment(session.updated_at),
             session.agent,
-            status(states.get(session.id), timed=False),
+            status_text(states.get(session.id), timed=False),
             session.project.name if session.project else formatting.UNKNOWN,
             session.title or formatting.UNKNOWN,
             formatting.cost_of(session),
@@ -152,7 +169,8 @@ def _write_list(store: Store, page: Page[Session]) -> None:
     write_table(columns, rows)
     if page.next_cursor is not None:
         click.echo(
-            f"{len(page.items)} of {formatting.plural(page.total or 0, 'session')}; --limit shows more.", err=True
+            f"{len(page.items)} of {'more' if page.total is None else page.total} sessions; --limit shows more.",
+            err=True,
         )
 
 

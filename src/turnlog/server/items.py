@@ -26,7 +26,7 @@ class SessionItems:
         found = list(sessions)
         ids = [session.id for session in found]
         annotations, previews = self._store.annotations(ids), self._store.previews(ids)
-        states = {id: self._asked(id, state) for id, state in session_states(self._store, ids).items()}
+        states = self.states(ids)
         return [
             SessionItem.of(
                 session,
@@ -37,6 +37,10 @@ class SessionItems:
             )
             for session in found
         ]
+
+    def states(self, session_ids: list[str]) -> dict[str, SessionState]:
+        """What the sessions are doing, by their ids."""
+        return {id: self._asked(id, state) for id, state in session_states(self._store, session_ids).items()}
 
     def _asked(self, session_id: str, state: SessionState) -> SessionState:
         """The state; `waiting` if the session's agent requests permission here, which no log says."""

@@ -194,7 +194,8 @@ class SessionPage(ResponseBody, frozen=True, kw_only=True):
 
     items: list[SessionItem]
     next_cursor: str | None
-    total: int
+    total: int | None
+    """How many there are on all pages; null with `status`, which is read off each session."""
     change_sequence: int
     """What is shown here is at least as new as this number: changes after it are still to come."""
 

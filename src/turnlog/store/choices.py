@@ -13,6 +13,9 @@ SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messag
 SessionHaving: TypeAlias = Literal["compaction", "error", "subagent"]
 """What a session or one of its subagents had. An error is one outside of tool calls."""
 
+SessionStatus: TypeAlias = Literal["running", "waiting", "done", "stopped", "killed", "idle"]
+"""The states of sessions as people read them: `idle` is `quiet`, `stopped` is `done` by an interrupt."""
+
 UsageBy: TypeAlias = Literal[
     "hour", "day", "week", "month", "block", "model", "project", "session", "agent", "subagent"
 ]
@@ -27,6 +30,8 @@ RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "can
 SESSION_SORTS: tuple[SessionSort, ...] = get_args(SessionSort)
 
 SESSION_HAVINGS: tuple[SessionHaving, ...] = get_args(SessionHaving)
+
+SESSION_STATUSES: tuple[SessionStatus, ...] = get_args(SessionStatus)
 
 USAGE_BY: tuple[UsageBy, ...] = get_args(UsageBy)
 

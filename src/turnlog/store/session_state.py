@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from turnlog.model import StopReason
+from turnlog.store.choices import SessionStatus
 from turnlog.store.values import StoreValue
 
 QUIET_AFTER: Final = timedelta(minutes=2)
@@ -99,6 +100,13 @@ class SessionState(StoreValue, frozen=True):
     """For `running` that follows from records alone: when it becomes `quiet` if nothing else arrives."""
     doing: UnfinishedCall | None = None
     """The newest unfinished call."""
+
+
+def status_of(state: SessionState) -> SessionStatus:
+    """The state as people read it."""
+    if state.state == "quiet":
+        return "idle"
+    return "stopped" if state.evidence == "interrupt" else state.state
 
 
 _ENDINGS: Final[dict[MarkerKind, Evidence]] = {"end": "turn-ended", "interrupt": "interrupt", "closed": "closed"}

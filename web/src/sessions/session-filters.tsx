@@ -21,6 +21,11 @@ const SHOWN = [
   { value: "archived", label: "Archived" },
 ];
 
+const STATUSES = ["Running", "Waiting", "Done", "Stopped", "Killed", "Idle"].map((label) => ({
+  value: label.toLowerCase(),
+  label,
+}));
+
 /** What a link from the insights narrows the list to. */
 const HAVING: Record<string, string> = {
   compaction: "With a compaction",
@@ -54,6 +59,7 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         "branch",
         "since",
         "show",
+        "status",
         "tag",
         "having",
         "hour",
@@ -72,6 +78,13 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         value={filters.show}
         choices={SHOWN}
         onChange={(show) => onChange({ show })}
+      />
+      <FilterSelect
+        label="Status"
+        everything="Any status"
+        value={filters.status}
+        choices={STATUSES}
+        onChange={(status) => onChange({ status })}
       />
       <Narrowing icon="tag" label={filters.tag} onEnd={() => onChange({ tag: "" })} />
       <Narrowing

@@ -6,7 +6,7 @@ import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { useUrlFilters } from "@/filters/url-filters";
-import { plural } from "@/format/numbers";
+import { formatCount, plural } from "@/format/numbers";
 import { useItemKeys, useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { SelectionContext, selectedOf, useSelecting } from "./selection";
@@ -27,14 +27,19 @@ export function SessionsPage() {
   useItemKeys(list);
 
   const items = sessions.data?.pages.flatMap((page) => page.items) ?? [];
-  const total = sessions.data?.pages[0]?.total ?? 0;
+  // Null where the server does not count them.
+  const total = sessions.data?.pages[0]?.total ?? null;
+  const count =
+    total === null && sessions.hasNextPage
+      ? `${formatCount(items.length)}+ sessions`
+      : plural(total ?? items.length, "session");
   const empty = sessions.data !== undefined && items.length === 0;
   if (empty && !isNarrowed(filters)) return <NoSessions />;
   return (
     <main className="page sessions">
       <div className="page-head">
         <h1>Sessions</h1>
-        {sessions.data && <p className="page-count">{plural(total, "session")}</p>}
+        {sessions.data && <p className="page-count">{count}</p>}
         {!selection && (
           <button
             type="button"
@@ -77,6 +82,7 @@ const CLEARED = {
   since: "",
   until: "",
   show: "",
+  status: "",
   tag: "",
   having: "",
   hour: "",

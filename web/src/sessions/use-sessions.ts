@@ -17,6 +17,7 @@ export const SESSION_FILTERS = [
   "since",
   "until",
   "show",
+  "status",
   "tag",
   "having",
   "hour",

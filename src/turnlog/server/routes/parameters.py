@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -92,3 +92,11 @@ class QueryParameters(BaseModel):
             return values
         # What a query string was parsed into, before anybody has checked it.
         return {name: value for name, value in cast("dict[str, Any]", values).items() if value != ""}
+
+    @model_validator(mode="after")
+    def _check_period(self) -> Self:
+        """A period that ends before it begins would answer as if nothing had happened in it."""
+        since, until = getattr(self, "since", None), getattr(self, "until", None)
+        if isinstance(since, datetime) and isinstance(until, datetime) and until < since:
+            raise PydanticCustomError("period", "until is before since: the period ends before it begins")
+        return self

@@ -11,15 +11,16 @@ from starlette.responses import Response
 from turnlog.errors import ConversionError, NotFoundError
 from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
+from turnlog.runs.states import sessions_of_status
 from turnlog.server.context import ContextOf, context_of, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
 from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters, to_zone
 from turnlog.store.base import HourOfWeek, SessionFilter, Store
-from turnlog.store.choices import SessionHaving, SessionSort
+from turnlog.store.choices import SessionHaving, SessionSort, SessionStatus
 from turnlog.store.insights import context_to_csv
-from turnlog.store.values import AnnotationsChange
+from turnlog.store.values import AnnotationsChange, Page
 
 
 class SessionQuery(QueryParameters):
@@ -43,6 +44,7 @@ class SessionQuery(QueryParameters):
     archived: bool | None = None
     tag: str | None = None
     having: SessionHaving | None = Field(None, description="Only sessions with one, also in their subagents.")
+    status: SessionStatus | None = Field(None, description="What they are doing now, as people read it.")
     hour: str | None = Field(
         None,
         pattern=r"^[1-7]-([01]?\d|2[0-3])$",
@@ -56,7 +58,7 @@ class SessionQuery(QueryParameters):
 
     def to_filter(self) -> SessionFilter:
         """The same for the store."""
-        values = self.model_dump(exclude={"sort", "limit", "cursor", "hour", "zone"})
+        values = self.model_dump(exclude={"sort", "limit", "cursor", "status", "hour", "zone"})
         return SessionFilter(**values, hour=self._hour())
 
     def _hour(self) -> HourOfWeek | None:
@@ -127,12 +129,18 @@ router = APIRouter(default_response_class=Response)
 def list_sessions(request: Request, context: ContextOf, query: Annotated[SessionQuery, Query()]) -> Response:
     """Sessions, page by page."""
     sequence = context.change_sequence()
+    wanted = query.to_filter()
+
+    def list_sessions(limit: int, cursor: str | None, *, count: bool = False) -> Page[Session]:
+        return context.store.sessions(wanted, sort=query.sort, limit=limit, cursor=cursor, count=count)
+
     with judging("cursor"):
-        page = context.store.sessions(
-            query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor, count=True
-        )
+        if query.status is None:
+            page = list_sessions(query.limit, query.cursor, count=True)
+        else:
+            page = sessions_of_status(list_sessions, context.items.states, query.status, query.limit, query.cursor)
     items = context.items.of(page.items)
-    body = SessionPage(items=items, next_cursor=page.next_cursor, total=page.total or 0, change_sequence=sequence)
+    body = SessionPage(items=items, next_cursor=page.next_cursor, total=page.total, change_sequence=sequence)
     return write(request, body)
 
 
