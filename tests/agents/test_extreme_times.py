@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -74,17 +75,18 @@ def put(value: Any, name: str, new: Any) -> Any:
     return json.dumps(changed) if isinstance(value, str) else changed
 
 
-def save(of: Agent, source: Source, data: bytes, path: Path) -> Changes:
-    changes = of.fold(source).feed(data, 0)
-    connection = connect(path, checked=False)
-    try:
-        with write_transaction(connection):
-            batch = Batch(connection, price, PRICE_VERSION)
-            batch.save(SourceRow(1, of.name, source.path, 0, source.session_id, source.kind), changes, data, 0)
-            batch.close()
-    finally:
-        connection.close()
-    return changes
+def save(of: Agent, source: Source, logs: Iterable[bytes], path: Path) -> list[Changes]:
+    """Read some versions of a log, and write them all to one store, each in a transaction of its own."""
+    found: list[Changes] = []
+    with closing(connect(path, checked=False)) as connection:
+        for data in logs:
+            changes = of.fold(source).feed(data, 0)
+            with write_transaction(connection):
+                batch = Batch(connection, price, PRICE_VERSION)
+                batch.save(SourceRow(1, of.name, source.path, 0, source.session_id, source.kind), changes, data, 0)
+                batch.close()
+            found.append(changes)
+    return found
 
 
 @pytest.mark.parametrize("name", names([case for case in one_per_package() if "JSON" not in case.lacks]))
@@ -98,9 +100,10 @@ def test_no_time_in_a_log_is_too_large_to_be_read(name: str, tmp_path: Path) -> 
     assert fields or "times" in CASES[name].lacks
     for field in some_of(fields):
         store = tmp_path / f"{field}.db"
-        for value in VALUES:
-            changed = b"".join(json.dumps(put(record, field, value)).encode() + b"\n" for record in records)
-            save(of, source, changed, store)
+        changed = (
+            b"".join(json.dumps(put(record, field, value)).encode() + b"\n" for record in records) for value in VALUES
+        )
+        save(of, source, changed, store)
         with open_store(store) as found:
             for session in found.sessions().items:
                 found.messages(session.id, limit=100)
@@ -118,6 +121,7 @@ def test_a_time_of_opencode_that_is_none_is_reported(field: str, value: float, t
         {**record, "place": at} if field == "place" and "place" in record else put(record, field, at)
         for record in records
     ]
-    assert not save(of, source, data, tmp_path / "sound.db").diagnostics
-    changes = save(of, source, b"".join(json.dumps(record).encode() + b"\n" for record in changed), tmp_path / "odd.db")
+    odd = b"".join(json.dumps(record).encode() + b"\n" for record in changed)
+    assert not save(of, source, [data], tmp_path / "sound.db")[0].diagnostics
+    [changes] = save(of, source, [odd], tmp_path / "odd.db")
     assert {found.severity for found in changes.diagnostics} == {"error"}
