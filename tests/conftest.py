@@ -1,6 +1,7 @@
 """What every test stands on: a home folder of its own, and an environment that names no other place."""
 
 import gc
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from support import installed_agents, new_stores
 from support.environment import hide_places
 from support.profiles import load_profile
+from turnlog import paths
+from turnlog.server.sample import ensure_sample
 
 load_profile()
 
@@ -59,6 +62,23 @@ def packages_looked_up_once() -> Iterator[None]:
     """Which of the installed packages register agents does not change while tests run."""
     with installed_agents.looked_up_once():
         yield
+
+
+@pytest.fixture(scope="session")
+def made_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample's folder as a first `serve` makes it. Nobody writes to it."""
+    folder = tmp_path_factory.mktemp("sample") / "sample"
+    ensure_sample(folder / "turnlog.db")
+    return folder
+
+
+@pytest.fixture
+def sample(home: Path, made_sample: Path) -> Path:
+    """The sample's store where `serve` looks for it, made already: to read all its logs takes a server seconds."""
+    path = paths.sample_path()
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copytree(made_sample, path.parent)
+    return path
 
 
 @pytest.fixture

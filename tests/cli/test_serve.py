@@ -88,6 +88,7 @@ def test_what_was_asked_for_is_passed_on(run: Command, tmp_path: Path, asked: di
     assert (asked["open_browser"], asked["store_path"], asked["folder"]) == (False, store, tmp_path)
 
 
+@pytest.mark.usefixtures("sample")
 def test_a_token_on_the_command_line_is_one_that_others_can_read(run: Command, asked: dict[str, Any]) -> None:
     result = run("serve", "--token", TOKEN)
     assert "other users of this machine can read --token" in result.stderr
@@ -108,6 +109,7 @@ def test_a_token_that_can_be_guessed_is_refused(
         assert "secrets.token_urlsafe()" in result.stderr
 
 
+@pytest.mark.usefixtures("sample")
 def test_a_token_comes_from_a_file_or_the_environment_without_a_word(
     run: Command, tmp_path: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_sample_is_shown_until_there_are_logs(home: Path, capfd: pytest.Captur
     assert "this is the sample" not in capfd.readouterr().err
 
 
+@pytest.mark.usefixtures("sample")
 def test_hooks_and_links_find_the_server_of_the_sample(home: Path, run: Command) -> None:
     """What an agent does meanwhile is none of the sample: it waits for the user's own store."""
     event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "Hello", "cwd": "/work"}
@@ -236,6 +239,7 @@ def _tell_a_prompt(home: Path) -> None:
     assert send.post(str(paths.data_dir()), "claude-code", 1.7e12, json.dumps(event).encode())
 
 
+@pytest.mark.usefixtures("sample")
 @pytest.mark.parametrize("begin", [_log_a_prompt, _tell_a_prompt], ids=["log", "hook"])
 def test_the_sample_gives_way_to_the_first_session_without_a_restart(begin: Callable[[Path], None], home: Path) -> None:
     """R-C18: also where a hook is the only one to tell of it, before the agent writes its log."""

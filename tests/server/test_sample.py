@@ -23,13 +23,6 @@ PartT = TypeVar("PartT")
 RECORDS = [line for log in (LOGS / "claude-code").rglob("*.jsonl") for line in log.read_text().splitlines()]
 
 
-@pytest.fixture
-def sample() -> Path:
-    path = paths.sample_path()
-    ensure_sample(path)
-    return path
-
-
 def parts(store: Store, kind: type[PartT]) -> list[PartT]:
     sessions = store.sessions(SessionFilter(subagents=True), limit=200).items
     placed = [message for session in sessions for message in store.messages(session.id)]
@@ -70,7 +63,9 @@ def test_it_is_due_beside_an_empty_store() -> None:
 # -- how it is made
 
 
-def test_it_has_a_store_of_its_own(sample: Path) -> None:
+def test_it_has_a_store_of_its_own() -> None:
+    sample = paths.sample_path()
+    ensure_sample(sample)
     assert sample.parent.parent == paths.data_dir()
     assert not paths.database_path().exists()
 
