@@ -41,7 +41,7 @@ setup: .build/tools .build/bytecode $(STATIC) $(JUDGES) ## Install and build wha
 test: lint layers ## Check everything: style, types, layers, web app, behaviour
 	@# Tests wait for processes, disks and browsers for half of their time: all of it goes on at once, and each target
 	@# shows what it printed when it has ended.
-	$(MAKE) --no-print-directory -j4 --output-sync=target types webcheck units pages
+	$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target pages types webcheck $(UNITS)
 
 lint: .build/tools ## Check style and formatting
 	$(BIN)/ruff check
@@ -56,14 +56,37 @@ layers: .build/tools ## Check that dependencies run one way
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
-pytest: units pages ## Run the tests (ARGS="-k usage")
+pytest: ## Run the tests (ARGS="-k usage")
+	$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target pages $(UNITS)
 
-# A process of tests waits for others half of its time: with as many as there are cores, these rest for a third of it.
-PROCESSES := $(shell echo $$(($$(nproc) + 1)))
+# What is checked at once. Tests wait for other processes half of their time: with as many as there are cores, these rest
+# for a third of it.
+JOBS := $(shell echo $$(($$(nproc) + 3)))
 
-# 5: none was selected.
+# Temporary files of tests are in memory where there is enough: tests make thousands of databases, and a disk has to
+# write each of them for good.
+MEMORY := $(shell df --output=avail --block-size=G /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)
+ifneq ($(shell [ "$(MEMORY)" -ge 4 ] 2>/dev/null && [ -w /dev/shm ] && echo yes),)
+export PYTEST_DEBUG_TEMPROOT ?= /dev/shm
+endif
+
+# Folders of tests that share a process, those that take long first. To import and collect all tests takes half a minute,
+# and processes that take turns at all files would each do it. The last set has what no other names.
+SETS := store agents serving logs rest
+store_TESTS := tests/store
+agents_TESTS := tests/agents
+serving_TESTS := tests/cli tests/hub tests/server
+logs_TESTS := tests/sync tests/chat tests/runs tests/tui
+rest_TESTS := $(filter-out $(foreach set,$(SETS),$($(set)_TESTS)) tests/e2e tests/data tests/support tests/__pycache__,\
+	$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
+UNITS := $(if $(ARGS),units,$(SETS:%=units-%))
+
+units-%: .build/tools .build/bytecode $(STATIC) $(JUDGES)
+	$(BIN)/pytest -m "not browser" $($*_TESTS)
+
+# Some of the tests, which ARGS names. 5: none was selected.
 units: .build/tools .build/bytecode $(STATIC) $(JUDGES)
-	$(BIN)/pytest -n $(PROCESSES) -m "not browser" $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/pytest -n 2 -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 
 # A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. They are
 # all in one folder: collecting the others would take each process half a minute.
