@@ -5,7 +5,8 @@
 
 With two commands the runs alternate, so that a noisy neighbour hits both, and the ratios first / second are printed.
 CPU time is what the kernel accounts to the command and to every descendant that was waited for. Memory is the largest
-sum of resident sizes in the process tree at one instant, polled; shared pages count in each process. Linux only.
+sum of resident sizes in the process tree at one instant, polled; shared pages count in each process. The CPU time of
+the command's first thread is that of the last poll. Linux only.
 """
 
 from __future__ import annotations
@@ -29,40 +30,43 @@ POLL_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run. Seconds and bytes; `peak_rss` is None where memory was not watched."""
+    """One run. Seconds and bytes; `peak_rss` and `first_thread` are None where the process was not watched."""
 
     wall: float
     cpu: float
     peak_rss: int | None
     output: str
+    first_thread: float | None = None
+    """CPU seconds of the thread that the command began with."""
 
 
 class CommandFailed(Exception):
     """A measured command ended with a status other than 0: its time would mean nothing."""
 
 
-class MemoryWatch:
-    """Polls the resident size of a process and all its descendants until told to stop."""
+class Watch:
+    """Polls the resident size of a process and all its descendants, and its first thread, until told to stop."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.peak = 0
+        self.first_thread = 0.0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._poll, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> int:
+    def stop(self) -> None:
         self._done.set()
         self._thread.join()
-        return self.peak
 
     def _poll(self) -> None:
         while True:
             sizes = [_resident_bytes(pid) for pid in process_tree(self.pid)]
             # A process's own high-water mark shows what happened between two polls.
             self.peak = max([self.peak, sum(now for now, _ in sizes), *(highest for _, highest in sizes)])
+            self.first_thread = max(self.first_thread, _thread_seconds(self.pid))
             if self._done.wait(POLL_SECONDS):
                 return
 
@@ -84,6 +88,13 @@ def _resident_bytes(pid: int) -> tuple[int, int]:
     return now, highest
 
 
+def _thread_seconds(pid: int) -> float:
+    """CPU time of the first thread of a process, in user mode and in the kernel; 0 for a process that is gone."""
+    # The fields follow the command's name, which may hold anything but ends with the last bracket.
+    fields = _read_or_empty(Path(f"/proc/{pid}/task/{pid}/stat")).rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def _read_or_empty(path: Path) -> str:
     try:
         return path.read_text()
@@ -98,20 +109,22 @@ def run(command: Sequence[str], environment: Mapping[str, str], *, watch_memory:
         process = subprocess.Popen(
             command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=complaints
         )
-        watch = MemoryWatch(process.pid) if watch_memory else None
+        watch = Watch(process.pid) if watch_memory else None
         if watch:
             watch.start()
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
-        peak = watch.stop() if watch else None
+        if watch:
+            watch.stop()
         output.seek(0)
         said = output.read().decode(errors="replace")
         if process.returncode:
             complaints.seek(0)
             tail = complaints.read().decode(errors="replace")[-2_000:] or said[-2_000:]
             raise CommandFailed(f"{shlex.join(command)} ended with {process.returncode}:\n{tail}")
-    return Measurement(wall, usage.ru_utime + usage.ru_stime, peak, said)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Measurement(wall, cpu, watch and watch.peak, said, watch and watch.first_thread)
 
 
 @dataclass(frozen=True)
@@ -124,6 +137,8 @@ class Summary:
     cpu_median: float
     peak_rss: int | None
     runs: int
+    first_thread: float | None = None
+    """Of the run that took the least CPU time."""
 
     def __str__(self) -> str:
         memory = "" if self.peak_rss is None else f", peak {self.peak_rss / 1e6:.0f} MB"
@@ -136,9 +151,9 @@ class Summary:
 def summarize(runs: Sequence[Measurement]) -> Summary:
     walls, cpus = [each.wall for each in runs], [each.cpu for each in runs]
     peaks = [each.peak_rss for each in runs if each.peak_rss is not None]
-    return Summary(
-        min(walls), statistics.median(walls), min(cpus), statistics.median(cpus), max(peaks, default=None), len(runs)
-    )
+    first_thread = min(runs, key=lambda each: each.cpu).first_thread
+    middle = statistics.median(walls), statistics.median(cpus)
+    return Summary(min(walls), middle[0], min(cpus), middle[1], max(peaks, default=None), len(runs), first_thread)
 
 
 def alternate(attempts: Mapping[str, Callable[[], Measurement]], rounds: int) -> dict[str, Summary]:

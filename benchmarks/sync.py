@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -75,12 +76,14 @@ def measure_cold(setting: Setting) -> None:
     _print_results(f"cold sync of {size / 1e6:.0f} MB", results)
     ours = results["turnlog"]
     print(f"  turnlog: {size / 1e6 / ours.wall:.0f} MB/s wall, {size / 1e6 / ours.cpu:.0f} MB/s CPU")
-    _print_ratio("yardstick / turnlog, wall", results["yardstick"].wall / ours.wall, least=0.2)
+    _print_ratio("yardstick / turnlog, wall", results["yardstick"].wall / ours.wall)
     _print_ratio("yardstick / turnlog, CPU", results["yardstick"].cpu / ours.cpu)
-    _print_ratio("turnlog peak memory, all processes, MB", (ours.peak_rss or 0) / 1e6, most=300)
+    _print_serial_share(ours)
+    folding = min(8, (os.cpu_count() or 1) - 1)
+    _print_ratio("turnlog peak memory, all processes, MB", (ours.peak_rss or 0) / 1e6, most=300 + 60 * folding)
     _print_sizes("turnlog", our_data, size)
     if peer := results.get("agentsview"):
-        _print_ratio("agentsview / turnlog, wall", peer.wall / ours.wall, least=4)
+        _print_ratio("agentsview / turnlog, wall", peer.wall / ours.wall)
         _print_ratio("agentsview / turnlog, CPU", peer.cpu / ours.cpu)
         _print_sizes("agentsview", peer_data, size)
         _print_ratio("turnlog / agentsview, bytes kept", _folder_size(our_data) / _folder_size(peer_data), most=1)
@@ -173,6 +176,17 @@ def _print_ratio(name: str, value: float, *, least: float | None = None, most: f
     bounds += [] if most is None else [(f"<= {most:g}", value <= most)]
     verdict = "".join(f"  ({bound}: {'kept' if kept else 'MISSED'})" for bound, kept in bounds)
     print(f"  {name}: {value:.2f}{verdict}")
+
+
+def _print_serial_share(ours: Summary) -> None:
+    """What cannot be shared among cores: the thread that writes the store.
+
+    An import takes at least as long as this thread, and as all of its work divided among all cores.
+    """
+    serial = ours.first_thread or 0.0
+    _print_ratio("serial share, CPU of the writing thread / CPU of all", serial / ours.cpu, most=0.3)
+    for cores in (2, 4, 8, 16):
+        print(f"    {cores} cores: {max(serial, ours.cpu / cores):.1f} s at least")
 
 
 def _print_sizes(name: str, data: Path, source: int) -> None:
