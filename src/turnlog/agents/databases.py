@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from turnlog.agents.base import RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.errors import SourceError
 
 Row: TypeAlias = dict[str, Any]
@@ -217,6 +217,42 @@ class SessionDatabases(NamedTuple):
             # In the same log, its lines would move the rows behind them.
             yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
 
+    def detect(
+        self,
+        database: Path,
+        agent: str,
+        to_id: Callable[[str], str],
+        *,
+        version_of: Callable[[sqlite3.Connection], str | None],
+        sessions: str = "sessions",
+    ) -> Detection:
+        """Judge a database by its tables.
+
+        Args:
+            database: Its path.
+            agent: The agent's name.
+            to_id: Makes a session's id in the model.
+            version_of: The version of which its tables are, or None if they are another program's.
+            sessions: What the agent calls its sessions.
+        """
+        path = database.absolute()
+        try:
+            with self.open_database(path) as connection:
+                version = version_of(connection)
+            if version is None:
+                return Detection(reason="a database of another schema")
+            sources = self.find_sessions(path, path.parent, agent, to_id)
+            found = tuple(source for source in sources if source.kind is SourceKind.SESSION)
+        except (OSError, SourceError) as error:
+            return Detection(reason=str(error))
+        return Detection(
+            agent=agent,
+            version=version,
+            source=found[0] if len(found) == 1 else None,
+            sources=found,
+            reason=None if found else f"a database without {sessions}",
+        )
+
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""
         place = session_place(source.path)
@@ -239,6 +275,20 @@ class SessionDatabases(NamedTuple):
         except SourceError as error:
             raise OSError(error.reason) from error
         return RowUpdate()
+
+
+class DatabaseReader(NamedTuple):
+    """What reads an agent's databases (`turnlog.agents.database_agent`)."""
+
+    databases: SessionDatabases
+    find_sources: Callable[[Path], Iterator[Source]]
+    """The sources below a root."""
+    sources_at: Callable[[Path, Path], Iterator[Source]]
+    """The sources to which a changed file below a root belongs."""
+    detect: Callable[[Path, bytes], Detection]
+    """See `Agent.detect`."""
+    restore_rows: Callable[[Source, Iterable[bytes], Path], list[Path]]
+    """See `RowAgent.restore_rows`."""
 
 
 def session_place(path: str) -> tuple[Path, str] | None:

@@ -5,15 +5,16 @@ What reads the sessions is imported when there is something to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Colour, Fold, Source, SourceKind
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.database_agent import DatabaseAgent
 from turnlog.agents.files import holds_file
 
 NAME: Final = "crush"
@@ -34,14 +35,15 @@ _COMMAND: Final = CommandForm(
 """Of the source, August 2026."""
 
 
-class Crush(RowAgent):
-    """See `turnlog.agents.base.Agent` and `RowAgent`."""
+class Crush(DatabaseAgent):
+    """See `turnlog.agents.database_agent`."""
 
     name = NAME
     display_name = "Crush"
     colour = Colour(light="#b5179e", dark="#f59ee0")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
+    reader = "turnlog.agents.crush.sources"
     command = _COMMAND
 
     def home_folders(self) -> Sequence[Path]:
@@ -54,18 +56,6 @@ class Crush(RowAgent):
     def roots(self) -> Sequence[Path]:
         """The folders that contain a database."""
         return [home for home in self.home_folders() if holds_file(home, DATABASE)]
-
-    def find_sources(self, root: Path) -> Iterator[Source]:
-        """Two sources for each session, its messages and what is known about it, and one for the database."""
-        from turnlog.agents.crush.sources import find_sources
-
-        return find_sources(root)
-
-    def detect(self, path: Path, head: bytes) -> Detection:
-        """A database has the tables and columns of Crush."""
-        from turnlog.agents.crush.sources import detect_database
-
-        return detect_database(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a session's messages, or of what is known about it."""
@@ -82,32 +72,3 @@ class Crush(RowAgent):
         from turnlog.agents.crush.contents import structured_result
 
         return structured_result(record, tool_call_id)
-
-    def holds_rows(self, source: Source) -> bool:
-        """Every source."""
-        return True
-
-    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
-        """See `RowAgent.sources_at`."""
-        from turnlog.agents.crush.sources import sources_at
-
-        return sources_at(path, root)
-
-    def row_version(self, source: Source) -> Version:
-        """See `RowAgent.row_version`."""
-        from turnlog.agents.crush.sources import DATABASES
-
-        return DATABASES.row_version(source)
-
-    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
-        """See `RowAgent.read_rows`."""
-        from turnlog.agents.crush.sources import DATABASES
-
-        return DATABASES.read_rows(source, log)
-
-    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-        """See `RowAgent.restore_rows`."""
-        from turnlog.agents.crush.database import KEYS
-        from turnlog.agents.row_files import restore_database, rows_in
-
-        return restore_database(source, rows_in(log), to, KEYS)

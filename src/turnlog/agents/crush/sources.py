@@ -6,16 +6,17 @@ are a source of their own, named `<database>#<id>`, and so is what is known abou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source
 from turnlog.agents.crush import DATABASE, NAME
-from turnlog.agents.crush.database import is_own, list_sessions, new_facts, new_lines, open_database, session_id
-from turnlog.agents.databases import SessionDatabases, database_of, is_database
+from turnlog.agents.crush.database import KEYS, is_own, list_sessions, new_facts, new_lines, open_database, session_id
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import holds_file
-from turnlog.errors import SourceError
+from turnlog.agents.row_files import restore_database, rows_in
 
 DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
 
@@ -44,23 +45,19 @@ def project_of(source: Source) -> str | None:
 
 
 def detect_database(path: Path, head: bytes) -> Detection:
-    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
+    """See `Agent.detect`."""
     if not is_database(head):
         return Detection(reason="not an SQLite database")
-    absolute = path.absolute()
-    try:
-        with open_database(absolute) as connection:
-            if not is_own(connection):
-                return Detection(reason="a database of another schema")
-        found = DATABASES.find_sessions(absolute, absolute.parent, NAME, session_id)
-        sources = tuple(source for source in found if source.kind is SourceKind.SESSION)
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=NAME,
-        # No row names the version of the program.
-        version="1",
-        source=sources[0] if len(sources) == 1 else None,
-        sources=sources,
-        reason=None if sources else "a database without sessions",
-    )
+    return DATABASES.detect(path, NAME, session_id, version_of=_version_of)
+
+
+def _version_of(connection: sqlite3.Connection) -> str | None:
+    # No row names the version of the program.
+    return "1" if is_own(connection) else None
+
+
+def _restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+    return restore_database(source, rows_in(log), to, KEYS)
+
+
+READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_database, _restore_rows)

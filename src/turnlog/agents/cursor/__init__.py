@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, TurnMarker, Version
+from turnlog.agents.base import Colour, Fold, Source, TurnMarker
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.database_agent import DatabaseAgent
 
 NAME: Final = "cursor"
 
@@ -33,14 +34,15 @@ _COMMAND: Final = CommandForm(
 _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {TURN_END: "end"}
 
 
-class Cursor(RowAgent):
-    """See `turnlog.agents.base.Agent` and `RowAgent`."""
+class Cursor(DatabaseAgent):
+    """See `turnlog.agents.database_agent`."""
 
     name = NAME
     display_name = "Cursor"
     colour = Colour(light="#5f6b00", dark="#c3d14a")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
+    reader = "turnlog.agents.cursor.sources"
     log_folders = ("projects", "chats", "acp-sessions", "globalStorage")
     command = _COMMAND
     turn_markers = _TURN_MARKERS
@@ -49,18 +51,6 @@ class Cursor(RowAgent):
         """The folders of the program for the terminal, then those of the editor."""
         rules = (BUILT_IN[NAME].homes, *BUILT_IN[NAME].others)
         return tuple(dict.fromkeys(folder for rule in rules for folder in paths.folders(rule)))
-
-    def find_sources(self, root: Path) -> Iterator[Source]:
-        """Transcripts, facts about chats, and the conversations in databases."""
-        from turnlog.agents.cursor.sources import find_sources
-
-        return find_sources(root)
-
-    def detect(self, path: Path, head: bytes) -> Detection:
-        """A transcript has messages without a type; a database has Cursor's tables."""
-        from turnlog.agents.cursor.sources import detect_file
-
-        return detect_file(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a transcript, of the rows of a conversation, or of what is known about it."""
@@ -79,27 +69,3 @@ class Cursor(RowAgent):
         from turnlog.agents.cursor.sources import holds_rows
 
         return holds_rows(source)
-
-    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
-        """See `RowAgent.sources_at`."""
-        from turnlog.agents.cursor.sources import sources_at
-
-        return sources_at(path, root)
-
-    def row_version(self, source: Source) -> Version:
-        """See `RowAgent.row_version`."""
-        from turnlog.agents.cursor.sources import DATABASES
-
-        return DATABASES.row_version(source)
-
-    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
-        """See `RowAgent.read_rows`."""
-        from turnlog.agents.cursor.sources import DATABASES
-
-        return DATABASES.read_rows(source, log)
-
-    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-        """See `RowAgent.restore_rows`."""
-        from turnlog.agents.cursor.databases import restore_rows
-
-        return restore_rows(source, log, to)

@@ -8,6 +8,7 @@ what is known about it.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,14 +17,22 @@ from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.conversation import blocks_of
 from turnlog.agents.cursor import NAME
-from turnlog.agents.cursor.databases import CHAT, EDITOR, is_editor, list_sessions, new_facts, new_lines, open_database
+from turnlog.agents.cursor.databases import (
+    CHAT,
+    EDITOR,
+    is_editor,
+    list_sessions,
+    new_facts,
+    new_lines,
+    open_database,
+    restore_rows,
+)
 from turnlog.agents.cursor.places import SUBAGENTS, TRANSCRIPTS, is_id, place_of, session_id
 from turnlog.agents.cursor.tools import is_typed
 from turnlog.agents.cursor.transcripts import LINES, TranscriptBlock
-from turnlog.agents.databases import SessionDatabases, database_of, is_database, session_place
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database, session_place
 from turnlog.agents.files import entries, folders, holds_file, holds_log, is_file
 from turnlog.agents.jsonl import whole_lines
-from turnlog.errors import SourceError
 
 DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
 
@@ -145,31 +154,19 @@ def _is_editor(source: Source) -> bool:
 
 
 def detect_file(path: Path, head: bytes) -> Detection:
-    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
+    """See `Agent.detect`."""
     absolute = path.absolute()
     if is_database(head):
-        return _detect_database(absolute)
+        return DATABASES.detect(path, NAME, session_id, version_of=_version_of, sessions="conversations")
     if absolute.name == _FACTS and holds_file(absolute.parent, CHAT):
         found = next(_chat(absolute.parent, absolute.parents[1]))
         return Detection(agent=NAME, version="1", source=found)
     return _detect_transcript(absolute, head)
 
 
-def _detect_database(path: Path) -> Detection:
-    try:
-        with open_database(path) as connection:
-            is_editor(connection)
-        found = DATABASES.find_sessions(path, path.parent, NAME, session_id)
-        sources = tuple(source for source in found if source.kind is SourceKind.SESSION)
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=NAME,
-        version="1",
-        source=sources[0] if len(sources) == 1 else None,
-        sources=sources,
-        reason=None if sources else "a database without conversations",
-    )
+def _version_of(connection: sqlite3.Connection) -> str:
+    is_editor(connection)  # raises where the tables are another program's
+    return "1"
 
 
 def _detect_transcript(path: Path, head: bytes) -> Detection:
@@ -190,3 +187,6 @@ def _detect_transcript(path: Path, head: bytes) -> Detection:
     is_certain = is_in_place or any(map(is_typed, texts))
     source = _transcript(path, path.parent)
     return Detection(agent=NAME, version="2", is_certain=is_certain, source=source)
+
+
+READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_file, restore_rows)

@@ -7,19 +7,20 @@ The rows of a session are a source of their own, named `<database>#<id>`, and so
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
-from turnlog.agents.databases import SessionDatabases, database_of, is_database, session_place
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database, session_place
 from turnlog.agents.files import entries, holds_file, is_file
 from turnlog.agents.goose import NAME
-from turnlog.agents.goose.database import is_own, list_sessions, new_facts, new_lines, open_database, session_id
+from turnlog.agents.goose.database import KEYS, is_own, list_sessions, new_facts, new_lines, open_database, session_id
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.errors import SourceError
+from turnlog.agents.row_files import restore_database, rows_in
 
 DATABASE: Final = "sessions.db"
 
@@ -92,28 +93,15 @@ def make_fold(source: Source, state: bytes | None) -> Fold:
 
 
 def detect_file(path: Path, head: bytes) -> Detection:
-    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
-    absolute = path.absolute()
-    return _detect_database(absolute) if is_database(head) else _detect_old_file(absolute, head)
+    """See `Agent.detect`."""
+    if is_database(head):
+        return DATABASES.detect(path, NAME, session_id, version_of=_version_of)
+    return _detect_old_file(path.absolute(), head)
 
 
-def _detect_database(path: Path) -> Detection:
-    try:
-        with open_database(path) as connection:
-            if not is_own(connection):
-                return Detection(reason="a database of another schema")
-        found = DATABASES.find_sessions(path, path.parent, NAME, session_id)
-        sources = tuple(source for source in found if source.kind is SourceKind.SESSION)
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=NAME,
-        # No row names the version of the program, only that of its tables.
-        version="2",
-        source=sources[0] if len(sources) == 1 else None,
-        sources=sources,
-        reason=None if sources else "a database without sessions",
-    )
+def _version_of(connection: sqlite3.Connection) -> str | None:
+    # No row names the version of the program, only that of its tables.
+    return "2" if is_own(connection) else None
 
 
 class _FirstLine(msgspec.Struct):
@@ -128,3 +116,10 @@ def _detect_old_file(path: Path, head: bytes) -> Detection:
     except UNREADABLE:
         return Detection(reason="no first line with the folder and the number of messages")
     return Detection(agent=NAME, version="1", source=_file_source(path, path.parent))
+
+
+def _restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+    return restore_database(source, rows_in(log), to, KEYS)
+
+
+READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_file, _restore_rows)

@@ -8,17 +8,17 @@ also a source by itself: it holds nothing, but its version says when it cannot b
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from turnlog.agents.base import Detection, Source, SourceKind
-from turnlog.agents.databases import SessionDatabases, database_of, is_database
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import folders, holds_file
 from turnlog.agents.hermes import DATABASE, NAME, PROFILES
 from turnlog.agents.hermes.database import is_own, list_sessions, open_database
-from turnlog.agents.hermes.row_log import new_facts, new_lines
-from turnlog.errors import SourceError
+from turnlog.agents.hermes.row_log import new_facts, new_lines, restore_rows
 
 DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
 
@@ -43,34 +43,20 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
         yield from DATABASES.find_sources(database, root, NAME, session_id)
 
 
-# -- the rows of a source
-
-
 def is_about(source: Source) -> bool:
     """Whether a source is what is known about a session, or a database by itself."""
     return source.kind is SourceKind.SIDECAR
 
 
-# -- what a file is
-
-
 def detect_database(path: Path, head: bytes) -> Detection:
-    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
+    """See `Agent.detect`."""
     if not is_database(head):
         return Detection(reason="not an SQLite database")
-    absolute = path.absolute()
-    try:
-        with open_database(absolute) as connection:
-            if not is_own(connection):
-                return Detection(reason="a database without its tables")
-        sources = DATABASES.find_sessions(absolute, absolute.parent, NAME, session_id)
-        found = [source for source in sources if not is_about(source)]
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=NAME,
-        version="1",
-        source=found[0] if len(found) == 1 else None,
-        sources=tuple(found),
-        reason=None if found else "a database without sessions",
-    )
+    return DATABASES.detect(path, NAME, session_id, version_of=_version_of)
+
+
+def _version_of(connection: sqlite3.Connection) -> str | None:
+    return "1" if is_own(connection) else None
+
+
+READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_database, restore_rows)

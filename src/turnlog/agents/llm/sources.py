@@ -5,16 +5,26 @@ The rows of a conversation are a source of their own, named `<database>#<id>`, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from turnlog.agents.base import Detection, Source, SourceKind
-from turnlog.agents.databases import SessionDatabases, database_of, is_database
+from turnlog.agents.base import Detection, Source
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import holds_file
 from turnlog.agents.llm import DATABASE, NAME
-from turnlog.agents.llm.database import TURNS, is_own, list_sessions, new_facts, new_lines, open_database, tables_of
-from turnlog.errors import SourceError
+from turnlog.agents.llm.database import (
+    KEYS,
+    TURNS,
+    is_own,
+    list_sessions,
+    new_facts,
+    new_lines,
+    open_database,
+    tables_of,
+)
+from turnlog.agents.row_files import restore_database, rows_in
 
 DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
 
@@ -41,21 +51,18 @@ def detect_database(path: Path, head: bytes) -> Detection:
     """Judge a file by its beginning `head` and, if it is a database, by its tables."""
     if not is_database(head):
         return Detection(reason="not an SQLite database")
-    absolute = path.absolute()
-    try:
-        with open_database(absolute) as connection:
-            if not is_own(connection):
-                return Detection(reason="a database of another schema")
-            version = "2" if TURNS in tables_of(connection) else "1"
-        sources = DATABASES.find_sessions(absolute, absolute.parent, NAME, session_id)
-        found = [source for source in sources if source.kind is SourceKind.SESSION]
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=NAME,
-        # No row names the version of the program, only the form of its tables.
-        version=version,
-        source=found[0] if len(found) == 1 else None,
-        sources=tuple(found),
-        reason=None if found else "a database without conversations",
-    )
+    return DATABASES.detect(path, NAME, session_id, version_of=_version_of, sessions="conversations")
+
+
+def _version_of(connection: sqlite3.Connection) -> str | None:
+    if not is_own(connection):
+        return None
+    # No row names the version of the program, only the form of its tables.
+    return "2" if TURNS in tables_of(connection) else "1"
+
+
+def _restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+    return restore_database(source, rows_in(log), to, KEYS)
+
+
+READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_database, _restore_rows)

@@ -5,14 +5,13 @@ What reads the threads is imported when there is something to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.base import Colour, Fold, Source
 from turnlog.agents.built_in import BUILT_IN
+from turnlog.agents.database_agent import DatabaseAgent
 
 NAME: Final = "zed"
 
@@ -21,27 +20,16 @@ THREADS_FOLDER: Final = "threads"
 DATABASE: Final = "threads.db"
 
 
-class Zed(RowAgent):
-    """See `turnlog.agents.base.Agent` and `RowAgent`."""
+class Zed(DatabaseAgent):
+    """See `turnlog.agents.database_agent`."""
 
     name = NAME
     display_name = "Zed"
     colour = Colour(light="#1d6fdc", dark="#8ab4f8")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
+    reader = "turnlog.agents.zed.sources"
     log_folders = (THREADS_FOLDER,)
-
-    def find_sources(self, root: Path) -> Iterator[Source]:
-        """A source for each thread, and one for the database."""
-        from turnlog.agents.zed.sources import find_sources
-
-        return find_sources(root)
-
-    def detect(self, path: Path, head: bytes) -> Detection:
-        """A database has Zed's table."""
-        from turnlog.agents.zed.sources import detect_database
-
-        return detect_database(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a thread."""
@@ -54,31 +42,3 @@ class Zed(RowAgent):
         from turnlog.agents.zed.contents import structured_result
 
         return structured_result(record, tool_call_id)
-
-    def holds_rows(self, source: Source) -> bool:
-        """Every source."""
-        return True
-
-    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
-        """See `RowAgent.sources_at`."""
-        from turnlog.agents.zed.sources import sources_at
-
-        return sources_at(path, root)
-
-    def row_version(self, source: Source) -> Version:
-        """See `RowAgent.row_version`."""
-        from turnlog.agents.zed.sources import DATABASES
-
-        return DATABASES.row_version(source)
-
-    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
-        """See `RowAgent.read_rows`."""
-        from turnlog.agents.zed.sources import DATABASES
-
-        return DATABASES.read_rows(source, log)
-
-    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-        """See `RowAgent.restore_rows`."""
-        from turnlog.agents.zed.database import restore_rows
-
-        return restore_rows(source, log, to)

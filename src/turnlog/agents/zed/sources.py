@@ -5,16 +5,24 @@ A thread is a source of its own, named `<database>#<id>`. A root is the folder o
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from turnlog.agents.base import Detection, Source
-from turnlog.agents.databases import FACTS, SessionDatabases, database_of, is_database, session_place
+from turnlog.agents.databases import FACTS, DatabaseReader, SessionDatabases, database_of, is_database
 from turnlog.agents.files import holds_file
 from turnlog.agents.zed import DATABASE, NAME, THREADS_FOLDER
-from turnlog.agents.zed.database import is_own, list_sessions, new_facts, new_lines, open_database, session_id
-from turnlog.errors import SourceError
+from turnlog.agents.zed.database import (
+    is_own,
+    list_sessions,
+    new_facts,
+    new_lines,
+    open_database,
+    restore_rows,
+    session_id,
+)
 
 DATABASES: Final = SessionDatabases(open_database, list_sessions, new_lines, new_facts)
 
@@ -35,23 +43,15 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
 
 
 def detect_database(path: Path, head: bytes) -> Detection:
-    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
+    """See `Agent.detect`."""
     if not is_database(head):
         return Detection(reason="not an SQLite database")
-    absolute = path.absolute()
-    try:
-        with open_database(absolute) as connection:
-            if not is_own(connection):
-                return Detection(reason="a database of another schema")
-        found = DATABASES.find_sessions(absolute, absolute.parent, NAME, session_id)
-        sources = tuple(one for one in found if session_place(one.path) and not one.path.endswith(FACTS))
-    except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
-    return Detection(
-        agent=NAME,
-        # No column names the version of the program.
-        version="1",
-        source=sources[0] if len(sources) == 1 else None,
-        sources=sources,
-        reason=None if sources else "a database without threads",
-    )
+    return DATABASES.detect(path, NAME, session_id, version_of=_version_of, sessions="threads")
+
+
+def _version_of(connection: sqlite3.Connection) -> str | None:
+    # No column names the version of the program.
+    return "1" if is_own(connection) else None
+
+
+READER: Final = DatabaseReader(DATABASES, find_sources, sources_at, detect_database, restore_rows)
