@@ -28,7 +28,7 @@ class Scalar(NamedTuple):
     value: Any
 
 
-class Member(NamedTuple):
+class ObjectMember(NamedTuple):
     """A key of an object and its value."""
 
     start: int
@@ -41,7 +41,7 @@ class Object(NamedTuple):
 
     start: int
     end: int
-    members: list[Member]
+    members: list[ObjectMember]
 
     def get(self, key: str) -> Node | None:
         """The value of a key; for a repeated key the last, as every reader has it."""
@@ -121,7 +121,7 @@ class _Reader:
             raise self.wrong(place, f"not JSON: {error}") from error
 
     def _object(self, start: int, depth: int) -> Object:
-        members: list[Member] = []
+        members: list[ObjectMember] = []
         place = self.skip(start + 1)
         while self._text[place : place + 1] != "}":
             key = self._scalar(place)
@@ -130,7 +130,7 @@ class _Reader:
             colon = self.skip(key.end)
             self._expect(colon, ":")
             value = self.value(self.skip(colon + 1), depth + 1)
-            members.append(Member(place, key.value, value))
+            members.append(ObjectMember(place, key.value, value))
             place = self._next(value.end, "}")
         return Object(start, place + 1, members)
 
@@ -280,7 +280,7 @@ def _behind_remark(text: str, place: int) -> int:
 def cut(text: str, parent: Object | Array, index: int) -> list[Edit]:
     """Take one member or item out, with its comma and its line."""
     places = [
-        (item.start, item.value.end) if isinstance(item, Member) else (item.start, item.end)
+        (item.start, item.value.end) if isinstance(item, ObjectMember) else (item.start, item.end)
         for item in (parent.members if isinstance(parent, Object) else parent.items)
     ]
     start, end = places[index]

@@ -16,7 +16,7 @@ from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MAX_BYTES, Caller, ChatHttp, HttpResponse, checked_path, split_chat_id
+from turnlog.chat.http import MAX_BYTES, ChatCaller, ChatHttp, HttpResponse, checked_path, split_chat_id
 from turnlog.chat.loading import UIMessageStore
 from turnlog.chat.ui_http import UIMessagesHttp
 from turnlog.model import Ownership
@@ -73,9 +73,9 @@ def chat_endpoint(
     async def find(request: Request, chat_id: str) -> str:
         return chat_id if key is None else await key(request, chat_id)
 
-    async def caller(request: Request) -> Caller:
+    async def caller(request: Request) -> ChatCaller:
         known = None if owner is None else await owner(request)
-        return Caller(known, None if dependencies is None else await dependencies(request))
+        return ChatCaller(known, None if dependencies is None else await dependencies(request))
 
     router = APIRouter(tags=["chat"], lifespan=lifespan)
 

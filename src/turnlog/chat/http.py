@@ -50,7 +50,7 @@ class HttpResponse(NamedTuple):
     stream: AsyncGenerator[bytes, None] | None = None
 
 
-class TooLargeError(Exception):
+class RequestTooLargeError(Exception):
     """The request has too many bytes (HTTP 413)."""
 
 
@@ -66,7 +66,7 @@ _STATUS: dict[type[Exception], int] = {
     ShapeError: 400,
     NotFoundError: 404,
     ConflictError: 409,
-    TooLargeError: 413,
+    RequestTooLargeError: 413,
     WrongTypeError: 415,
     StoreBusyError: 503,
     _NoListError: 405,
@@ -77,7 +77,7 @@ ChatKey: TypeAlias = Callable[[str], Awaitable[str]]
 """The page's id of a chat -> the server's, for the user of the request; raises if the user has no access."""
 
 
-class Caller(NamedTuple):
+class ChatCaller(NamedTuple):
     """Who sent a request, as the server knows them."""
 
     owner: Ownership | None = None
@@ -85,7 +85,7 @@ class Caller(NamedTuple):
     dependencies: Any = None
 
 
-NOBODY: Final = Caller()
+NOBODY: Final = ChatCaller()
 
 LARGEST_PAGE: Final = 200
 
@@ -114,7 +114,7 @@ class ChatHttp:
         self._most_bytes = max_bytes
 
     async def post(
-        self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None, caller: Caller = NOBODY
+        self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None, caller: ChatCaller = NOBODY
     ) -> HttpResponse:
         """Answer a message, continue one, or regenerate one. Raises what `key` raises."""
         try:
@@ -132,7 +132,7 @@ class ChatHttp:
         except Exception as error:
             return failure(error)
 
-    async def resume(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+    async def resume(self, chat_id: str, caller: ChatCaller = NOBODY) -> HttpResponse:
         """The running stream; 204 for somebody else's chat too."""
         try:
             stream = await self._chat.resume(chat_id, owner=caller.owner)
@@ -140,14 +140,14 @@ class ChatHttp:
             stream = None  # It ended and was deleted between two queries, or is not for the caller to know of.
         return HttpResponse(204, {}) if stream is None else _streaming(stream)
 
-    async def stop(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+    async def stop(self, chat_id: str, caller: ChatCaller = NOBODY) -> HttpResponse:
         """End the running answer."""
         try:
             return HttpResponse(200 if await self._chat.stop(chat_id, owner=caller.owner) else 204, {})
         except Exception as error:
             return failure(error)
 
-    async def messages(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+    async def messages(self, chat_id: str, caller: ChatCaller = NOBODY) -> HttpResponse:
         """The messages of the chat; none for an unknown one."""
         try:
             messages = await self._chat.messages(chat_id, version=self._version, owner=caller.owner)
@@ -155,7 +155,7 @@ class ChatHttp:
             return failure(error)
         return json_response(b"[%b]" % b",".join([encode(message) for message in messages]))
 
-    async def chats(self, query: bytes, caller: Caller = NOBODY, *, is_mapped: bool = False) -> HttpResponse:
+    async def chats(self, query: bytes, caller: ChatCaller = NOBODY, *, is_mapped: bool = False) -> HttpResponse:
         """The caller's chats, page by page (`limit`, 50 and at most 200, and `cursor`).
 
         Args:
@@ -181,7 +181,7 @@ class ChatHttp:
             return failure(error)
 
     async def rename(
-        self, chat_id: str, body: AsyncIterable[bytes], content_type: str, caller: Caller = NOBODY
+        self, chat_id: str, body: AsyncIterable[bytes], content_type: str, caller: ChatCaller = NOBODY
     ) -> HttpResponse:
         """Give a chat a title."""
         try:
@@ -193,7 +193,7 @@ class ChatHttp:
         except Exception as error:
             return failure(error)
 
-    async def delete(self, chat_id: str, caller: Caller = NOBODY) -> HttpResponse:
+    async def delete(self, chat_id: str, caller: ChatCaller = NOBODY) -> HttpResponse:
         """Remove a chat for good."""
         try:
             await self._chat.delete(chat_id, owner=caller.owner)
@@ -208,7 +208,7 @@ class ChatHttp:
         async for chunk in body:
             size += len(chunk)
             if size > self._most_bytes:
-                raise TooLargeError(f"a request may have {self._most_bytes} bytes")
+                raise RequestTooLargeError(f"a request may have {self._most_bytes} bytes")
             chunks.append(chunk)
         return b"".join(chunks)
 
@@ -344,9 +344,9 @@ class ChatApp:
             return await self._http.rename(own_id, _body(receive), kind, caller)
         return HttpResponse(404, {})
 
-    async def _caller_of(self, scope: Scope) -> Caller:
+    async def _caller_of(self, scope: Scope) -> ChatCaller:
         owner = None if self._owner is None else await self._owner(scope)
-        return Caller(owner, None if self._dependencies is None else await self._dependencies(scope))
+        return ChatCaller(owner, None if self._dependencies is None else await self._dependencies(scope))
 
     def _key_of(self, scope: Scope) -> ChatKey | None:
         key = self._key

@@ -116,7 +116,7 @@ class Reads:
                 self._people.audit.note(caller.team_key, caller.user, action, session_id, owner=owned.owner)
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -21,7 +21,7 @@ from turnlog.hub.app import create_hub
 from turnlog.hub.blobs import open_blobs
 from turnlog.hub.contexts import Contexts
 from turnlog.hub.embedded import EmbeddedPostgres, running_url
-from turnlog.hub.observing import JsonLines
+from turnlog.hub.observing import JsonLineFormatter
 from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
 from turnlog.server.run import bind, page_address
@@ -132,7 +132,7 @@ class _Server(uvicorn.Server):
 
 def _write_log(settings: HubSettings) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLineFormatter())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())

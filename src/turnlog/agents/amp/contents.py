@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.amp.records import Block, MessageUsage, ThreadMessage
+from turnlog.agents.amp.records import MessageUsage, ThreadBlock, ThreadMessage
 from turnlog.agents.claude_code.contents import from_base64
 from turnlog.agents.decoding import aware, clean_json, object_of, text_of, value_of
 from turnlog.agents.jsonl import UNREADABLE
@@ -81,20 +81,20 @@ def time_in(text: str | None) -> datetime | None:
         return None
 
 
-def block_in(raw: Raw) -> Block:
+def block_in(raw: Raw) -> ThreadBlock:
     """A piece of a message; one without a type if it has another shape."""
     try:
-        return msgspec.json.decode(raw, type=Block)
+        return msgspec.json.decode(raw, type=ThreadBlock)
     except UNREADABLE:
-        return Block()
+        return ThreadBlock()
 
 
-def call_of(block: Block) -> str | None:
+def call_of(block: ThreadBlock) -> str | None:
     """The call that a result belongs to; None for a block that is no result."""
     return (block.tool_use_id or block.anthropic_id) if block.type == "tool_result" else None
 
 
-def part_of(block: Block, raw: Raw, part_id: str, at: datetime | None) -> Part:
+def part_of(block: ThreadBlock, raw: Raw, part_id: str, at: datetime | None) -> Part:
     """A piece of a message in the model."""
     match block.type:
         case "text" if block.text is not None:
@@ -109,18 +109,18 @@ def part_of(block: Block, raw: Raw, part_id: str, at: datetime | None) -> Part:
             return _unknown(block, raw, part_id)
 
 
-def _unknown(block: Block, raw: Raw, part_id: str) -> UnknownPart:
+def _unknown(block: ThreadBlock, raw: Raw, part_id: str) -> UnknownPart:
     return UnknownPart(id=part_id, kind=block.type, data=Raw(clean_json(bytes(raw))))
 
 
-def _thought(block: Block, part_id: str) -> ReasoningPart:
+def _thought(block: ThreadBlock, part_id: str) -> ReasoningPart:
     known = {"signature": block.signature, "data": block.data}
     opaque = {name: value for name, value in known.items() if value}
     provider = ProviderData(name="unknown", opaque=opaque) if opaque else None
     return ReasoningPart(id=part_id, text=block.thinking or "", redacted=not block.thinking, provider=provider)
 
 
-def _call(block: Block, part_id: str, at: datetime | None) -> ToolCallPart:
+def _call(block: ThreadBlock, part_id: str, at: datetime | None) -> ToolCallPart:
     name, given = block.name or "", block.input
     return ToolCallPart(
         id=part_id,
@@ -133,7 +133,7 @@ def _call(block: Block, part_id: str, at: datetime | None) -> ToolCallPart:
     )
 
 
-def _picture(block: Block, raw: Raw, part_id: str) -> Part:
+def _picture(block: ThreadBlock, raw: Raw, part_id: str) -> Part:
     source = block.source
     if source is None:
         return _unknown(block, raw, part_id)
@@ -149,7 +149,7 @@ def _picture(block: Block, raw: Raw, part_id: str) -> Part:
 # -- results
 
 
-def result_of(block: Block, identity: str, at: datetime | None) -> ToolResult | None:
+def result_of(block: ThreadBlock, identity: str, at: datetime | None) -> ToolResult | None:
     """The result in a block; None while the call runs. No block says when the call ended, only some messages do."""
     if block.run is None:
         return _oldest_result(block, identity)
@@ -174,7 +174,7 @@ def result_of(block: Block, identity: str, at: datetime | None) -> ToolResult | 
     )
 
 
-def _oldest_result(block: Block, identity: str) -> ToolResult:
+def _oldest_result(block: ThreadBlock, identity: str) -> ToolResult:
     text = "" if isinstance(block.content, UnsetType) else _text_in(value_of(block.content))
     return ToolResult(
         id=identity,

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from turnlog.agents.amp import NAME
 from turnlog.agents.amp.contents import block_in, call_of, part_of, result_of, time_in, time_of, usage_of
-from turnlog.agents.amp.records import MESSAGES, THREADS, Block, Thread, ThreadMessage
+from turnlog.agents.amp.records import MESSAGES, THREADS, Thread, ThreadBlock, ThreadMessage
 from turnlog.agents.amp.sources import session_id
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
@@ -98,7 +98,7 @@ def _path_of(uri: str | None) -> str | None:
     return unquote(parts.path) or None if parts.scheme == "file" else None
 
 
-def _time_of(message: ThreadMessage, blocks: list[Block]) -> datetime | None:
+def _time_of(message: ThreadMessage, blocks: list[ThreadBlock]) -> datetime | None:
     """When a message was sent, or a call of the model was made."""
     sent = message.meta.sent_at if message.meta is not None else None
     begun = next((block.start_time for block in blocks if block.start_time is not None), None)

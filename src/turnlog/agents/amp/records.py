@@ -13,7 +13,7 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
     pass
 
 
-class Repository(_Wire, gc=False):
+class TreeRepository(_Wire, gc=False):
     """The repository of a folder."""
 
     ref: str | None = None
@@ -24,7 +24,7 @@ class Tree(_Wire, gc=False):
     """A folder in which a thread began."""
 
     uri: str | None = None
-    repository: Repository | None = None
+    repository: TreeRepository | None = None
 
 
 class Platform(_Wire, gc=False):
@@ -94,7 +94,7 @@ class ThreadMessage(_Wire, gc=False):
     meta: MessageMeta | None = None
 
 
-class Run(_Wire, gc=False):
+class CallOutcome(_Wire, gc=False):
     """What became of a call."""
 
     status: str | None = None
@@ -112,7 +112,7 @@ class ImageSource(_Wire, gc=False):
     path: str | None = None
 
 
-class Block(_Wire, gc=False):
+class ThreadBlock(_Wire, gc=False):
     """A piece of a message."""
 
     type: str = ""
@@ -127,7 +127,7 @@ class Block(_Wire, gc=False):
     tool_use_id: str | None = msgspec.field(name="toolUseID", default=None)
     anthropic_id: str | None = msgspec.field(name="tool_use_id", default=None)
     """The name of `toolUseID` in the oldest threads."""
-    run: Run | None = None
+    run: CallOutcome | None = None
     content: Raw | UnsetType = UNSET
     is_error: bool | None = msgspec.field(name="is_error", default=None)
     source: ImageSource | None = None

@@ -101,7 +101,7 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     return update_of([line_of(MESSAGES, row) for row in select_rows(connection, statement, session)], log)
 
 
-class SessionNote(msgspec.Struct, frozen=True, omit_defaults=True):
+class CostNote(msgspec.Struct, frozen=True, omit_defaults=True):
     """What only other rows say about a session."""
 
     cost_of_children: float = 0.0
@@ -113,6 +113,6 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     row = next(select_rows(connection, f"SELECT * FROM {SESSIONS} WHERE id = ?", session), None)
     children = f"SELECT sum(cost) AS cost FROM {SESSIONS} WHERE parent_session_id = ?"
     [below] = select_rows(connection, children, session)
-    note = msgspec.json.encode(SessionNote(below["cost"] or 0.0)).decode()
+    note = msgspec.json.encode(CostNote(below["cost"] or 0.0)).decode()
     lines = [] if row is None else [line_of(SESSIONS, row, note)]
     return RowUpdate() if b"".join(log) == b"".join(lines) else RowUpdate(lines=lines, anew=True)

@@ -8,7 +8,7 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.crush import NAME
 from turnlog.agents.crush.contents import time_of
-from turnlog.agents.crush.database import SESSIONS, SessionNote, call_in, session_id
+from turnlog.agents.crush.database import SESSIONS, CostNote, call_in, session_id
 from turnlog.agents.crush.sources import project_of
 from turnlog.agents.decoding import text_of
 from turnlog.agents.jsonl import UNREADABLE
@@ -72,8 +72,8 @@ class CrushFactsFold:
             )
 
 
-def _note_in(line: RowLine) -> SessionNote:
+def _note_in(line: RowLine) -> CostNote:
     try:
-        return msgspec.json.decode(line.note or "{}", type=SessionNote)
+        return msgspec.json.decode(line.note or "{}", type=CostNote)
     except UNREADABLE:
-        return SessionNote()
+        return CostNote()

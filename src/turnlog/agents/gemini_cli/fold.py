@@ -30,7 +30,7 @@ from turnlog.agents.gemini_cli.records import (
     GeminiCall,
     GeminiRecord,
     GeminiRecordOutcome,
-    Update,
+    RecordUpdate,
     is_message,
     joined_text,
     kind_of_patch,
@@ -207,7 +207,7 @@ def _read_patch(context: GeminiContext, raw: Raw) -> None:
     _apply_update(context, found.record, kind, raw)
 
 
-def _apply_update(context: GeminiContext, update: Update, kind: str, raw: Raw) -> None:
+def _apply_update(context: GeminiContext, update: RecordUpdate, kind: str, raw: Raw) -> None:
     if update.session_id is not None:
         context.use_session(update.session_id)
     context.update_times(update.last_updated)

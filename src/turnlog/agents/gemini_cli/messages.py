@@ -25,8 +25,8 @@ from turnlog.agents.gemini_cli.records import (
     FunctionResult,
     GeminiCall,
     GeminiRecord,
+    RequestTokens,
     Thought,
-    Tokens,
     joined_text,
     parse_parts,
     provider_data,
@@ -413,7 +413,7 @@ def _read_call(context: GeminiContext, call: LoggedCall, part_id: str, logged: L
     return part
 
 
-def usage_of(tokens: Tokens | None) -> Usage | None:
+def usage_of(tokens: RequestTokens | None) -> Usage | None:
     """Tokens of one request in disjoint buckets. Gemini's `input` includes the cached ones, `output` no thoughts."""
     if tokens is None:
         return None

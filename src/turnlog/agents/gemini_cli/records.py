@@ -95,14 +95,14 @@ class GeminiRecord(_Wire, gc=False):
     content: Raw | UnsetType = UNSET
     display_content: Raw | UnsetType = UNSET
     thoughts: list[Thought] | None = None
-    tokens: Tokens | None = None
+    tokens: RequestTokens | None = None
     model: str | None = None
     tool_calls: list[Raw] | None = None
     turnlog: Any = None
     """The mark of what turnlog carried over from another session (`agents.handoffs`)."""
 
 
-class Update(_Wire, gc=False):
+class RecordUpdate(_Wire, gc=False):
     """The value of `$set`."""
 
     messages: list[Raw] | None = None
@@ -120,7 +120,7 @@ class Thought(_Wire, gc=False):
     description: str | None = None
 
 
-class Tokens(_Wire, gc=False):
+class RequestTokens(_Wire, gc=False):
     """`usageMetadata` of one request."""
 
     input: Count | None = None
@@ -200,7 +200,7 @@ LINES = JsonLines(
 CALLS = JsonLines(GeminiCall, first_keys=(), plausible=lambda call: call.id is not None)
 """Reads one call out of JSON."""
 
-UPDATES = JsonLines(Update, first_keys=(), plausible=lambda update: True)
+UPDATES = JsonLines(RecordUpdate, first_keys=(), plausible=lambda update: True)
 """Reads a patch out of JSON."""
 
 

@@ -23,7 +23,7 @@ from turnlog.agents.gemini_cli.records import (
     MESSAGE_TYPES,
     GeminiCall,
     GeminiRecord,
-    Tokens,
+    RequestTokens,
     compact,
     joined_text,
     parse_parts,
@@ -238,7 +238,7 @@ def _results_of(part: Part) -> tuple[ToolResult, ...]:
     return part.results if isinstance(part, ToolCallPart) else ()
 
 
-def _tokens(tokens: Tokens | None) -> UsageMetadata | None:
+def _tokens(tokens: RequestTokens | None) -> UsageMetadata | None:
     if tokens is None:
         return None
     return UsageMetadata(

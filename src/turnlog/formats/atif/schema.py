@@ -34,7 +34,7 @@ class Media(_Object, frozen=True, kw_only=True):
     path: str
 
 
-class ContentPart(_Object, frozen=True, kw_only=True):
+class AtifContentPart(_Object, frozen=True, kw_only=True):
     """A text, or an image or sound by its place."""
 
     type: Literal["text", "image", "audio"]
@@ -49,7 +49,7 @@ class SubagentReference(_Object, frozen=True, kw_only=True):
     session_id: str | None = None
 
 
-class ToolCall(_Object, frozen=True, kw_only=True):
+class AtifToolCall(_Object, frozen=True, kw_only=True):
     """A call of a tool; `arguments` is a JSON object."""
 
     tool_call_id: str
@@ -62,7 +62,7 @@ class ObservationResult(_Object, frozen=True, kw_only=True):
     """What a call returned; without `source_call_id` the step has no such call."""
 
     source_call_id: str | None = None
-    content: str | list[ContentPart] | None = None
+    content: str | list[AtifContentPart] | None = None
     subagent_trajectory_ref: list[SubagentReference] = []
     extra: dict[str, Any] = {}
 
@@ -73,7 +73,7 @@ class Observation(_Object, frozen=True, kw_only=True):
     results: list[ObservationResult]
 
 
-class Metrics(_Object, frozen=True, kw_only=True):
+class AtifMetrics(_Object, frozen=True, kw_only=True):
     """Tokens and dollars of one model call. `prompt_tokens` contains `cached_tokens`."""
 
     prompt_tokens: int | None = None
@@ -83,24 +83,24 @@ class Metrics(_Object, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
 
 
-class Step(_Object, frozen=True, kw_only=True):
+class AtifStep(_Object, frozen=True, kw_only=True):
     """A message with what its calls returned."""
 
     step_id: int
     timestamp: datetime | None = None
     source: Literal["system", "user", "agent"]
     model_name: str | None = None
-    message: str | list[ContentPart]
+    message: str | list[AtifContentPart]
     reasoning_content: str | None = None
-    tool_calls: list[ToolCall] = []
+    tool_calls: list[AtifToolCall] = []
     observation: Observation | None = None
-    metrics: Metrics | None = None
+    metrics: AtifMetrics | None = None
     is_copied_context: bool | None = None
     llm_call_count: int | None = None
     extra: dict[str, Any] = {}
 
 
-class Agent(_Object, frozen=True, kw_only=True):
+class AtifAgent(_Object, frozen=True, kw_only=True):
     """Whose trajectory it is."""
 
     name: str
@@ -125,8 +125,8 @@ class Trajectory(_Object, frozen=True, kw_only=True):
     schema_version: str
     session_id: str
     trajectory_id: str
-    agent: Agent
-    steps: list[Step]
+    agent: AtifAgent
+    steps: list[AtifStep]
     notes: str | None = None
     final_metrics: FinalMetrics | None = None
     extra: dict[str, Any] = {}

@@ -19,16 +19,16 @@ from turnlog.formats.atif.schema import (
     AUDIO,
     IMAGES,
     VERSION,
-    Agent,
-    ContentPart,
+    AtifAgent,
+    AtifContentPart,
+    AtifMetrics,
+    AtifStep,
+    AtifToolCall,
     FinalMetrics,
     Media,
-    Metrics,
     Observation,
     ObservationResult,
-    Step,
     SubagentReference,
-    ToolCall,
     Trajectory,
 )
 from turnlog.formats.token_counts import cache_writes, completion_tokens, prompt_tokens
@@ -72,7 +72,7 @@ _ORDER: dict[type[Part], int] = {ReasoningPart: 0, TextPart: 1, FilePart: 1, Too
 """A step has its reasoning before its message, and its calls after it."""
 
 
-class Omission(NamedTuple):
+class AtifOmission(NamedTuple):
     """Something of a session that its trajectory does not contain."""
 
     kind: str
@@ -96,7 +96,7 @@ class AtifDocument(NamedTuple):
     trajectory: Trajectory
     files: Mapping[str, bytes]
     """Path, relative to the trajectory's own folder -> content."""
-    losses: tuple[Omission, ...]
+    losses: tuple[AtifOmission, ...]
 
     def to_json(self) -> bytes:
         """The trajectory as JSON."""
@@ -112,7 +112,7 @@ def to_atif(conversations: Sequence[AtifConversation]) -> AtifDocument:
     Raises:
         ConversionError: The session has no messages; a trajectory has at least one step.
     """
-    losses: list[Omission] = []
+    losses: list[AtifOmission] = []
     files: dict[str, bytes] = {}
     root = conversations[0].session
     written = {each.session.id for each in conversations if any(_is_part(place) for _, place, _ in each.placed)}
@@ -127,7 +127,7 @@ def to_atif(conversations: Sequence[AtifConversation]) -> AtifDocument:
         parent = next((link for link in links if link in known), "")
         inner = children.pop(each.session.id, [])
         if each.session.id not in written:
-            losses.append(Omission("subagent", f"{each.session.id} has no messages"))
+            losses.append(AtifOmission("subagent", f"{each.session.id} has no messages"))
             children.setdefault(parent, []).extend(inner)
             continue
         writer = _Writer(each, frozenset(child.trajectory_id for child in inner), files, losses)
@@ -145,7 +145,7 @@ class _Writer:
     """Writes one session."""
 
     def __init__(
-        self, said: AtifConversation, children: frozenset[str], files: dict[str, bytes], losses: list[Omission]
+        self, said: AtifConversation, children: frozenset[str], files: dict[str, bytes], losses: list[AtifOmission]
     ) -> None:
         self._said = said
         self._children = children
@@ -167,7 +167,7 @@ class _Writer:
             schema_version=VERSION,
             session_id=run,
             trajectory_id=session.id,
-            agent=Agent(
+            agent=AtifAgent(
                 name=session.agent,
                 version=session.agent_version or "unknown",
                 model_name=session.models[-1] if session.models else None,
@@ -183,8 +183,8 @@ class _Writer:
         left = sum(not _is_part(place) for _, place, _ in self._said.placed)
         return f"final_metrics count {left} messages that are no steps: they were rewound or replaced" if left else None
 
-    def _steps(self) -> list[Step]:
-        items: list[tuple[int, Step]] = []
+    def _steps(self) -> list[AtifStep]:
+        items: list[tuple[int, AtifStep]] = []
         for message, place, cost in self._said.placed:
             if _is_part(place):
                 items.append((place.position, self._step(message, place, cost)))
@@ -198,7 +198,7 @@ class _Writer:
         items.sort(key=lambda item: item[0])
         return [msgspec.structs.replace(step, step_id=number) for number, (_, step) in enumerate(items, 1)]
 
-    def _step(self, message: Message, place: Membership, cost: Cost | None) -> Step:
+    def _step(self, message: Message, place: Membership, cost: Cost | None) -> AtifStep:
         texts = [part for part in message.parts if isinstance(part, TextPart | FilePart)]
         facts: dict[str, Any] = {"message_id": message.id, "origin": message.origin}
         self._report_parts(message)
@@ -209,7 +209,7 @@ class _Writer:
         if message.role != "assistant":
             self._lose_calls(message)
             typed = message.role == "user" and message.origin in _TYPED
-            return Step(
+            return AtifStep(
                 step_id=0,
                 timestamp=message.created_at,
                 source="user" if typed else "system",
@@ -224,7 +224,7 @@ class _Writer:
             self._lose("reasoning", f"message {message.id} has no model call")
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         results = [result for call in calls for result in self._results(call)]
-        return Step(
+        return AtifStep(
             step_id=0,
             timestamp=message.created_at,
             source="agent",
@@ -239,7 +239,7 @@ class _Writer:
             extra=_known(facts),
         )
 
-    def _call(self, call: ToolCallPart) -> ToolCall:
+    def _call(self, call: ToolCallPart) -> AtifToolCall:
         facts = {
             "kind": call.kind,
             "state": call.state,
@@ -257,7 +257,7 @@ class _Writer:
             value = whole if call.input_text is None else msgspec.json.encode(call.input_text)
             arguments = Raw(b'{"input":%b}' % value)
             facts["arguments_are_input"] = True
-        return ToolCall(
+        return AtifToolCall(
             tool_call_id=call.tool_call_id, function_name=call.tool_name, arguments=arguments, extra=_known(facts)
         )
 
@@ -296,10 +296,10 @@ class _Writer:
             extra=_known(facts | more),
         )
 
-    def _orphan(self, event: ToolResultEvent) -> Step:
+    def _orphan(self, event: ToolResultEvent) -> AtifStep:
         """A result whose call is not known: it may name no call, so that `extra` has its id."""
         result = self._result(None, event.result, [], tool_call_id=event.tool_call_id, tool_name=event.tool_name)
-        return Step(
+        return AtifStep(
             step_id=0,
             timestamp=event.created_at,
             source="system",
@@ -307,7 +307,7 @@ class _Writer:
             observation=Observation(results=[result]),
         )
 
-    def _content(self, parts: Sequence[TextPart | FilePart], owner: str) -> str | list[ContentPart]:
+    def _content(self, parts: Sequence[TextPart | FilePart], owner: str) -> str | list[AtifContentPart]:
         """One text as itself, anything else as a list."""
         made = [found for part in parts if (found := self._content_part(part, owner)) is not None]
         if not made:
@@ -315,9 +315,9 @@ class _Writer:
         only = made[0].text if len(made) == 1 else None
         return made if only is None else only
 
-    def _content_part(self, part: TextPart | FilePart, owner: str) -> ContentPart | None:
+    def _content_part(self, part: TextPart | FilePart, owner: str) -> AtifContentPart | None:
         if isinstance(part, TextPart):
-            return ContentPart(type="text", text=part.text)
+            return AtifContentPart(type="text", text=part.text)
         kind = part.media_type.partition(";")[0].strip().lower()
         is_image = kind in IMAGES
         path = self._path(part, kind) if is_image or kind in AUDIO else None
@@ -325,8 +325,8 @@ class _Writer:
             self._lose("file", f"{part.media_type} {part.filename or ''}".rstrip() + f" in {owner}")
             return None
         if is_image:
-            return ContentPart(type="image", source=Media(media_type=kind, path=path))
-        return ContentPart(type="audio", source=Media(media_type=AUDIO[kind], path=path))
+            return AtifContentPart(type="image", source=Media(media_type=kind, path=path))
+        return AtifContentPart(type="audio", source=Media(media_type=AUDIO[kind], path=path))
 
     def _path(self, part: FilePart, kind: str) -> str | None:
         if part.data is None:
@@ -354,14 +354,14 @@ class _Writer:
                 self._lose(part.type, f"message {message.id} is not the agent's")
 
     def _lose(self, kind: str, detail: str) -> None:
-        self._losses.append(Omission(kind, detail))
+        self._losses.append(AtifOmission(kind, detail))
 
 
 def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _metrics(usage: Usage | None, cost: Cost | None) -> Metrics | None:
+def _metrics(usage: Usage | None, cost: Cost | None) -> AtifMetrics | None:
     if usage is None and cost is None:
         return None
     found = usage or Usage()
@@ -371,7 +371,7 @@ def _metrics(usage: Usage | None, cost: Cost | None) -> Metrics | None:
         "exactness": None if found.exactness == "exact" else found.exactness,
         "cost_kind": None if cost is None else cost.kind,
     }
-    return Metrics(
+    return AtifMetrics(
         prompt_tokens=prompt_tokens(found),
         completion_tokens=completion_tokens(found),
         cached_tokens=found.cache_read,

@@ -67,7 +67,7 @@ class Sieve:
             sources: Source -> the projects of all sessions of which it says something.
         """
         self._levels = levels
-        self._names = metrics.Names(salt)
+        self._names = metrics.HashedNames(salt)
         self._load_blob = load_blob
         self._sources = sources
         self._of_source: dict[int, Level] = {}

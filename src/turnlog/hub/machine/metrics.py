@@ -55,7 +55,7 @@ _NAMED: Final = frozenset(
 ) | {*("type", "exactness", "fate", "relationship")}
 
 
-class Names:
+class HashedNames:
     """Hashed names, the same on every machine with this salt."""
 
     def __init__(self, salt: str) -> None:
