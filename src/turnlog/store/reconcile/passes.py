@@ -24,7 +24,8 @@ from turnlog.store.reconcile.projects import place_folders, settle_projects
 from turnlog.store.reconcile.totals import count_totals
 from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS
 from turnlog.store.writing.events import EventRows
-from turnlog.store.writing.messages import MessageInserts, MessageUpdates
+from turnlog.store.writing.message_updates import MessageUpdates
+from turnlog.store.writing.messages import MessageInserts
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
 

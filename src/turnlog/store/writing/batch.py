@@ -36,7 +36,8 @@ from turnlog.store.writing.events import (
     save_link,
     save_spill,
 )
-from turnlog.store.writing.messages import MessageInserts, MessageUpdates
+from turnlog.store.writing.message_updates import MessageUpdates
+from turnlog.store.writing.messages import MessageInserts
 from turnlog.store.writing.prepared import FoldedMessage, PreparedMessage, Pricer, Reading, prepare
 from turnlog.store.writing.transaction import SavedChanges, SourceRow, Transaction
 

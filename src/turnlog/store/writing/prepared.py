@@ -1,7 +1,7 @@
 """Messages as they are written: everything of a row that needs no database, from the body to the columns of its parts.
 
 A large import prepares messages in other processes (`sync.folding`), so a `PreparedMessage` can be pickled. A message
-that is stored already is merged instead (`writing.messages.MessageUpdates`): it is then read again from its JSON.
+that is stored already is merged instead (`writing.message_updates`): it is then read again from its JSON.
 """
 
 from __future__ import annotations
