@@ -1,5 +1,7 @@
 """Developer messages become part of what stands before them (R-K22)."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from support.provider_messages import assistant, call, developer, image, result, user
@@ -65,6 +67,15 @@ def test_in_front_of_a_result_in_the_order_they_came() -> None:
         ("user", ["one\n", "two\n", "file", "q"]),
         ("assistant", ["= 1", "= three\n", "= four\n", "= 2", "= after\n"]),
     ]
+
+
+@pytest.mark.parametrize(("seconds", "last"), [((2, 1), 0), ((1, 2), 1), ((1, 1), 1), ((2, None), 1)])
+def test_to_the_result_that_came_last(seconds: tuple[int | None, ...], last: int) -> None:
+    """Parallel calls end in any order."""
+    times = [None if second is None else datetime(2026, 11, 21, second=second, tzinfo=UTC) for second in seconds]
+    calls = [call(f"c{place}", result("r", completed_at=time)) for place, time in enumerate(times)]
+    (_, words_of_calls) = attached(user("q"), assistant(*calls), developer("late"))[1]
+    assert words_of_calls == [["= r", "= late\n", "= r"], ["= r", "= r", "= late\n"]][last]
 
 
 def test_not_to_what_the_provider_itself_ran() -> None:

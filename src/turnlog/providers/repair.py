@@ -322,13 +322,12 @@ class _Attachments:
         # result.
         for index in reversed(range(len(self._messages))):
             earlier = self._messages[index]
-            # What the provider ran has its result inside the answer, where nothing may be added.
-            call = next((part for part in reversed(earlier.parts) if _is_answered(part)), None)
+            call = _answered_last(earlier)
             if earlier.role == "user":
                 held = earlier.parts
                 self._messages[index] = msgspec.structs.replace(earlier, parts=self._with(index, held, message))
                 return True
-            if isinstance(call, ToolCallPart):
+            if call is not None:
                 held = call.results[-1].content
                 self._messages[index] = _with_content(earlier, call, self._with(index, held, message))
                 return True
@@ -343,7 +342,17 @@ class _Attachments:
         return (*held[:at], *added, *held[at:])
 
 
+def _answered_last(message: Message) -> ToolCallPart | None:
+    """The call whose result came last; where times say nothing, the last one. None if none has a result."""
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart) and _is_answered(part)]
+    times = {call.tool_call_id: time for call in calls if (time := call.results[-1].completed_at) is not None}
+    if len(times) < len(calls):
+        return calls[-1] if calls else None
+    return max(reversed(calls), key=lambda call: times[call.tool_call_id], default=None)
+
+
 def _is_answered(part: Part) -> bool:
+    """Whether a result can be added to. What the provider ran has its result inside the answer."""
     return isinstance(part, ToolCallPart) and not part.provider_executed and bool(part.results)
 
 
