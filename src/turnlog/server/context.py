@@ -12,7 +12,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from fastapi import Depends, Request
@@ -39,6 +39,9 @@ from turnlog.store.window import FrameWindow
 
 class Context:
     """A store and settings, shared by requests that may see the same."""
+
+    is_hub: ClassVar[bool] = False
+    """Whether the store is one of several people."""
 
     def __init__(
         self,

@@ -621,6 +621,8 @@ class StatusResponse(ResponseBody, frozen=True, kw_only=True):
     sample: bool
     prompts: bool
     """Whether sessions may go on from the page."""
+    hub: bool
+    """Whether the sessions are of several people, about whom `/hub/v1` answers."""
     change_sequence: int
     sync: SyncProgress
     search: SearchProgress

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from turnlog.server.app import create_app
 
-_BEGINNING = """/** Made of the server's schemas by `python -m turnlog.server.typescript`; not to be edited. */
+_BEGINNING = """/** Made of the server's schemas by `python -m {module}`; not to be edited. */
 
-export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+export type Json = string | number | boolean | null | Json[] | {{ [name: string]: Json }};
 
-export type JsonObject = { [name: string]: Json };
+export type JsonObject = {{ [name: string]: Json }};
 """
 
 _PLAIN: Final = {
@@ -31,9 +31,13 @@ _PLAIN: Final = {
 }
 
 
-def schema_types(schemas: Mapping[str, Mapping[str, Any]]) -> str:
-    """TypeScript of OpenAPI's `components.schemas`, one exported type for each, in the order of their names."""
-    return "\n".join([_BEGINNING, *(_declaration(name, schemas[name]) for name in sorted(schemas))])
+def schema_types(schemas: Mapping[str, Mapping[str, Any]], module: str = "turnlog.server.typescript") -> str:
+    """TypeScript of OpenAPI's `components.schemas`, one exported type for each, in the order of their names.
+
+    `module` is what made it, which the first line says.
+    """
+    declarations = [_declaration(name, schemas[name]) for name in sorted(schemas)]
+    return "\n".join([_BEGINNING.format(module=module), *declarations])
 
 
 def _declaration(name: str, schema: Mapping[str, Any]) -> str:

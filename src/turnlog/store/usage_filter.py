@@ -21,6 +21,7 @@ class UsageFilter(NamedTuple):
     user: str | None = None
     team: str | None = None
     task: str | None = None
+    machine: str | None = None
 
 
 ALL_USAGE = UsageFilter()

@@ -1132,6 +1132,7 @@ export interface StatusResponse {
   version: string;
   sample: boolean;
   prompts: boolean;
+  hub: boolean;
   change_sequence: number;
   sync: SyncProgress;
   search: SearchProgress;

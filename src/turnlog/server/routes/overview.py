@@ -49,6 +49,7 @@ class UsageQuery(QueryParameters):
     user: str | None = None
     team: str | None = None
     task: str | None = None
+    machine: str | None = None
     format: Literal["json", "csv"] | None = Field(None, description="Without it, what `Accept` asks for.")
 
     def to_filter(self) -> UsageFilter:
@@ -65,6 +66,8 @@ class ComparisonQuery(QueryParameters):
     agent: str | None = None
     project: str | None = None
     model: str | None = None
+    user: str | None = None
+    machine: str | None = None
 
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
@@ -191,6 +194,7 @@ def get_status(request: Request, context: ContextOf) -> Response:
         version=__version__,
         sample=context.settings.sample,
         prompts=context.prompts is not None,
+        hub=context.is_hub,
         change_sequence=sequence,
         sync=context.sync(),
         search=SearchProgress(unindexed=context.unindexed()),

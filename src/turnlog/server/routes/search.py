@@ -44,6 +44,8 @@ class SearchQuery(QueryParameters):
     has_image: bool | None = None
     since: Moment | None = None
     until: Moment | None = None
+    user: str | None = Field(None, description="Whose the session is.")
+    machine: str | None = None
     sort: SearchSort = Field("relevance", description="`relevance`: sessions, best first; `newest`: every hit.")
     flat: bool = Field(False, description="With `relevance`: every hit instead of one for each session.")
     limit: SmallPage = 20

@@ -42,6 +42,9 @@ class SearchFilter(NamedTuple):
     until: datetime | None = None
     """Time of the message, with a time zone; `since` is inclusive, `until` exclusive. Messages without a time never
     match."""
+    user: str | None = None
+    machine: str | None = None
+    """Of whose sessions (`Session.ownership`)."""
     only: frozenset[str] | None = None
     """Ids of the sessions that may be found, for a reader who may not see the others."""
 

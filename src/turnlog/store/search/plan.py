@@ -26,6 +26,12 @@ _MOST_MARKERS = 200
 """Sessions that an expression names; for more, the store says of each match whether its session fits."""
 
 
+_OWNED = (
+    "SELECT s.key FROM sessions s JOIN owners o ON o.key = s.owner_key"
+    " WHERE (?1 IS NULL OR o.user = ?1) AND (?2 IS NULL OR o.machine = ?2)"
+)
+
+
 class SearchPlan(NamedTuple):
     """What to run for a query."""
 
@@ -139,9 +145,12 @@ class Planner:
         """The sessions that the query's fields leave; None if it names none. A field beside OR is left to the words."""
         groups = [group for group in query.groups if is_of_session(group)]
         excluded = [term for term in query.excluded if term.field in SESSION_FIELDS]
-        if not groups and not excluded and self._filter.only is None:
+        wanted = self._filter
+        if not groups and not excluded and wanted.only is None and wanted.user is None and wanted.machine is None:
             return None
-        found = set(self._keys("SELECT key FROM sessions")) if self._filter.only is None else self._allowed()
+        found = set(self._keys("SELECT key FROM sessions")) if wanted.only is None else self._allowed()
+        if wanted.user is not None or wanted.machine is not None:
+            found &= set(self._keys(_OWNED, wanted.user, wanted.machine))
         for group in groups:
             found &= {key for term in group for key in self.sessions_with(term, [str(term.field)])}
         for term in excluded:

@@ -51,6 +51,7 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "user": ("o.user = ?", (SESSIONS, _OWNERS)),
     "team": ("o.team = ?", (SESSIONS, _OWNERS)),
     "task": ("o.task = ?", (SESSIONS, _OWNERS)),
+    "machine": ("o.machine = ?", (SESSIONS, _OWNERS)),
 }
 """Fields of `UsageFilter` that compare with one value, and the tables they need."""
 
