@@ -104,6 +104,8 @@ web: $(STATIC) ## Build the web app
 schema: .build/venv ## Generate the page's types from the server's responses
 	$(BIN)/python -m turnlog.server.typescript > web/src/api/schema.ts.new
 	mv web/src/api/schema.ts.new web/src/api/schema.ts
+	$(BIN)/python -m turnlog.hub.typescript > web/src/hub/schema.ts.new
+	mv web/src/hub/schema.ts.new web/src/hub/schema.ts
 
 wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 	rm -rf dist

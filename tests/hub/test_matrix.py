@@ -24,7 +24,8 @@ EVERYBODY: Final[tuple[Who, ...]] = (
 
 Kind = Literal["open", "sums", "read", "own", "own sums", "person", "user", "push", "admin", "team", "new"]
 """Who may ask. `open`: anybody. `sums`: who reads, about what they see. `read`: who sees the session. `own`: the owner
-of the session. `person`: members. `user`: members, by no machine. `push`: who pushes. `admin`: owners and admins."""
+of the session. `person`: members. `user`: members, by no machine. `push`: who pushes. `admin`: owners and admins.
+`team`: owners."""
 
 KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(
@@ -39,7 +40,7 @@ KINDS: Final[dict[str, Kind]] = {
             *("GET /api/sessions", "GET /api/projects", "GET /api/models", "GET /api/agents", "GET /api/diagnostics"),
             *("GET /api/status", "GET /api/usage", "GET /api/usage/comparison", "GET /api/insights", "GET /api/files"),
             *("GET /api/tool-calls", "GET /api/tools", "GET /api/files/touched", "GET /api/search", "GET /api/runs"),
-            *("GET /hub/v1/me", "GET /api/events", "GET /api/tasks"),
+            *("GET /hub/v1/me", "GET /hub/v1/people", "GET /api/events", "GET /api/tasks"),
         ),
         "sums",
     ),
@@ -73,13 +74,13 @@ KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("POST /api/sessions", "POST /api/tasks"), "push"),
     "PATCH /api/projects": "admin",
     "GET /hub/v1/sessions/{session_id}/sharing": "read",
-    **dict.fromkeys(("GET /hub/v1/team", "GET /hub/v1/members", "GET /hub/v1/audit"), "person"),
+    **dict.fromkeys(("GET /hub/v1/team", "GET /hub/v1/members", "GET /hub/v1/audit", "GET /hub/v1/rules"), "person"),
     **dict.fromkeys(
         (
             *("GET /hub/v1/tokens", "POST /hub/v1/tokens", "DELETE /hub/v1/tokens/{token_id}"),
             *("GET /hub/v1/machines", "DELETE /hub/v1/machines/{machine_id}", "GET /hub/v1/device/{code}"),
             *("POST /hub/v1/sign-in/links", "POST /hub/v1/me/team", "DELETE /hub/v1/members/{user_id}"),
-            *("POST /hub/v1/device/{code}", "POST /hub/v1/teams"),
+            *("POST /hub/v1/device/{code}", "POST /hub/v1/teams", "POST /hub/v1/rules/agreement"),
         ),
         "user",
     ),
@@ -91,6 +92,7 @@ KINDS: Final[dict[str, Kind]] = {
         ),
         "admin",
     ),
+    **dict.fromkeys(("PATCH /hub/v1/rules", "GET /hub/v1/rules/retention"), "team"),
 }
 
 STREAMS: Final = frozenset(
@@ -130,6 +132,8 @@ BODIES: Final[dict[str, Any]] = {
     "PATCH /hub/v1/team": {"name": "x"},
     "PATCH /hub/v1/members/{user_id}": {"role": "owner"},
     "POST /hub/v1/invitations": {"role": "viewer"},
+    "PATCH /hub/v1/rules": {"visibility": "private"},
+    "POST /hub/v1/rules/agreement": {"agrees": True},
 }
 
 QUERIES: Final = {
@@ -137,6 +141,7 @@ QUERIES: Final = {
     "GET /api/usage/comparison": "?since=2026-11-01&until=2026-11-20",
     "GET /api/files": "?path=/home/ana",
     "GET /api/search": f"?q={WORD}",
+    "GET /hub/v1/rules/retention": "?days=30",
 }
 
 MEMBERS: Final = frozenset({"owner of the session", "owner", "admin", "member", "viewer", "other team"})
@@ -150,6 +155,7 @@ ALLOWED: Final[dict[Kind, frozenset[str]]] = {
     "user": MEMBERS,
     "push": frozenset({"owner of the session"}),
     "admin": frozenset({"owner", "admin", "other team"}),
+    "team": frozenset({"owner", "other team"}),
 }
 """Who may get an answer, besides being told that there is nothing. The owner of the session is a member otherwise, and
 the machine is that of the member."""

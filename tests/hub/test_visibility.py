@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 from starlette.testclient import TestClient
 
@@ -289,3 +290,70 @@ def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
     assert {row["name"]: row["sums"]["people"] for row in shown["rows"]} == {"/work/common": 4, "/work/alone": 1}
     assert sum(row["sums"]["tokens"] for row in shown["rows"]) == shown["totals"]["tokens"]
     assert new_hub.browser("Mia").get("/hub/v1/usage").status_code == 403
+
+
+def test_lists_search_and_usage_are_narrowed_down_to_a_person_and_a_machine(new_hub: Hub) -> None:
+    ana, ben = new_hub.browser("Ana"), new_hub.browser("Ben")
+    usage = {"input": 10, "output": 5}
+    own: dict[str, str] = {}
+    for client, name, machine, number in ((ana, "a", "laptop", 1), (ana, "b", "tower", 2), (ben, "c", "laptop", 4)):
+        own[name] = save_session(client, name, WORD, ownership={"machine": machine})
+        message = {
+            "id": f"{name}-u",
+            "role": "assistant",
+            "model": "m",
+            "created_at": "2026-11-20T10:00:00Z",
+            "parts": [{"type": "text", "text": "counted"}],
+            "usage": {**usage, "input": number},
+        }
+        client.post(f"/api/sessions/{own[name]}/messages", json={"messages": [message]})
+        client.put(f"/hub/v1/sessions/{own[name]}/sharing", json={"visibility": "team"})
+    hidden = save_session(ana, "d", WORD, ownership={"machine": "phone"})
+    people = ben.get("/hub/v1/people").json()["items"]
+    assert [(each["name"], each["machines"], each["sessions"]) for each in people] == [
+        ("Ana", ["laptop", "tower"], 2),
+        ("Ben", ["laptop"], 1),
+    ]
+    wanted = {
+        f"user={new_hub.ids['Ana']}": ("a", "b"),
+        "machine=laptop": ("a", "c"),
+        f"user={new_hub.ids['Ana']}&machine=laptop": ("a",),
+        "machine=phone": (),
+        "": ("a", "b", "c"),
+    }
+    inputs = {"a": 1, "b": 2, "c": 4}
+    for query, names in wanted.items():
+        ids = {own[name] for name in names}
+        assert {each["id"] for each in ben.get(f"/api/sessions?{query}").json()["items"]} == ids
+        found = ben.get(f"/api/search?q={WORD}&{query}").json()["items"]
+        assert {each["session"]["id"] for each in found} == ids
+        hits = ben.get(f"/api/search?q={WORD}&sort=newest&{query}").json()["items"]
+        assert {each["session"]["id"] for each in hits} == ids
+        totals = ben.get(f"/api/usage?{query}").json()["totals"]
+        assert totals["input"] == sum(inputs[name] for name in names)
+    assert hidden not in ben.get("/api/sessions?machine=phone").text
+
+
+def test_not_yours_and_not_there_ask_the_database_the_same(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    execute = psycopg.Cursor.execute
+
+    def noting(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(query.decode() if isinstance(query, bytes) else str(query))
+        return execute(cursor, query, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", noting)
+    paths = (
+        *("/api/sessions/{}", "/api/sessions/{}/window", "/api/sessions/{}/outline", "/api/sessions/{}/export?as=json"),
+        *("/api/sessions/{}/replay", "/api/sessions/{}/files", "/api/sessions/{}/commits"),
+        *("/hub/v1/sessions/{}/sharing", "/api/sessions?parent={}", "/api/search?q=x&session={}"),
+    )
+    for path in paths:
+        work: list[list[str]] = []
+        for id in (team.session, "turnlog:z"):
+            for _ in range(2):  # the first time, something else may be remembered
+                asked.clear()
+                team.ben.get(path.format(id))
+            work.append([query for query in asked if "audit" not in query])
+        assert work[0] == work[1], path
+        assert work[0], path

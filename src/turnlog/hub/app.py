@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,9 +28,11 @@ from turnlog.hub.pages import router as pages_router
 from turnlog.hub.people.figures import TeamUsage
 from turnlog.hub.people.machines import DeviceCode, Enrolment, Joined
 from turnlog.hub.people.registry import People
+from turnlog.hub.people.rules import HighestLevel, Retention
 from turnlog.hub.people.sharing import SessionSharing
 from turnlog.hub.people.teams import Member, NotAllowedError, Team
 from turnlog.hub.rates import Rates
+from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.routes import ROUTERS
 from turnlog.hub.routes.base import HubState
 from turnlog.hub.routes.sign_in import pages
@@ -59,9 +61,12 @@ BODIES: Final[tuple[type[Any], ...]] = (
     bodies.NewLink,
     bodies.NewToken,
     bodies.OpenedLink,
+    bodies.Pushers,
     SessionSharing,
     bodies.SignInChoices,
+    Retention,
     Team,
+    bodies.TeamRules,
     TeamUsage,
     bodies.Tokens,
 )
@@ -93,17 +98,21 @@ def create_hub(
     failures = Rates(FAILURES_PER_SECOND, MOST_FAILURES)
     provider = None if settings.openid is None else OpenId(settings.openid, people.secrets)
     metrics = Metrics()
+    open_team = partial(_open_team, database, blobs)
+    retention = RetentionKeeper(people, open_team, partial(_drop_garbage, blobs))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        retention.start()
         yield
+        await run_in_threadpool(retention.close)
         await run_in_threadpool(contexts.close)
         database.close()
 
     app = new_app(lifespan, "turnlog hub")
-    app.state.hub = HubState(settings, people, failures, provider)
+    app.state.hub = HubState(settings, people, failures, provider, retention)
     app.state.contexts = contexts
-    app.state.sync = _sync(database, people, contexts, blobs)
+    app.state.sync = _sync(open_team, people, contexts, blobs)
     for router in SHARED:
         app.include_router(router, prefix="/api")
     for router in ROUTERS:
@@ -125,20 +134,37 @@ def create_hub(
     return app
 
 
-def _sync(database: Database, people: People, contexts: Contexts, blobs: BlobStore | None) -> Sync:
+def _open_team(database: Database, blobs: BlobStore | None, team: int) -> PostgresStore:
+    """The store of a team, to write to."""
+    store = PostgresStore(database, team=team)
+    if blobs is not None:
+        store.load_outside = partial(blobs.get, team)
+    return store
+
+
+def _drop_garbage(blobs: BlobStore | None, store: PostgresStore) -> None:
+    """Delete contents beside the database that nothing refers to any more."""
+    if blobs is not None:
+        with suppress(StoreError):  # they go with the next ones
+            store.drop_garbage(partial(blobs.delete, store.team))
+
+
+def _sync(
+    open_team: Callable[[int], PostgresStore], people: People, contexts: Contexts, blobs: BlobStore | None
+) -> Sync:
     """What the routes of machines work with."""
 
     def writing(caller: Caller) -> PostgresStore:
-        store = PostgresStore(database, team=caller.team_key)
-        if blobs is not None:
-            store.load_outside = partial(blobs.get, caller.team_key)
-        return store
+        return open_team(caller.team_key)
 
     def machine_name(caller: Caller) -> str:
         known = people.machines.all_of(caller.team_key, user=caller.user)
         return next((each.name for each in known if each.id == caller.machine), "")
 
-    return Sync(writing, lambda caller: contexts.of(caller).stored, machine_name, blobs)
+    def highest_level(caller: Caller) -> HighestLevel:
+        return people.rulebook.rules(caller.team_key).highest_level
+
+    return Sync(writing, lambda caller: contexts.of(caller).stored, machine_name, blobs, highest_level=highest_level)
 
 
 class _Mcp:

@@ -9,7 +9,9 @@ import msgspec
 from turnlog.hub.callers import Role, Scope
 from turnlog.hub.people.audit import AuditEntry
 from turnlog.hub.people.machines import Machine
+from turnlog.hub.people.rules import Rules
 from turnlog.hub.people.secrets import Kind, Secret
+from turnlog.hub.people.sharing import Pusher
 from turnlog.hub.people.teams import Member, Team, User
 
 
@@ -45,6 +47,20 @@ class Members(msgspec.Struct, frozen=True):
     """Who is in the team."""
 
     items: list[Member]
+
+
+class Pushers(msgspec.Struct, frozen=True):
+    """People of whom the caller sees sessions."""
+
+    items: list[Pusher]
+
+
+class TeamRules(msgspec.Struct, frozen=True):
+    """The rules of the team."""
+
+    rules: Rules
+    agreed: bool
+    """Whether the caller has agreed to the visibility of new sessions; without that, theirs are private."""
 
 
 class TokenItem(msgspec.Struct, frozen=True, kw_only=True):

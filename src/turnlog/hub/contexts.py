@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from starlette.exceptions import HTTPException
 
@@ -19,6 +19,7 @@ from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import LINK, Caller
 from turnlog.hub.people.registry import People
+from turnlog.hub.people.rules import is_above
 from turnlog.hub.replicas import CallerSearcher, Replicas
 from turnlog.model import Message, Ownership
 from turnlog.server import Settings
@@ -84,6 +85,8 @@ class CallerStore(PostgresStore):
 class CallerContext(Context):
     """What one person, or one link, sees in one team."""
 
+    is_hub: ClassVar[bool] = True
+
     def __init__(
         self, caller: Caller, database: Database, replicas: Replicas, people: People, blobs: BlobStore | None
     ) -> None:
@@ -100,7 +103,13 @@ class CallerContext(Context):
         self.mcp = McpEndpoint(store, searcher, has_clones=False)
 
     def claim(self, session_id: str) -> None:
-        """Make the caller the owner of a new session. Raises ConflictError if it is another's."""
+        """Make the caller the owner of a new session.
+
+        Raises ConflictError if it is another's, a 403 if the team takes nothing that nobody has redacted.
+        """
+        highest = self._people.rulebook.rules(self.caller.team_key).highest_level
+        if is_above("full", highest):
+            raise HTTPException(403, f"this team takes sessions at the level {highest} at most, from machines")
         self._people.sharing.claim(self.caller.team_key, session_id, self.caller.user, self.caller.machine)
 
     def require_own(self, session_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The hub's own pages: joining, signing in, connecting a machine, who sees a session, the team. They need no build."""
+"""The hub's pages before others are of use: joining, signing in, connecting a machine, links. They need no build."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLDER: Final = Path(__file__).parent
 
 _FILES: Final = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
 
-ADDRESSES: Final = ("/join", "/sign-in", "/connect", "/shared", "/share", "/team")
+ADDRESSES: Final = ("/join", "/sign-in", "/connect", "/shared")
 
 _HEADERS: Final = {"Cache-Control": "no-cache"}
 

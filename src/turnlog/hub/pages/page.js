@@ -1,4 +1,4 @@
-/** The pages of a hub that are needed before anything else is: joining, signing in, connecting a machine, the team. */
+/** The pages of a hub that are needed before anything else is: joining, signing in, connecting a machine, links. */
 
 const main = document.querySelector("main");
 
@@ -6,7 +6,7 @@ const main = document.querySelector("main");
 const secret = /(?:^|#)code=([\w-]+)$/.exec(location.hash)?.[1] ?? "";
 if (secret) history.replaceState(null, "", location.pathname + location.search);
 
-const pages = { "/join": join, "/sign-in": signIn, "/connect": connect, "/shared": shared, "/share": share, "/team": team };
+const pages = { "/join": join, "/sign-in": signIn, "/connect": connect, "/shared": shared };
 
 /** An element with attributes and children; texts are only ever texts. */
 function make(name, attributes = {}, ...children) {
@@ -140,118 +140,6 @@ async function connect() {
 async function shared() {
   const opened = await ask("POST", "/hub/v1/links/open", { code: secret || "none" });
   location.replace(`/sessions/${encodeURIComponent(opened.session).replaceAll("%3A", ":")}`);
-}
-
-async function share() {
-  const session = new URLSearchParams(location.search).get("session") ?? "";
-  const path = `/hub/v1/sessions/${encodeURIComponent(session)}`;
-  const [me, found, { items }] = await Promise.all([
-    ask("GET", "/hub/v1/me"),
-    ask("GET", `${path}/sharing`),
-    ask("GET", "/hub/v1/members"),
-  ]);
-  const page = make("a", { href: `/sessions/${encodeURIComponent(session).replaceAll("%3A", ":")}` }, session);
-  if (found.owner !== me.user.id) {
-    show("Who sees this session", make("p", {}, page), text("Only its owner decides that."));
-    return;
-  }
-  const choice = (value, label) =>
-    make("option", { value, selected: found.visibility === value }, label);
-  const select = make("select", { name: "visibility" }, choice("private", "Only me"), choice("people", "These people"),
-    choice("team", "Everybody in the team"));
-  const people = make("fieldset", {}, make("legend", {}, "People"), ...items.filter((each) => each.user.id !== me.user.id).map((each) =>
-    make("label", { class: "check" }, make("input", { type: "checkbox", name: "person", value: each.user.id, checked: found.people.includes(each.user.id) }), each.user.name)));
-  const follow = () => { people.hidden = select.value !== "people"; };
-  select.addEventListener("change", follow);
-  follow();
-  const save = async () => {
-    const named = [...people.querySelectorAll("input:checked")].map((each) => each.value);
-    await ask("PUT", `${path}/sharing`, { visibility: select.value, people: select.value === "people" ? named : [] });
-    await share();
-  };
-  const made = make("p", { role: "status" });
-  const link = async () => {
-    const { address } = await ask("POST", `${path}/links`, { days: 7 });
-    await share();
-    document.querySelector("[role=status]").replaceChildren("Anybody with this link reads the session, for a week: ", make("code", {}, address));
-  };
-  const end = (each) => async () => {
-    await ask("DELETE", `${path}/links/${each.id}`);
-    await share();
-  };
-  show(
-    "Who sees this session",
-    make("p", {}, page),
-    found.visibility === "link" ? text("Whoever has one of the links below. Another choice ends them.") : null,
-    form("Save", [make("label", {}, "It is shown to", select), people], save),
-    make("h2", {}, "Links"),
-    make("ul", {}, ...found.links.map((each) => make("li", {},
-      make("span", {}, each.expires_at ? `until ${new Date(each.expires_at).toLocaleString()}` : "without end"),
-      make("button", { onclick: end(each) }, "Take back")))),
-    form("Make a link", [], link),
-    made,
-    text("Subagents are shown with it. Who reads it is noted, for you to see under Team.", { class: "quiet" }),
-    make("a", { href: "/team" }, "Team"),
-  );
-}
-
-async function team() {
-  const me = await ask("GET", "/hub/v1/me");
-  const admin = me.scopes.includes("admin");
-  const [members, machines, tokens, audit, sessions, open] = await Promise.all([
-    ask("GET", "/hub/v1/members"),
-    ask("GET", "/hub/v1/machines"),
-    ask("GET", "/hub/v1/tokens"),
-    ask("GET", "/hub/v1/audit?limit=50"),
-    ask("GET", "/api/sessions?limit=20"),
-    admin ? ask("GET", "/hub/v1/invitations") : { items: [] },
-  ]);
-  const when = (time) => (time ? new Date(time).toLocaleString() : "never");
-  const act = (label, method, path, question) => {
-    const run = async () => {
-      if (!confirm(question)) return;
-      await ask(method, path).catch((error) => alert(error.message));
-      await team();
-    };
-    return make("button", { onclick: run }, label);
-  };
-  const list = (items, empty) => (items.length ? make("ul", {}, ...items) : text(empty, { class: "quiet" }));
-  const line = (words, quiet, ...more) => make("li", {}, make("span", {}, words), make("span", { class: "quiet" }, quiet), ...more);
-  const made = make("p", { role: "status" });
-  const link = async (path, body) => {
-    const { address } = await ask("POST", path, body);
-    made.replaceChildren("Send this link; it works once: ", make("code", {}, address));
-  };
-  const choices = ["member", "viewer", "admin", ...(me.role === "owner" ? ["owner"] : [])];
-  const role = make("select", { name: "role" }, ...choices.map((each) => make("option", {}, each)));
-  document.title = "Team · turnlog";
-  main.className = "";
-  main.replaceChildren(
-    make("h1", {}, me.team.name || "Team"),
-    make("p", { class: "quiet" }, `You are ${me.user.name}, ${me.role}. `, make("a", { href: "/" }, "Sessions")),
-    made,
-    make("section", {}, make("h2", {}, "People"),
-      list(members.items.map((each) => line(each.user.name, each.role, admin && each.user.id !== me.user.id
-        ? act("Remove", "DELETE", `/hub/v1/members/${each.user.id}`, `Remove ${each.user.name}? Their access ends at once.`)
-        : null)), "Nobody."),
-      admin ? form("Invite", [make("label", {}, "As", role)], (given) => link("/hub/v1/invitations", given), { class: "row" }) : null,
-      ...(open.items.length ? [make("h2", {}, "Open invitations"), list(open.items.map((each) => line(each.role, `until ${when(each.expires_at)}`,
-        act("Take back", "DELETE", `/hub/v1/invitations/${each.id}`, "Take this invitation back?"))), "")] : [])),
-    make("section", {}, make("h2", {}, "Your machines"),
-      list(machines.items.map((each) => line(each.name, `last seen ${when(each.seen_at)}`,
-        act("End", "DELETE", `/hub/v1/machines/${each.id}`, `End the access of ${each.name}?`))), "None: turnlog hub connect joins one.")),
-    make("section", {}, make("h2", {}, "Your browsers and tokens"),
-      list(tokens.items.map((each) => line(each.kind === "browser" ? "Browser" : each.name, `last used ${when(each.used_at)}`,
-        act("End", "DELETE", `/hub/v1/tokens/${each.id}`, "End this access?"))), "None."),
-      make("button", { onclick: () => link("/hub/v1/sign-in/links", {}) }, "Sign in another browser of mine"),
-      make("button", { onclick: async () => { await ask("POST", "/hub/v1/sign-out"); location.assign("/sign-in"); } }, "Sign out")),
-    make("section", {}, make("h2", {}, "Newest sessions"),
-      list(sessions.items.map((each) => line(each.title ?? each.id, when(each.updated_at),
-        make("a", { href: `/share?session=${encodeURIComponent(each.id)}` }, "Who sees it"))), "None.")),
-    make("section", {}, make("h2", {}, "Who read what is yours, and what was done"),
-      list(audit.items.map((each) => line(`${audit.names[each.actor] ?? each.actor}: ${each.action} ${each.subject}`, when(each.last_at))),
-        "Nobody yet.")),
-  );
 }
 
 try {

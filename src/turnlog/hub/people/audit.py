@@ -47,15 +47,29 @@ class Audit(Tables):
                 *(team, at // _MINUTE, actor, action, subject, owner, detail, at),
             )
 
-    def of_owner(self, team: int, owner: str, *, before: datetime | None = None, limit: int = 100) -> list[AuditEntry]:
-        """What was done to what is a person's, or the team's (`TEAM`), the last first."""
+    def of_owner(
+        self,
+        team: int,
+        owner: str,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        subject: str | None = None,
+        since: datetime | None = None,
+        before: datetime | None = None,
+        limit: int = 100,
+    ) -> list[AuditEntry]:
+        """What was done to what is a person's, or the team's (`TEAM`), the last first; None matches everything."""
+        first = None if since is None else int(since.timestamp() * 1000)
         until = None if before is None else int(before.timestamp() * 1000)
         with self._transaction() as transaction:
             rows = transaction.rows(
                 "SELECT actor, action, subject, owner_user, detail, times, last_at FROM turnlog.audit"
                 " WHERE team_key = $1 AND owner_user = $2 AND ($3::bigint IS NULL OR last_at < $3)"
+                " AND ($5::bigint IS NULL OR last_at >= $5) AND ($6::text IS NULL OR actor = $6)"
+                " AND ($7::text IS NULL OR action = $7) AND ($8::text IS NULL OR subject = $8)"
                 " ORDER BY minute DESC, last_at DESC LIMIT $4",
-                *(team, owner, until, limit),
+                *(team, owner, until, limit, first, actor, action, subject),
             )
         return [_entry(row) for row in rows]
 

@@ -6,45 +6,76 @@ a name, and larger ones with them while that one is still too small, so that no 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from turnlog.hub.people.tables import Row, Tables
 from turnlog.store.dollars import NANO
+from turnlog.store.postgres.database import Database
 
 FiguresBy: TypeAlias = Literal["person", "project", "model", "day"]
 
-_NAMES: Final[Mapping[FiguresBy, str]] = {
+_OF_CALLS: Final[Mapping[FiguresBy, str]] = {"model": "u.model_key", "day": "u.quarter_hour / 96"}
+"""What calls are added up by; `person` and `project` are the same for all calls of a session."""
+
+_OF_SESSIONS: Final[Mapping[FiguresBy, str]] = {
     "person": "o.owner_user",
-    "project": "(SELECT p.path FROM turnlog.projects p WHERE p.team_key = s.team_key AND p.key = s.project_key)",
-    "model": "(SELECT d.name FROM turnlog.models d WHERE d.team_key = u.team_key AND d.key = u.model_key)",
-    "day": "to_char(to_timestamp(u.quarter_hour * 900) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+    # At this level, a project is a hash that each machine makes in its own way.
+    "project": "CASE WHEN o.level <> 'metrics' THEN s.project_key END",
 }
+
+_NAMES: Final[Mapping[FiguresBy, str]] = {
+    "project": "SELECT key, path FROM turnlog.projects WHERE team_key = $1",
+    "model": "SELECT key, name FROM turnlog.models WHERE team_key = $1",
+}
+"""Queries of the names of keys."""
 
 _TOKENS: Final = (
     "u.input + u.cache_read + u.cache_write_5m + u.cache_write_1h + u.cache_write + u.output + u.reasoning"
     " + u.tool_prompt"
 )
 
+_SUMS: Final = ("calls", "unknown", "unpriced", "tokens", "output", "cost")
+
+# Of a session first, which leaves a fifth of the rows to be joined. Written out twice, PostgreSQL would look for the
+# owner of each row.
 _QUERY: Final = f"""
-SELECT {{name}}, o.owner_user, count(DISTINCT u.session_key), sum(u.calls), sum(u.unknown_calls),
-    sum(u.unpriced_calls), sum({_TOKENS}), sum(u.output), sum(u.cost)
-FROM turnlog.usage u
-JOIN turnlog.sessions s ON s.team_key = u.team_key AND s.key = u.session_key
-JOIN turnlog.session_owners o ON o.team_key = u.team_key AND o.session_key = u.session_key
-WHERE u.team_key = $1 AND u.quarter_hour >= $2 AND u.quarter_hour < $3
+WITH used AS MATERIALIZED (
+    SELECT u.session_key, {{of_calls}} AS name, sum(u.calls) AS calls, sum(u.unknown_calls) AS unknown,
+        sum(u.unpriced_calls) AS unpriced, sum({_TOKENS}) AS tokens, sum(u.output) AS output, sum(u.cost) AS cost
+    FROM turnlog.usage u WHERE u.team_key = $1 AND u.quarter_hour >= $2 AND u.quarter_hour < $3
+    GROUP BY 1, 2
+)
+SELECT {{of_sessions}} AS name, o.owner_user, count(*), {", ".join(f"sum(u.{name})" for name in _SUMS)}
+FROM used u
+JOIN turnlog.sessions s ON s.team_key = $1 AND s.key = u.session_key
+JOIN turnlog.session_owners o ON o.team_key = $1 AND o.session_key = u.session_key
 GROUP BY 1, 2
 """
+
+_SESSIONS: Final = """
+SELECT count(*) FROM (SELECT DISTINCT u.session_key FROM turnlog.usage u
+    WHERE u.team_key = $1 AND u.quarter_hour >= $2 AND u.quarter_hour < $3) used
+JOIN turnlog.session_owners o ON o.team_key = $1 AND o.session_key = used.session_key
+"""
+
+FRESH_SECONDS: Final = 60.0
+"""For how long an answer is given again: sums over all that a team ever did are worth some work, and change little."""
+
+_MOST_KEPT: Final = 100
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
     """What some people used."""
 
     people: int = 0
-    sessions: int = 0
+    sessions: int | None = None
+    """None for groups together of which a session may be in several."""
     calls: int = 0
     unknown_calls: int = 0
     """Calls without any token count; no sum contains them."""
@@ -74,6 +105,8 @@ class TeamUsage(msgspec.Struct, frozen=True, kw_only=True):
     """All groups of fewer people together; None if there is none."""
     totals: Sums | None
     """None if the whole team has fewer people than a group may have."""
+    counted_at: datetime
+    """When: an answer is given again for a minute."""
 
 
 class _Group:
@@ -101,13 +134,18 @@ class _Group:
             self._cost = (self._cost or 0) + other._cost
 
     @property
+    def sessions(self) -> int:
+        """In how many sessions; one that is in two of these groups counts twice."""
+        return self._sums[0]
+
+    @property
     def order(self) -> tuple[int, int, str]:
         """The most expensive first."""
         return -(self._cost or 0), -self._sums[4], self.name or ""
 
-    def sums(self) -> Sums:
+    def sums(self, sessions: int | None) -> Sums:
         """What all of them used."""
-        sessions, calls, unknown, unpriced, tokens, output = self._sums
+        _, calls, unknown, unpriced, tokens, output = self._sums
         return Sums(
             people=len(self.people),
             sessions=sessions,
@@ -123,28 +161,58 @@ class _Group:
 class Figures(Tables):
     """Sums over the sessions of teams."""
 
+    def __init__(self, database: Database, fresh_seconds: float = FRESH_SECONDS) -> None:
+        """Use the connections of this database."""
+        super().__init__(database)
+        self._fresh_seconds = fresh_seconds
+        self._known: dict[tuple[int, FiguresBy, int, int, int], tuple[float, TeamUsage]] = {}
+
     def usage(
         self, team: int, by: FiguresBy, smallest_group: int, since: datetime | None, until: datetime | None
     ) -> TeamUsage:
         """What a team used in a time, in groups of at least so many people."""
         first = 0 if since is None else int(since.astimezone(UTC).timestamp() // 900)
         last = 1 << 40 if until is None else int(-(-until.astimezone(UTC).timestamp() // 900))
+        asked = (team, by, smallest_group, first, last)
+        counted, found = self._known.get(asked, (-math.inf, None))
+        if found is None or time.monotonic() - counted > self._fresh_seconds:
+            found = self._count(*asked)
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known[asked] = time.monotonic(), found
+        return found
+
+    def _count(self, team: int, by: FiguresBy, smallest_group: int, first: int, last: int) -> TeamUsage:
+        query = _QUERY.format(of_calls=_OF_CALLS.get(by, "NULL::bigint"), of_sessions=_OF_SESSIONS.get(by, "u.name"))
         with self._transaction() as transaction:
-            rows = transaction.rows(_QUERY.format(name=_NAMES[by]), team, first, last)
+            # The sums fit into memory; compiling the query would take longer than running it.
+            transaction.run("SET LOCAL work_mem = '64MB'")
+            transaction.run("SET LOCAL jit = off")
+            rows = transaction.rows(query, team, first, last)
+            names = dict(transaction.rows(_NAMES[by], team)) if by in _NAMES else None
+            row = transaction.row(_SESSIONS, team, first, last)
         groups: dict[str | None, _Group] = {}
         whole = _Group(None)
-        for row in rows:
-            groups.setdefault(row[0], _Group(row[0])).add(row)
-            whole.add(row)
+        for each in rows:
+            name = _day(each[0]) if by == "day" else each[0] if names is None else names.get(each[0])
+            groups.setdefault(name, _Group(name)).add(each)
+            whole.add(each)
         shown, folded = _fold(list(groups.values()), smallest_group)
         enough = len(whole.people) >= smallest_group
+        is_apart = by in _OF_SESSIONS
         return TeamUsage(
             by=by,
             smallest_group=smallest_group,
-            rows=[TeamRow(name=each.name, sums=each.sums()) for each in shown] if enough else [],
-            folded=folded.sums() if folded is not None and enough else None,
-            totals=whole.sums() if enough else None,
+            rows=[TeamRow(name=each.name, sums=each.sums(each.sessions)) for each in shown] if enough else [],
+            folded=folded.sums(folded.sessions if is_apart else None) if folded is not None and enough else None,
+            totals=whole.sums(0 if row is None else row[0]) if enough else None,
+            counted_at=datetime.now(UTC),
         )
+
+
+def _day(number: int) -> str | None:
+    # Quarter hour 0 is an unknown time.
+    return (date(1970, 1, 1) + timedelta(days=number)).isoformat() if number else None
 
 
 def _fold(groups: list[_Group], smallest: int) -> tuple[list[_Group], _Group | None]:

@@ -6,6 +6,7 @@ from turnlog.hub.callers import Caller, Role
 from turnlog.hub.people.audit import Audit
 from turnlog.hub.people.figures import Figures
 from turnlog.hub.people.machines import Machines
+from turnlog.hub.people.rules import Rulebook
 from turnlog.hub.people.secrets import ALLOWED, Secrets
 from turnlog.hub.people.sharing import Sharing
 from turnlog.hub.people.teams import Identity, Teams, User
@@ -26,6 +27,7 @@ class People:
         self.sharing = Sharing(database, self.secrets)
         self.audit = Audit(database)
         self.figures = Figures(database)
+        self.rulebook = Rulebook(database)
 
     def known_by_proxy(self, name: str, joins: Role | None) -> Caller | None:
         """The caller that a trusted proxy names, in the first of their teams."""

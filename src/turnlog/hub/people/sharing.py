@@ -41,6 +41,17 @@ class SessionSharing(msgspec.Struct, frozen=True, kw_only=True):
     links: list[ShareLink]
 
 
+class Pusher(msgspec.Struct, frozen=True):
+    """A person of whom somebody sees sessions."""
+
+    id: str
+    name: str
+    machines: list[str]
+    """Names of the machines that these sessions are from."""
+    sessions: int
+    """Without subagents."""
+
+
 class Owned(msgspec.Struct, frozen=True):
     """Whose a session is."""
 
@@ -105,6 +116,18 @@ class Sharing(Tables):
                 team,
             )
         return frozenset(row[0] for row in rows)
+
+    def pushers(self, team: int, viewer: str) -> list[Pusher]:
+        """The people of whom somebody sees sessions, by name."""
+        with self._transaction() as transaction:
+            transaction.row(f"SELECT set_config('{VIEWER}', $1, true)", viewer)
+            rows = transaction.rows(_PUSHERS, team)
+        found: dict[str, Pusher] = {}
+        for id, name, machine, sessions in rows:
+            known = found.get(id, Pusher(id, name or id, [], 0))
+            machines = [*known.machines, machine] if machine else known.machines
+            found[id] = Pusher(id, known.name, machines, known.sessions + sessions)
+        return list(found.values())
 
     def sharing(self, team: int, session_id: str) -> SessionSharing:
         """Whose a session is and who may read it. Raises NotFoundError."""
@@ -180,6 +203,16 @@ class Sharing(Tables):
             tell(transaction, team)
         return bool(ended)
 
+
+_PUSHERS: Final = f"""
+SELECT o.owner_user, u.name, w.machine, count(*) FILTER (WHERE s.relationship IS DISTINCT FROM 'subagent')
+FROM turnlog.session_owners o
+JOIN turnlog.sessions s ON s.team_key = o.team_key AND s.key = o.session_key
+JOIN turnlog.owners w ON w.team_key = s.team_key AND w.key = s.owner_key
+LEFT JOIN turnlog.users u ON u.id = o.owner_user
+WHERE o.team_key = $1 AND {ALLOWED}
+GROUP BY 1, 2, 3 ORDER BY lower(u.name), 1, 3
+"""
 
 _FAMILY: Final = """
 WITH RECURSIVE below (key) AS (

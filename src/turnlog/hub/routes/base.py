@@ -15,6 +15,7 @@ from turnlog.hub.openid import OpenId
 from turnlog.hub.people.audit import TEAM
 from turnlog.hub.people.registry import People
 from turnlog.hub.rates import Rates
+from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.settings import HubSettings
 from turnlog.server.routes.sessions import takes_json
 
@@ -27,6 +28,7 @@ class HubState(NamedTuple):
     failures: Rates
     """Wrong secrets, by address."""
     openid: OpenId | None
+    retention: RetentionKeeper
 
     def address(self, request: Request, path: str) -> str:
         """Where a browser finds a page of the hub."""

@@ -31,6 +31,10 @@ class FiguresQuery(QueryParameters):
 class AuditQuery(QueryParameters):
     """Which entries."""
 
+    actor: str | None = Field(None, description="Id of who did it.")
+    action: str | None = None
+    subject: str | None = Field(None, description="Id of what it was done to, such as a session.")
+    since: Moment | None = None
     before: Moment | None = Field(None, description="Only entries before this time.")
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
@@ -57,7 +61,7 @@ def get_team_audit(request: Request, hub: HubOf, caller: AdminOf, query: Annotat
 
 
 def _page(request: Request, hub: HubState, caller: Caller, owner: str, query: AuditQuery) -> Response:
-    items = hub.people.audit.of_owner(caller.team_key, owner, before=query.before, limit=query.limit)
+    items = hub.people.audit.of_owner(caller.team_key, owner, **query.model_dump())
     names = hub.people.teams.names(caller.team_key)
     actors = {item.actor for item in items}
     return write(request, AuditPage(items, {id: name for id, name in names.items() if id in actors}))

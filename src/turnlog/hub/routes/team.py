@@ -9,10 +9,10 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from turnlog.hub.bodies import Members, NewLink, TokenItem, Tokens
+from turnlog.hub.bodies import Members, NewLink, Pushers, TokenItem, Tokens
 from turnlog.hub.callers import Role
 from turnlog.hub.people.teams import FIRST_TEAM, Member, Team
-from turnlog.hub.routes.base import JSON, AdminOf, Body, HubOf, PersonOf, UserOf
+from turnlog.hub.routes.base import JSON, AdminOf, Body, CallerOf, HubOf, PersonOf, UserOf
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
 
@@ -71,6 +71,12 @@ def begin_team(request: Request, hub: HubOf, caller: UserOf, body: NewTeam) -> R
     begun = hub.people.teams.begin(body.name, caller.user)
     hub.note(caller, "begin team", begun.id, detail=begun.name)
     return write(request, begun)
+
+
+@router.get("/people", responses=responds_with(Pushers))
+def list_people(request: Request, hub: HubOf, caller: CallerOf) -> Response:
+    """Whose sessions the caller sees, with their machines: what lists can be narrowed down to."""
+    return write(request, Pushers(hub.people.sharing.pushers(caller.team_key, caller.user)))
 
 
 @router.get("/members", responses=responds_with(Members))

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Caller, require_scope
+from turnlog.hub.people.rules import HighestLevel, is_above
 from turnlog.hub.sync.admission import Machine, TooLargeError, WrongBatchError, admit, placed
 from turnlog.hub.sync.receiving import Load, receive, unpack
 from turnlog.store import zstd
@@ -49,6 +50,8 @@ class Sync:
         machine_name: Callable[[Caller], str],
         blobs: BlobStore | None = None,
         load: Load | None = None,
+        *,
+        highest_level: Callable[[Caller], HighestLevel] = lambda caller: "full",
     ) -> None:
         """Keep what opens stores.
 
@@ -58,12 +61,14 @@ class Sync:
             machine_name: What the caller's machine is called.
             blobs: Where large contents are; None for the database.
             load: How much may be under way.
+            highest_level: The upload level above which the caller's team takes nothing.
         """
         self.writing = writing
         self.reading = reading
         self.machine_name = machine_name
         self.blobs = blobs
         self.load = load or Load()
+        self.highest_level = highest_level
 
 
 def routes() -> list[Route]:
@@ -172,24 +177,40 @@ async def _batch(request: Request) -> Response:
     caller = require_scope(request, "push")
     sync, feed = _sync(request), _feed(caller, request.query_params.get("store", ""))
     store, machine = sync.writing(caller), _machine(request, caller)
+    highest = await run_in_threadpool(sync.highest_level, caller)
     with sync.load.of(f"{caller.team}/{feed}") as share:
         data = await receive(request, share)
         # In a thread: decoding would keep everybody else waiting.
         return await run_in_threadpool(
-            _write_batch, store, feed, machine, data, request.headers.get("content-encoding"), sync.blobs
+            _write_batch, store, feed, machine, data, request.headers.get("content-encoding"), sync.blobs, highest
         )
 
 
 def _write_batch(
-    store: PostgresStore, feed: str, machine: Machine, data: bytes, encoding: str | None, blobs: BlobStore | None
+    store: PostgresStore,
+    feed: str,
+    machine: Machine,
+    data: bytes,
+    encoding: str | None,
+    blobs: BlobStore | None,
+    highest: HighestLevel,
 ) -> Response:
     batch: FeedBatch = taking.decode(unpack(data, encoding))
+    _check_levels(batch, highest)
     taken = store.take(feed, admit(batch, machine), machine.owner)
     if blobs is not None and (batch.forgotten or batch.withdrawn):
         # Not a reason to fail: the rows are gone, and the bytes follow with the next batch of this kind.
         with suppress(StoreError):
             store.drop_garbage(partial(blobs.delete, store.team))
     return _json({"position": batch.until, "generation": batch.generation, "refused": taken.refused})
+
+
+def _check_levels(batch: FeedBatch, highest: HighestLevel) -> None:
+    """Raise a 403 for a session of a higher level than the team takes."""
+    sent = {*batch.levels.values(), *(batch.levels.get(row[0], "full") for row in batch.rows.get("sessions", ()))}
+    if any(is_above(level, highest) for level in sent):
+        message = f"this team takes sessions at the level {highest} at most: turnlog hub level {highest}"
+        raise HTTPException(403, message)
 
 
 async def _archive(request: Request) -> Response:

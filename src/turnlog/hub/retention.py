@@ -1,0 +1,88 @@
+"""Forgets sessions that are older than the rule of their team allows, in the background of every hub process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from turnlog.errors import NotFoundError, StoreError
+from turnlog.hub.people.registry import People
+from turnlog.store.postgres.store import PostgresStore
+
+EVERY_SECONDS: Final = 600.0
+
+ACTOR: Final = "hub"
+"""Who did it, in the audit log."""
+
+_AT_ONCE: Final = 100
+
+_log = logging.getLogger(__name__)
+
+
+class RetentionKeeper:
+    """A thread that enforces the rules about age of all teams."""
+
+    def __init__(
+        self, people: People, open_team: Callable[[int], PostgresStore], drop: Callable[[PostgresStore], None]
+    ):
+        """`open_team` opens a team's store to write to; `drop` removes contents beside it that nobody uses any more."""
+        self._people = people
+        self._open_team = open_team
+        self._drop = drop
+        self._bell = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, and go on every few minutes."""
+        self._thread = threading.Thread(target=self._run, name="turnlog-retention", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look now: a rule has changed."""
+        self._bell.set()
+
+    def close(self) -> None:
+        """End the thread, after the session at which it is."""
+        self._is_closed = True
+        self._bell.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def forget_outdated(self) -> int:
+        """Forget what is too old in all teams; return how many sessions."""
+        return sum(self._forget(team, days) for team, days in self._people.rulebook.with_retention())
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            self._bell.clear()
+            try:
+                self.forget_outdated()
+            except StoreError as error:
+                _log.warning("cannot forget old sessions: %s", error)
+            self._bell.wait(EVERY_SECONDS)
+
+    def _forget(self, team: int, days: int) -> int:
+        store = self._open_team(team)
+        done = 0
+        while not self._is_closed:
+            found = self._people.rulebook.outdated_ids(team, days, _AT_ONCE)
+            for session_id, owner in found:
+                if self._is_closed:
+                    break
+                try:
+                    store.forget(session_id)
+                except NotFoundError:  # another process of this hub was first
+                    continue
+                self._people.audit.note(
+                    team, ACTOR, "forget old session", session_id, owner=owner, detail=f"older than {days} days"
+                )
+                done += 1
+            if len(found) < _AT_ONCE:
+                break
+        if done:
+            self._people.audit.note(team, ACTOR, "forget old sessions", str(team), detail=f"{done} of over {days} days")
+            self._drop(store)
+        return done
