@@ -1,9 +1,11 @@
-"""The hub's own pages in a browser: joining, connecting a machine, sharing, and a guest with a link."""
+"""A hub in browsers: joining, connecting a machine, sharing, following live, a guest with a link, the team's page."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import httpx2
 import pytest
@@ -13,6 +15,8 @@ from support.hubs import hub, listening, save_session
 from support.postgres_stores import PostgresDatabases
 
 pytestmark = pytest.mark.browser
+
+AXE: Final = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +49,22 @@ def join(page: Page, link: str, name: str) -> None:
     page.wait_for_url("**/")
 
 
+def assert_usable(page: Page) -> None:
+    """Names, roles, and contrast in both themes, as axe sees them; nothing wider than a phone."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        result: dict[str, Any] = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+        found = [(each["id"], each["nodes"][0]["html"][:200]) for each in result["violations"]]
+        assert found == [], f"{page.url} in the {theme} theme"
+    page.emulate_media(color_scheme="light")
+    size = page.viewport_size
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, page.url
+    assert size is not None
+    page.set_viewport_size(size)
+
+
 def test_people_join_connect_and_share_in_the_browser(
     databases: PostgresDatabases, tmp_path: Path, chromium: Browser
 ) -> None:
@@ -61,27 +81,128 @@ def test_people_join_connect_and_share_in_the_browser(
             ana.get_by_text("laptop may send your sessions now").wait_for()
             joined = machine.post("/hub/v1/device/token", json={"device_code": asked["device_code"]}).json()
             machine.headers["Authorization"] = f"Bearer {joined['access_token']}"
-            session = save_session(machine, "a", "a hat")
-        ana.goto(f"{base}/team")
-        ana.get_by_text("laptop").first.wait_for()
-        ana.get_by_role("button", name="Invite").click()
-        join(ben, ana.locator("[role=status] code").inner_text(), "Ben")
-        assert found.people.sharing.sharing(1, session).visibility == "private"
-        ana.goto(f"{base}/share?session={session}")
-        ana.get_by_label("It is shown to").select_option("people")
-        ana.get_by_label("Ben").check()
-        ana.get_by_role("button", name="Save").click()
-        ana.wait_for_timeout(300)
-        ben.goto(f"{base}/share?session={session}")
-        ben.get_by_text("Only its owner decides that").wait_for()
-        ana.get_by_role("button", name="Make a link").click()
-        link = ana.locator("[role=status] code").inner_text()
+            session = save_session(machine, "a", "a hat", ownership={"machine": "laptop"})
+            ana.goto(f"{base}/team")
+            ana.get_by_role("button", name="Invite").click()
+            join(ben, ana.locator(".secret code").inner_text(), "Ben")
+
+            # Shown to Ben, who reads it with the name of its owner, and cannot change it.
+            ana.goto(f"{base}/sessions/{session}")
+            ana.get_by_role("button", name="Shown to: Only me").click()
+            dialog = ana.get_by_role("dialog", name="Who sees this session")
+            dialog.get_by_label("Some people").check()
+            dialog.get_by_label("Ben").check()
+            assert_usable(ana)
+            dialog.get_by_role("button", name="Save").click()
+            ana.get_by_role("button", name="Shown to: Some people").wait_for()
+            ben.goto(base)
+            ben.get_by_text("Ana on laptop").wait_for()
+            ben.get_by_role("link", name="title of a hat").click()
+            ben.get_by_text("answer a hat").wait_for()
+            assert ben.get_by_role("button", name="Shown to").count() == 0
+
+            # What Ana's agent adds is before Ben's eyes within a second, and in Ana's own browser.
+            for page in (ana, ben):
+                page.get_by_text("answer a hat").wait_for()
+                page.wait_for_timeout(300)
+            message = {
+                "id": "live",
+                "role": "assistant",
+                "model": "m",
+                "parts": [{"type": "text", "text": "now a coat"}],
+            }
+            began = time.monotonic()
+            machine.post(f"/api/sessions/{session}/messages", json={"messages": [message]})
+            ben.get_by_text("now a coat").wait_for()
+            assert time.monotonic() - began < 1.5
+            ana.get_by_text("now a coat").wait_for()
+
+        ana.get_by_role("button", name="Shown to: Some people").click()
+        dialog.get_by_label("With a link").check()
+        dialog.get_by_label("It works for").select_option("A day")
+        dialog.get_by_role("button", name="Make a link").click()
+        link = dialog.locator(".secret code").inner_text()
         guest.goto(link)
         guest.wait_for_url(f"**/sessions/{session}")
+        guest.get_by_text("answer a hat").wait_for()
         assert link.partition("#code=")[2] not in guest.url
-        ana.get_by_role("button", name="Take back").click()
-        ana.get_by_role("button", name="Take back").wait_for(state="detached")
+        dialog.get_by_role("button", name="Take back").click()
+        dialog.get_by_role("button", name="Take back").wait_for(state="detached")
         late = opened(chromium, errors)
         late.goto(link)
         late.get_by_text("has expired or was taken back").wait_for()
+    assert errors == []
+
+
+def test_an_owner_keeps_the_team_in_the_browser(
+    databases: PostgresDatabases, tmp_path: Path, chromium: Browser
+) -> None:
+    errors: list[str] = []
+    with hub(databases, tmp_path) as found, listening(found) as base:
+        people = {name: found.browser(name) for name in ("Ben", "Cleo", "Dov", "Eva")}
+        owner = found.browser("Olga", "owner")
+        for number, client in enumerate([owner, *people.values()]):
+            session = save_session(client, f"s{number}", "a hat", cwd="/work/shop")
+            usage = {"input": 1000, "output": 10}
+            message = {
+                "id": f"u{number}",
+                "role": "assistant",
+                "model": "m",
+                "created_at": "2026-11-20T10:00:00Z",
+                "parts": [{"type": "text", "text": "counted"}],
+                "usage": usage,
+            }
+            client.post(f"/api/sessions/{session}/messages", json={"messages": [message]})
+        owner.put("/hub/v1/sessions/turnlog:s0/sharing", json={"visibility": "team"})
+        people["Ben"].get("/api/sessions/turnlog:s0")
+        page = opened(chromium, errors)
+        page.context.add_cookies([{"name": "turnlog_browser", "value": owner.cookies["turnlog_browser"], "url": base}])
+
+        page.goto(f"{base}/team")
+        page.get_by_label("Role of Ben").select_option("viewer")
+        page.get_by_label("Role of Olga").select_option("member")
+        page.get_by_text("the last owner stays").wait_for()
+        row = page.get_by_role("listitem").filter(has_text="Eva")
+        row.get_by_role("button", name="Remove").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        row.wait_for(state="detached")
+        assert people["Eva"].get("/hub/v1/me").status_code == 401
+        assert found.people.teams.role_of(1, found.ids["Ben"]) == "viewer"
+        assert_usable(page)
+
+        page.get_by_role("link", name="Machines and tokens").click()
+        page.get_by_label("New token for").fill("nightly")
+        page.get_by_role("button", name="Make a token").click()
+        token = page.locator(".secret code").inner_text()
+        assert found.client(token).get("/hub/v1/me").json()["scopes"] == ["read"]
+        row = page.get_by_role("listitem").filter(has_text="nightly")
+        row.get_by_role("button", name="End").click()
+        page.get_by_role("dialog").get_by_role("button", name="End").click()
+        row.wait_for(state="detached")
+        assert found.client(token).get("/hub/v1/me").status_code == 401
+        assert_usable(page)
+
+        page.get_by_role("link", name="Rules").click()
+        page.get_by_label("Forget sessions").fill("1000")
+        page.get_by_text("It would forget nothing now.").wait_for()
+        page.get_by_role("button", name="Save the rules").click()
+        page.get_by_role("button", name="Make it the rule").click()
+        page.get_by_role("dialog").wait_for(state="detached")
+        assert found.people.rulebook.rules(1).retention_days == 1000
+        assert_usable(page)
+
+        page.get_by_role("link", name="Usage").nth(1).click()
+        page.get_by_role("cell", name="5", exact=True).first.wait_for()
+        page.get_by_role("rowheader", name="/work/shop").wait_for()
+        page.get_by_role("button", name="Person").click()
+        page.get_by_role("rowheader", name="Smaller groups together").wait_for()
+        assert_usable(page)
+
+        page.get_by_role("link", name="Audit log").click()
+        page.get_by_role("row", name="Ben read turnlog:s0").wait_for()
+        page.get_by_role("button", name="The team").click()
+        page.get_by_label("Action").select_option("change rules")
+        page.get_by_role("row", name="Olga change rules").wait_for()
+        assert page.get_by_text("change role").count() == 1  # in the list of actions
+        assert_usable(page)
     assert errors == []

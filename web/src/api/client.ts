@@ -40,7 +40,7 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
 }
 
 export async function sendJson<Answer>(
-  method: "PATCH" | "POST" | "DELETE",
+  method: "PATCH" | "POST" | "PUT" | "DELETE",
   path: string,
   body?: unknown,
 ): Promise<Answer> {
@@ -51,7 +51,7 @@ export async function sendJson<Answer>(
       body: JSON.stringify(body),
     }),
   });
-  return (await response.json()) as Answer;
+  return (response.status === 204 ? undefined : await response.json()) as Answer;
 }
 
 /** "?a=1&b=2" of what is set; "" of nothing. */

@@ -10,7 +10,7 @@ import { formatRelative } from "@/format/time";
 import { titleOf } from "@/sessions/session-title";
 import { useAgents } from "@/sessions/use-agents";
 import { openKeyHelp } from "@/shell/key-help";
-import { PAGES } from "@/shell/pages";
+import { type Page, usePages } from "@/shell/pages";
 import { toggleTheme } from "@/shell/theme";
 
 export interface Entry {
@@ -37,6 +37,7 @@ interface Entries {
 /** Entries for the typed text. `query` follows it after a pause and is sent to the server. Pages and actions come first. */
 export function useEntries(text: string, query: string): Entries {
   const look = useAgents();
+  const pages = usePages();
   const sessions = useQuery({
     queryKey: ["palette", "sessions", query],
     queryFn: ({ signal }) =>
@@ -58,14 +59,14 @@ export function useEntries(text: string, query: string): Entries {
     queryFn: ({ signal }) => getJson<SessionPage>(SESSIONS, { tag: query, limit: 1 }, signal),
     enabled: query !== "",
   });
-  const named = text ? commands().filter(({ label }) => isNamed(label, text)) : [];
+  const named = text ? commands(pages).filter(({ label }) => isNamed(label, text)) : [];
   const entries = [
     ...named,
     ...(tagged.data?.total ? [tagEntry(query, tagged.data.total)] : []),
     ...(sessions.data?.items.map((session) => sessionEntry(session, look(session.agent).name, query)) ?? []),
     ...(query ? hitEntries(found.data, query) : []),
     ...(query ? [everythingEntry(query)] : []),
-    ...(text ? [] : commands()),
+    ...(text ? [] : commands(pages)),
   ];
   const settled = text === query && ![sessions, found, tagged].some(({ isFetching }) => isFetching);
   return { entries, settled };
@@ -125,16 +126,9 @@ function everythingEntry(query: string): Entry {
   };
 }
 
-function commands(): Entry[] {
-  const pages = PAGES.map(({ href, label, icon }) => ({
-    id: href,
-    group: "Go to",
-    icon,
-    label,
-    to: href,
-  }));
+function commands(pages: Page[]): Entry[] {
   return [
-    ...pages,
+    ...pages.map(({ href, label, icon }) => ({ id: href, group: "Go to", icon, label, to: href })),
     { id: "theme", group: "Actions", icon: "moon", label: "Switch between light and dark", to: toggleTheme },
     { id: "keys", group: "Actions", icon: "help", label: "Show keyboard shortcuts", to: openKeyHelp },
   ];

@@ -5,6 +5,7 @@ import type { ToolUsage } from "@/api/types";
 import { useItems } from "@/api/use-items";
 import { AgentFilter, FilterBar, FilterDates, FilterSelect, ProjectFilter } from "@/filters/filters";
 import { countSet } from "@/filters/url-filters";
+import { PersonFilters } from "@/hub/person-filters";
 import { SEARCH_FILTERS, type SearchFilters } from "./use-search";
 
 interface SearchFiltersBarProps {
@@ -70,6 +71,7 @@ export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
         onChange={(failed) => onChange({ failed })}
       />
       <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
+      <PersonFilters user={filters.user} machine={filters.machine} onChange={onChange} />
       <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
       <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
       <FilterSelect

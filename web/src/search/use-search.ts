@@ -16,6 +16,8 @@ export const SEARCH_FILTERS = [
   "role",
   "tool",
   "failed",
+  "user",
+  "machine",
   "since",
   "until",
   "sort",

@@ -12,6 +12,7 @@ import {
   ProjectFilter,
 } from "@/filters/filters";
 import { countSet } from "@/filters/url-filters";
+import { PersonFilters } from "@/hub/person-filters";
 import { hourLabel } from "./hour-of-week";
 import { SORTS } from "./session-groups";
 import type { SessionFilters } from "./use-sessions";
@@ -57,6 +58,8 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         "project",
         "model",
         "branch",
+        "user",
+        "machine",
         "since",
         "show",
         "status",
@@ -67,6 +70,7 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
       ])}
     >
       <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
+      <PersonFilters user={filters.user} machine={filters.machine} onChange={onChange} />
       <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
       <ModelFilter value={filters.model} onChange={(model) => onChange({ model })} />
       <span className="filter-branch">

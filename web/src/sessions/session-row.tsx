@@ -10,6 +10,8 @@ import type { SessionItem, SessionPage } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
 import { formatClock, formatExact, formatRelative } from "@/format/time";
+import { OwnerLabel } from "@/hub/owner-label";
+import { useIsOwn } from "@/hub/use-hub";
 import { AgentLabel } from "./agent-label";
 import { useSelection } from "./selection";
 import { Cost, Duration, Tokens } from "./session-figures";
@@ -30,6 +32,7 @@ const NONE: SessionItem[] = [];
 
 export function SessionRow({ session, now, depth = 0, earlier = NONE, clock }: SessionRowProps) {
   const [open, setOpen] = useState(false);
+  const isOwn = useIsOwn(session);
   return (
     <li className="session-item" data-depth={depth || undefined}>
       <div className="session-row">
@@ -49,8 +52,8 @@ export function SessionRow({ session, now, depth = 0, earlier = NONE, clock }: S
           <Figures session={session} now={now} clock={clock} />
         </Link>
         <span className="row-actions">
-          <StarButton session={session} hasKey />
-          <AnnotateButton session={session} hasKey />
+          {isOwn && <StarButton session={session} hasKey />}
+          {isOwn && <AnnotateButton session={session} hasKey />}
         </span>
       </div>
       {open && earlier.length > 0 && (
@@ -148,6 +151,7 @@ function Places({ session, now, earlier }: { session: SessionItem; now: Date; ea
       <span>
         <AgentLabel agent={session.agent} />
       </span>
+      <OwnerLabel session={session} />
       {session.project && <span title={session.project.path}>{session.project.name}</span>}
       {session.worktree && <span title="Git worktree">{session.worktree}</span>}
       {session.git_branch && session.git_branch !== session.worktree && <span>{session.git_branch}</span>}

@@ -79,6 +79,8 @@ const CLEARED = {
   project: "",
   model: "",
   branch: "",
+  user: "",
+  machine: "",
   since: "",
   until: "",
   show: "",

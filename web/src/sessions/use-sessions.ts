@@ -14,6 +14,8 @@ export const SESSION_FILTERS = [
   "project",
   "model",
   "branch",
+  "user",
+  "machine",
   "since",
   "until",
   "show",

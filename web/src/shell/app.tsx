@@ -19,6 +19,7 @@ const SearchPage = lazy(() => import("@/search/search-page"));
 const FilesPage = lazy(() => import("@/files/files-page"));
 const ProjectsPage = lazy(() => import("@/projects/projects-page"));
 const InsightsPage = lazy(() => import("@/insights/insights-page"));
+const TeamPage = lazy(() => import("@/hub/team-page"));
 const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
@@ -43,6 +44,8 @@ export function App() {
               <Route path="/files" component={FilesPage} />
               <Route path="/projects" component={ProjectsPage} />
               <Route path="/usage" component={UsagePage} />
+              <Route path="/team" component={TeamPage} />
+              <Route path="/team/:section" component={TeamPage} />
               <Route path="/insights" component={InsightsPage} />
               <Route>
                 <ProblemBox title="There is no such page" whole>

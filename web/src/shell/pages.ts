@@ -1,8 +1,15 @@
 /** The pages of the top bar. */
 
 import type { IconName } from "@/design/icon";
+import { useMe } from "@/hub/use-hub";
 
-export const PAGES: { href: string; label: string; icon: IconName }[] = [
+export interface Page {
+  href: string;
+  label: string;
+  icon: IconName;
+}
+
+const PAGES: Page[] = [
   { href: "/", label: "Sessions", icon: "list" },
   { href: "/search", label: "Search", icon: "search" },
   { href: "/projects", label: "Projects", icon: "folder" },
@@ -10,3 +17,10 @@ export const PAGES: { href: string; label: string; icon: IconName }[] = [
   { href: "/usage", label: "Usage", icon: "chart" },
   { href: "/insights", label: "Insights", icon: "clock" },
 ];
+
+const PAGES_OF_HUBS: Page[] = [...PAGES, { href: "/team", label: "Team", icon: "agent" }];
+
+/** Whoever reads with a link sees nothing of the team. */
+export function usePages(): Page[] {
+  return useMe()?.user ? PAGES_OF_HUBS : PAGES;
+}

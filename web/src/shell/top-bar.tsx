@@ -5,20 +5,21 @@ import { Link, useLocation } from "wouter";
 import { Icon } from "@/design/icon";
 import { Menu } from "@/design/menu";
 import { openKeyHelp } from "./key-help";
-import { PAGES } from "./pages";
+import { usePages } from "./pages";
 import { SearchBox } from "./search-box";
 import { toggleTheme, useTheme } from "./theme";
 
 export function TopBar() {
   const [location] = useLocation();
   const theme = useTheme();
+  const pages = usePages();
   return (
     <header className="top-bar">
       <Link href="/" className="brand">
         turnlog
       </Link>
       <nav className="top-pages" aria-label="Pages">
-        {PAGES.map(({ href, label }) => (
+        {pages.map(({ href, label }) => (
           <Link
             key={href}
             href={href}
@@ -54,16 +55,17 @@ export function TopBar() {
 
 /** Every page, where the bar has no room for their names. */
 function PageMenu({ location }: { location: string }) {
+  const pages = usePages();
   const frame = useRef<HTMLElement>(null);
   const close = () => frame.current?.querySelector<HTMLElement>("[popover]")?.hidePopover();
   return (
     <nav className="top-menu" aria-label="All pages" ref={frame}>
       <Menu
-        label={PAGES.find(({ href }) => isCurrent(href, location))?.label ?? "Pages"}
+        label={pages.find(({ href }) => isCurrent(href, location))?.label ?? "Pages"}
         icon="list"
         title="All pages"
       >
-        {PAGES.map(({ href, label, icon }) => (
+        {pages.map(({ href, label, icon }) => (
           <Link
             key={href}
             href={href}
@@ -80,5 +82,6 @@ function PageMenu({ location }: { location: string }) {
 }
 
 function isCurrent(href: string, location: string): boolean {
-  return href === "/" ? location === "/" || location.startsWith("/sessions") : location === href;
+  if (href === "/") return location === "/" || location.startsWith("/sessions");
+  return location === href || location.startsWith(`${href}/`);
 }

@@ -19,7 +19,9 @@ export const BY: Record<UsageBy, string> = {
 };
 
 /** Filters that the list of sessions has too. */
-export type Listed = Partial<Record<"agent" | "project" | "model" | "since" | "until", string>>;
+export type Listed = Partial<
+  Record<"agent" | "project" | "model" | "user" | "machine" | "since" | "until", string>
+>;
 
 /** Where the sessions of a row are. An hour leads to its day: the list has days. */
 export function listOf(by: UsageBy, name: string, filters: Listed): string {
@@ -28,6 +30,6 @@ export function listOf(by: UsageBy, name: string, filters: Listed): string {
   return `/${queryString({ ...listed(filters), ...chosen })}`;
 }
 
-function listed({ agent, project, model, since, until }: Listed) {
-  return { agent, project, model, since, until };
+function listed({ agent, project, model, user, machine, since, until }: Listed) {
+  return { agent, project, model, user, machine, since, until };
 }

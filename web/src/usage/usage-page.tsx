@@ -16,9 +16,10 @@ import {
   ModelFilter,
   ProjectFilter,
 } from "@/filters/filters";
-import { countSet, useUrlFilters } from "@/filters/url-filters";
+import { countSet, type Filters, useUrlFilters } from "@/filters/url-filters";
 import { formatCount, formatTotalCost, formatTotalTokens } from "@/format/numbers";
 import { dayAfter, startOf } from "@/format/time";
+import { PersonFilters } from "@/hub/person-filters";
 import { useTitle } from "@/shell/title";
 import { Budgets } from "./budgets";
 import { Comparison } from "./comparison";
@@ -36,6 +37,8 @@ const FILTERS = [
   "agent",
   "project",
   "model",
+  "user",
+  "machine",
   "since",
   "until",
   "compare",
@@ -56,8 +59,8 @@ function timesOf(isUtc: boolean, since: string, until: string) {
 }
 
 /** Of whom a report is. */
-function whose({ agent, project, model }: { agent: string; project: string; model: string }) {
-  return { agent, project, model };
+function whose({ agent, project, model, user, machine }: Filters<(typeof FILTERS)[number]>) {
+  return { agent, project, model, user, machine };
 }
 
 /** A page of rows that can still be read; the totals are of all. */
@@ -115,7 +118,17 @@ export default function UsagePage() {
             />
           )
         }
-        active={countSet(filters, ["then_by", "measure", "zone", "agent", "project", "model", "since"])}
+        active={countSet(filters, [
+          "then_by",
+          "measure",
+          "zone",
+          "agent",
+          "project",
+          "model",
+          "user",
+          "machine",
+          "since",
+        ])}
       >
         {!isCompared && (
           <>
@@ -141,6 +154,7 @@ export default function UsagePage() {
           onChange={(value) => change({ zone: value })}
         />
         <AgentFilter value={filters.agent} onChange={(agent) => change({ agent })} />
+        <PersonFilters user={filters.user} machine={filters.machine} onChange={change} />
         <ProjectFilter value={filters.project} onChange={(project) => change({ project })} />
         <ModelFilter value={filters.model} onChange={(model) => change({ model })} />
         <FilterDates since={filters.since} until={filters.until} onChange={change} />

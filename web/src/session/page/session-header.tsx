@@ -14,6 +14,9 @@ import "./session-header.css";
 import type { ReactNode } from "react";
 import { formatCount, formatTotalCost, plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
+import { OwnerLabel, useOwnerName } from "@/hub/owner-label";
+import { ShareButton } from "@/hub/share-button";
+import { useIsOwn } from "@/hub/use-hub";
 import type { Hidden } from "@/session/blocks";
 import { nextAll, useAll, useDisclosures } from "@/session/disclosure";
 import { AgentLabel } from "@/sessions/agent-label";
@@ -39,6 +42,7 @@ interface SessionHeaderProps {
 
 export function SessionHeader(props: SessionHeaderProps) {
   const { answer, live, prompts, hidden, onHide, onReplay, onFind, onOutline } = props;
+  const isOwn = useIsOwn(answer?.session);
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -54,8 +58,8 @@ export function SessionHeader(props: SessionHeaderProps) {
           )}
         </div>
         <div className="session-actions" data-waiting={!answer || undefined}>
-          {answer && <StarButton session={answer.session} />}
-          {answer && <AnnotateButton session={answer.session} />}
+          {answer && isOwn && <StarButton session={answer.session} />}
+          {answer && isOwn && <AnnotateButton session={answer.session} />}
           <button type="button" className="button outline-button" onClick={onOutline} title="Outline">
             <Icon name="list" size={14} /> <span>Outline</span>
           </button>
@@ -69,7 +73,8 @@ export function SessionHeader(props: SessionHeaderProps) {
           </button>
           {answer && <ResumeMenu session={answer.session} />}
           {answer && <ContinueMenu session={answer.session} prompts={prompts} />}
-          {answer && <SessionMenu session={answer.session} />}
+          {answer && <ShareButton session={answer.session} />}
+          {answer && <SessionMenu session={answer.session} isOwn={isOwn} />}
         </div>
       </div>
       {answer && (
@@ -136,6 +141,7 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
   useClock();
   const now = new Date();
   const state = useSessionState(session);
+  const owner = useOwnerName(session);
   const counts = session.counts ?? {};
   return (
     <ul className="session-facts" tabIndex={0} aria-label="About this session" data-live={live}>
@@ -148,6 +154,11 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
       <li>
         <AgentLabel agent={session.agent} version={session.agent_version} />
       </li>
+      {owner && (
+        <li>
+          <OwnerLabel session={session} />
+        </li>
+      )}
       {session.project && <li title={session.project.path}>{session.project.name}</li>}
       {session.worktree && <li title="Git worktree">{session.worktree}</li>}
       {session.git_branch && session.git_branch !== session.worktree && (

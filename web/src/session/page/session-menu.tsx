@@ -20,7 +20,13 @@ const REQUESTS: { as: ExportFormat; label: string }[] = [
   { as: "gemini", label: "Gemini" },
 ];
 
-export function SessionMenu({ session }: { session: SessionItem }) {
+interface SessionMenuProps {
+  session: SessionItem;
+  /** Whether it may be forgotten from here. */
+  isOwn: boolean;
+}
+
+export function SessionMenu({ session, isOwn }: SessionMenuProps) {
   const [redact, setRedact] = useState(false);
   const [forgetting, setForgetting] = useState(false);
   const [, navigate] = useLocation();
@@ -51,11 +57,13 @@ export function SessionMenu({ session }: { session: SessionItem }) {
             <CopyButton key={as} className="menu-item" label={label} text={() => getText(address(as))} />
           ))}
         </MenuSection>
-        <MenuSection title="Remove">
-          <button type="button" className="menu-item" onClick={() => setForgetting(true)}>
-            Forget this session… <span className="menu-note">permanently</span>
-          </button>
-        </MenuSection>
+        {isOwn && (
+          <MenuSection title="Remove">
+            <button type="button" className="menu-item" onClick={() => setForgetting(true)}>
+              Forget this session… <span className="menu-note">permanently</span>
+            </button>
+          </MenuSection>
+        )}
       </Menu>
       {forgetting && (
         <ForgetDialog

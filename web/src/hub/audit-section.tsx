@@ -1,0 +1,164 @@
+/** What was done and read: of what is one's own, and for admins what was done to the team. */
+
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { getJson } from "@/api/client";
+import { sessionPage } from "@/api/paths";
+import type { Items } from "@/api/types";
+import { MoreButton } from "@/design/more-button";
+import { Problem } from "@/design/problem";
+import { Segments } from "@/design/segments";
+import { FilterBar, FilterDates, FilterSelect } from "@/filters/filters";
+import { countSet, useUrlFilters } from "@/filters/url-filters";
+import { formatCount } from "@/format/numbers";
+import { dayAfter, formatExact, startOf } from "@/format/time";
+import { AUDIT, MEMBERS, TEAM_AUDIT } from "./paths";
+import type { AuditEntry, AuditPage, Member } from "./schema";
+import type { SectionProps } from "./section";
+
+const FILTERS = ["of", "actor", "action", "since", "until"] as const;
+
+const OF = [
+  { value: "", label: "What is mine" },
+  { value: "team", label: "The team" },
+];
+
+const OWN = ["read", "search", "share", "make link", "take link back", "connect machine", "end machine"];
+const OWN_TOO = ["make token", "end token", "agree to rules", "disagree with rules", "forget old session"];
+const OF_TEAM = [
+  "invite",
+  "take invitation back",
+  "change role",
+  "remove member",
+  "change team",
+  "begin team",
+];
+const OF_TEAM_TOO = ["change rules", "forget old sessions", "team usage"];
+
+/** Actions that are done to a session. */
+const OF_SESSIONS = new Set(["read", "search", "share", "make link", "take link back"]);
+
+const PAGE = 100;
+
+export function AuditSection({ isAdmin }: SectionProps) {
+  const [filters, change] = useUrlFilters(FILTERS);
+  const isTeam = isAdmin && filters.of === "team";
+  const members = useQuery({
+    queryKey: [MEMBERS],
+    queryFn: ({ signal }) => getJson<Items<Member>>(MEMBERS, {}, signal),
+  });
+  const path = isTeam ? TEAM_AUDIT : AUDIT;
+  const parameters = {
+    actor: filters.actor,
+    action: filters.action,
+    since: filters.since && startOf(filters.since),
+    limit: PAGE,
+  };
+  const until = filters.until && startOf(dayAfter(filters.until));
+  const log = useInfiniteQuery({
+    queryKey: [path, parameters, until],
+    queryFn: ({ pageParam, signal }) =>
+      getJson<AuditPage>(path, { ...parameters, before: pageParam }, signal),
+    initialPageParam: until,
+    getNextPageParam: ({ items }) => (items.length < PAGE ? undefined : items.at(-1)?.last_at),
+    placeholderData: (previous) => previous,
+  });
+  const entries = log.data?.pages.flatMap(({ items }) => items) ?? [];
+  const names = Object.assign({}, ...(log.data?.pages.map((page) => page.names) ?? [])) as Record<
+    string,
+    string
+  >;
+  const actions = isTeam ? [...OF_TEAM, ...OF_TEAM_TOO] : [...OWN, ...OWN_TOO];
+  return (
+    <section className="team-section" aria-label="Audit log">
+      <FilterBar
+        label="Audit filters"
+        first={
+          isAdmin && (
+            <Segments
+              label="Of"
+              choices={OF}
+              value={isTeam ? "team" : ""}
+              onChange={(of) => change({ of, action: "" })}
+            />
+          )
+        }
+        active={countSet(filters, ["actor", "action", "since"])}
+      >
+        <FilterSelect
+          label="Person"
+          everything="Everybody"
+          value={filters.actor}
+          choices={members.data?.items.map(({ user }) => ({ value: user.id, label: user.name })) ?? []}
+          onChange={(actor) => change({ actor })}
+        />
+        <FilterSelect
+          label="Action"
+          everything="All actions"
+          value={filters.action}
+          choices={actions.map((value) => ({ value, label: value }))}
+          onChange={(action) => change({ action })}
+        />
+        <FilterDates since={filters.since} until={filters.until} onChange={change} />
+      </FilterBar>
+      {log.isError && <Problem error={log.error} what="The audit log" />}
+      {log.data && entries.length === 0 && (
+        <p className="team-note">
+          {isTeam
+            ? "Nothing was done to the team."
+            : "Nobody else has read what is yours, and nothing was done to it."}
+        </p>
+      )}
+      {entries.length > 0 && (
+        <div className="usage-table audit-table" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                {["When", "Who", "Did", "To", "Times", "More"].map((column) => (
+                  <th scope="col" key={column}>
+                    {column}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {entries.map((entry) => (
+                <tr key={`${entry.last_at} ${entry.actor} ${entry.action} ${entry.subject}`}>
+                  <th scope="row">{formatExact(entry.last_at)}</th>
+                  <td>{actorOf(entry, names)}</td>
+                  <td>{entry.action}</td>
+                  <td>
+                    <Subject entry={entry} names={names} />
+                  </td>
+                  <td>{formatCount(entry.times)}</td>
+                  <td>{entry.detail}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {log.hasNextPage && <MoreButton onMore={() => log.fetchNextPage()} busy={log.isFetchingNextPage} />}
+    </section>
+  );
+}
+
+function actorOf({ actor }: AuditEntry, names: Record<string, string>): string {
+  if (actor.startsWith("link:")) return "somebody with a link";
+  return names[actor] ?? (actor === "hub" ? "the hub" : actor);
+}
+
+function Subject({
+  entry: { action, subject },
+  names,
+}: {
+  entry: AuditEntry;
+  names: Record<string, string>;
+}) {
+  if (!OF_SESSIONS.has(action)) return names[subject] ?? subject;
+  return (
+    <Link href={sessionPage(subject)} className="link">
+      {subject}
+    </Link>
+  );
+}
