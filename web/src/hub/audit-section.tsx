@@ -11,7 +11,7 @@ import { Segments } from "@/design/segments";
 import { FilterBar, FilterDates, FilterSelect } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { formatCount } from "@/format/numbers";
-import { dayAfter, formatExact, startOf } from "@/format/time";
+import { dayAfter, formatExact, formatRelative, startOf } from "@/format/time";
 import { AUDIT, MEMBERS, TEAM_AUDIT } from "./paths";
 import type { AuditEntry, AuditPage, Member } from "./schema";
 import type { SectionProps } from "./section";
@@ -124,7 +124,9 @@ export function AuditSection({ isAdmin }: SectionProps) {
             <tbody>
               {entries.map((entry) => (
                 <tr key={`${entry.last_at} ${entry.actor} ${entry.action} ${entry.subject}`}>
-                  <th scope="row">{formatExact(entry.last_at)}</th>
+                  <th scope="row" title={formatExact(entry.last_at)}>
+                    {formatRelative(entry.last_at, new Date())}
+                  </th>
                   <td>{actorOf(entry, names)}</td>
                   <td>{entry.action}</td>
                   <td>

@@ -33,7 +33,7 @@ export function ShareButton({ session }: { session: SessionItem }) {
   return (
     <>
       <button type="button" className="button" onClick={() => setOpen(true)} title="Who sees this session">
-        <Icon name="agent" size={14} />{" "}
+        <Icon name="people" size={14} />{" "}
         <span>
           <span className="visually-hidden">Shown to: </span>
           {SHOWN_TO[sharing.data.visibility]}

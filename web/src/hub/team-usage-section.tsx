@@ -79,7 +79,9 @@ function Report({ usage }: { usage: TeamUsage }) {
   const label = BY.find(({ value }) => value === by || (value === "" && by === "project"))?.label ?? by;
   return (
     <>
-      {by === "day" && <BarChart title="Cost by day" chart={chartOf(usage)} />}
+      {by === "day" && rows.some(({ sums }) => sums.cost != null) && (
+        <BarChart title="Cost by day" chart={chartOf(usage)} />
+      )}
       <FiguresTable
         columns={[label, "Cost", "Share", "All tokens", "Output tokens", "Calls", "Sessions", "People"]}
         rows={[
@@ -105,11 +107,12 @@ function Report({ usage }: { usage: TeamUsage }) {
 }
 
 function figures(sums: Sums, totals: Sums): string[] {
+  const isCounted = (sums.calls ?? 0) > (sums.unknown_calls ?? 0);
   return [
     formatTotalCost(sums.cost ?? null, (sums.unpriced_calls ?? 0) + (sums.unknown_calls ?? 0)),
     sums.cost != null && totals.cost ? formatShare(sums.cost / totals.cost) : UNKNOWN,
-    formatCompact(sums.tokens ?? 0),
-    formatCompact(sums.output ?? 0),
+    isCounted ? formatCompact(sums.tokens ?? 0) : UNKNOWN,
+    isCounted ? formatCompact(sums.output ?? 0) : UNKNOWN,
     formatCount(sums.calls ?? 0),
     sums.sessions == null ? UNKNOWN : formatCount(sums.sessions),
     formatCount(sums.people ?? 0),

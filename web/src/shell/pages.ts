@@ -18,7 +18,7 @@ const PAGES: Page[] = [
   { href: "/insights", label: "Insights", icon: "clock" },
 ];
 
-const PAGES_OF_HUBS: Page[] = [...PAGES, { href: "/team", label: "Team", icon: "agent" }];
+const PAGES_OF_HUBS: Page[] = [...PAGES, { href: "/team", label: "Team", icon: "people" }];
 
 /** Whoever reads with a link sees nothing of the team. */
 export function usePages(): Page[] {

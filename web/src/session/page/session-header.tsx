@@ -16,7 +16,7 @@ import { formatCount, formatTotalCost, plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
 import { OwnerLabel, useOwnerName } from "@/hub/owner-label";
 import { ShareButton } from "@/hub/share-button";
-import { useIsOwn } from "@/hub/use-hub";
+import { useIsHub, useIsOwn } from "@/hub/use-hub";
 import type { Hidden } from "@/session/blocks";
 import { nextAll, useAll, useDisclosures } from "@/session/disclosure";
 import { AgentLabel } from "@/sessions/agent-label";
@@ -43,6 +43,7 @@ interface SessionHeaderProps {
 export function SessionHeader(props: SessionHeaderProps) {
   const { answer, live, prompts, hidden, onHide, onReplay, onFind, onOutline } = props;
   const isOwn = useIsOwn(answer?.session);
+  const isHub = useIsHub();
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -72,7 +73,7 @@ export function SessionHeader(props: SessionHeaderProps) {
             <Icon name="play" size={14} /> <span>Replay</span>
           </button>
           {answer && <ResumeMenu session={answer.session} />}
-          {answer && <ContinueMenu session={answer.session} prompts={prompts} />}
+          {answer && !isHub && <ContinueMenu session={answer.session} prompts={prompts} />}
           {answer && <ShareButton session={answer.session} />}
           {answer && <SessionMenu session={answer.session} isOwn={isOwn} />}
         </div>
