@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from support.hubs import hub, listening, save_session
+from support.hubs import hub, listening, save_counted, save_session
 from support.postgres_stores import PostgresDatabases
 
 pytestmark = pytest.mark.browser
@@ -143,16 +143,7 @@ def test_an_owner_keeps_the_team_in_the_browser(
         owner = found.browser("Olga", "owner")
         for number, client in enumerate([owner, *people.values()]):
             session = save_session(client, f"s{number}", "a hat", cwd="/work/shop")
-            usage = {"input": 1000, "output": 10}
-            message = {
-                "id": f"u{number}",
-                "role": "assistant",
-                "model": "m",
-                "created_at": "2026-11-20T10:00:00Z",
-                "parts": [{"type": "text", "text": "counted"}],
-                "usage": usage,
-            }
-            client.post(f"/api/sessions/{session}/messages", json={"messages": [message]})
+            save_counted(client, session, f"u{number}", input=1000, output=10)
         owner.put("/hub/v1/sessions/turnlog:s0/sharing", json={"visibility": "team"})
         people["Ben"].get("/api/sessions/turnlog:s0")
         page = opened(chromium, errors)

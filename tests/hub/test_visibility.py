@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
-from support.hubs import Hub, hub, listening, save_session
+from support.hubs import Hub, hub, listening, save_counted, save_session
 from support.postgres_stores import PostgresDatabases
 
 WORD = "xylophone"
@@ -262,21 +262,11 @@ def wait_for(holds: Any) -> None:
 
 def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
     owner = new_hub.browser("Olga", "owner")
-    usage = {"input": 10, "output": 5}
     for number in range(5):
         person = new_hub.browser(f"P{number}")
         cwd = "/work/common" if number else "/work/alone"
         session = save_session(person, f"s{number}", "words", cwd=cwd)
-        message = {
-            "id": f"u{number}",
-            "role": "assistant",
-            "model": "m",
-            "created_at": "2026-11-20T10:00:00Z",
-            "parts": [{"type": "text", "text": "counted"}],
-            "usage": usage,
-        }
-        answer = person.post(f"/api/sessions/{session}/messages", json={"messages": [message]})
-        assert answer.status_code == 200, answer.text
+        save_counted(person, session, f"u{number}", input=10, output=5)
     by_day = owner.get("/hub/v1/usage?by=day").json()
     assert by_day["totals"]["people"] == 5
     by_project = owner.get("/hub/v1/usage?by=project").json()
@@ -294,19 +284,10 @@ def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
 
 def test_lists_search_and_usage_are_narrowed_down_to_a_person_and_a_machine(new_hub: Hub) -> None:
     ana, ben = new_hub.browser("Ana"), new_hub.browser("Ben")
-    usage = {"input": 10, "output": 5}
     own: dict[str, str] = {}
     for client, name, machine, number in ((ana, "a", "laptop", 1), (ana, "b", "tower", 2), (ben, "c", "laptop", 4)):
         own[name] = save_session(client, name, WORD, ownership={"machine": machine})
-        message = {
-            "id": f"{name}-u",
-            "role": "assistant",
-            "model": "m",
-            "created_at": "2026-11-20T10:00:00Z",
-            "parts": [{"type": "text", "text": "counted"}],
-            "usage": {**usage, "input": number},
-        }
-        client.post(f"/api/sessions/{own[name]}/messages", json={"messages": [message]})
+        save_counted(client, own[name], f"{name}-u", input=number, output=5)
         client.put(f"/hub/v1/sessions/{own[name]}/sharing", json={"visibility": "team"})
     hidden = save_session(ana, "d", WORD, ownership={"machine": "phone"})
     people = ben.get("/hub/v1/people").json()["items"]

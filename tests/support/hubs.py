@@ -114,3 +114,17 @@ def save_session(client: httpx2.Client, name: str, text: str, **facts: Any) -> s
     answer = client.post(f"/api/sessions/{session_id}/messages", json={"messages": messages})
     assert answer.status_code == 200, answer.text
     return session_id
+
+
+def save_counted(client: httpx2.Client, session_id: str, id: str, **usage: int) -> None:
+    """Save an answer whose tokens count."""
+    message = {
+        "id": id,
+        "role": "assistant",
+        "model": "m",
+        "created_at": "2026-11-20T10:00:00Z",
+        "parts": [{"type": "text", "text": "counted"}],
+        "usage": usage,
+    }
+    answer = client.post(f"/api/sessions/{session_id}/messages", json={"messages": [message]})
+    assert answer.status_code == 200, answer.text

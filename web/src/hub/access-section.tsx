@@ -1,9 +1,7 @@
 /** What pushes and reads for whom: machines, tokens of programs, browsers. */
 
-import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { getJson } from "@/api/client";
-import type { Items } from "@/api/types";
+import { useItems } from "@/api/use-items";
 import { Segments } from "@/design/segments";
 import { formatExact, formatRelative } from "@/format/time";
 import { EndButton, HubList } from "./hub-list";
@@ -20,12 +18,8 @@ const WHOSE = [
 
 export function AccessSection({ isAdmin }: SectionProps) {
   const [whose, setWhose] = useState<"mine" | "all">("mine");
-  const members = useQuery({
-    queryKey: [MEMBERS],
-    queryFn: ({ signal }) => getJson<Items<Member>>(MEMBERS, {}, signal),
-  });
-  const nameOf = (id: string | null) =>
-    members.data?.items.find(({ user }) => user.id === id)?.user.name ?? id ?? "";
+  const members = useItems<Member>(MEMBERS);
+  const nameOf = (id: string | null) => members.find(({ user }) => user.id === id)?.user.name ?? id ?? "";
   const parameters = { everybody: whose === "all" || undefined };
   return (
     <>

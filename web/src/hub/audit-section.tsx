@@ -1,10 +1,10 @@
 /** What was done and read: of what is one's own, and for admins what was done to the team. */
 
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { getJson } from "@/api/client";
 import { sessionPage } from "@/api/paths";
-import type { Items } from "@/api/types";
+import { useItems } from "@/api/use-items";
 import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
@@ -43,10 +43,7 @@ const PAGE = 100;
 export function AuditSection({ isAdmin }: SectionProps) {
   const [filters, change] = useUrlFilters(FILTERS);
   const isTeam = isAdmin && filters.of === "team";
-  const members = useQuery({
-    queryKey: [MEMBERS],
-    queryFn: ({ signal }) => getJson<Items<Member>>(MEMBERS, {}, signal),
-  });
+  const members = useItems<Member>(MEMBERS);
   const path = isTeam ? TEAM_AUDIT : AUDIT;
   const parameters = {
     actor: filters.actor,
@@ -89,7 +86,7 @@ export function AuditSection({ isAdmin }: SectionProps) {
           label="Person"
           everything="Everybody"
           value={filters.actor}
-          choices={members.data?.items.map(({ user }) => ({ value: user.id, label: user.name })) ?? []}
+          choices={members.map(({ user }) => ({ value: user.id, label: user.name }))}
           onChange={(actor) => change({ actor })}
         />
         <FilterSelect

@@ -93,63 +93,65 @@ function RulesForm({ rules, me }: { rules: Rules; me: Me }) {
       },
     );
   return (
-    <form
-      className="team-rules-form"
-      aria-label="Rules"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const form = new FormData(event.currentTarget);
-        const body: RulesBody = {
-          highest_level: form.get("highest_level") as Rules["highest_level"],
-          visibility: form.get("visibility") as Rules["visibility"],
-          retention_days: days ? Number(days) : null,
-        };
-        if (days && days !== String(rules.retention_days ?? "")) setAsked(body);
-        else save(body);
-      }}
-    >
-      <Choice label="The hub takes" name="highest_level" choices={LEVELS} value={rules.highest_level} />
-      <Choice
-        label="New sessions are shown to"
-        name="visibility"
-        choices={VISIBILITIES}
-        value={rules.visibility}
-      />
-      <label>
-        Forget sessions without activity for so many days
-        <input
-          className="field"
-          type="number"
-          min={1}
-          max={LONGEST}
-          value={days}
-          placeholder="never"
-          onChange={(event) => setDays(event.target.value)}
+    <>
+      <form
+        className="team-rules-form"
+        aria-label="Rules"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const form = new FormData(event.currentTarget);
+          const body: RulesBody = {
+            highest_level: form.get("highest_level") as Rules["highest_level"],
+            visibility: form.get("visibility") as Rules["visibility"],
+            retention_days: days ? Number(days) : null,
+          };
+          if (days && days !== String(rules.retention_days ?? "")) setAsked(body);
+          else save(body);
+        }}
+      >
+        <Choice label="The hub takes" name="highest_level" choices={LEVELS} value={rules.highest_level} />
+        <Choice
+          label="New sessions are shown to"
+          name="visibility"
+          choices={VISIBILITIES}
+          value={rules.visibility}
         />
-      </label>
-      <p className="team-note" role="status">
-        {days ? describe(plan.data) : "Empty: nothing is forgotten for its age."}
-      </p>
-      <label>
-        Smallest group that team figures show apart
-        <input
-          className="field"
-          type="number"
-          min={1}
-          max={1000}
-          required
-          value={group}
-          onChange={(event) => setGroup(event.target.value)}
-        />
-      </label>
-      {change.error && !asked && (
-        <p role="alert" className="team-problem">
-          {change.error.message}
+        <label>
+          Forget sessions without activity for so many days
+          <input
+            className="field"
+            type="number"
+            min={1}
+            max={LONGEST}
+            value={days}
+            placeholder="never"
+            onChange={(event) => setDays(event.target.value)}
+          />
+        </label>
+        <p className="team-note" role="status">
+          {days ? describe(plan.data) : "Empty: nothing is forgotten for its age."}
         </p>
-      )}
-      <button type="submit" className="button primary" disabled={change.isPending}>
-        Save the rules
-      </button>
+        <label>
+          Smallest group that team figures show apart
+          <input
+            className="field"
+            type="number"
+            min={1}
+            max={1000}
+            required
+            value={group}
+            onChange={(event) => setGroup(event.target.value)}
+          />
+        </label>
+        {change.error && !asked && (
+          <p role="alert" className="team-problem">
+            {change.error.message}
+          </p>
+        )}
+        <button type="submit" className="button primary" disabled={change.isPending}>
+          Save the rules
+        </button>
+      </form>
       {asked && (
         <FormDialog
           label="Forget old sessions"
@@ -166,7 +168,7 @@ function RulesForm({ rules, me }: { rules: Rules; me: Me }) {
           </p>
         </FormDialog>
       )}
-    </form>
+    </>
   );
 }
 

@@ -3,7 +3,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { getJson } from "@/api/client";
-import type { Items, SessionItem } from "@/api/types";
+import type { SessionItem } from "@/api/types";
+import { useItems } from "@/api/use-items";
 import { CopyButton } from "@/design/copy-button";
 import { FormDialog } from "@/design/form-dialog";
 import { Icon } from "@/design/icon";
@@ -53,12 +54,8 @@ interface ShareDialogProps {
 function ShareDialog({ session, sharing, onClose }: ShareDialogProps) {
   const me = useMe();
   const change = useHubChange();
-  const members = useQuery({
-    queryKey: [MEMBERS],
-    queryFn: ({ signal }) => getJson<Items<Member>>(MEMBERS, {}, signal),
-  });
   const [visibility, setVisibility] = useState(sharing.visibility);
-  const others = members.data?.items.filter(({ user }) => user.id !== me?.user?.id) ?? [];
+  const others = useItems<Member>(MEMBERS).filter(({ user }) => user.id !== me?.user?.id);
   const save = (_: unknown, form: FormData) => {
     if (visibility === "link") return onClose();
     const people = visibility === "people" ? form.getAll("person").map(String) : [];

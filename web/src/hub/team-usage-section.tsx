@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
-import type { Items } from "@/api/types";
+import { useItems } from "@/api/use-items";
 import { BarChart } from "@/charts/bar-chart";
 import { everyPeriod, periodLabel } from "@/charts/calendar";
 import { FiguresTable } from "@/charts/figures-table";
@@ -53,10 +53,7 @@ export function TeamUsageSection() {
 }
 
 function Report({ usage }: { usage: TeamUsage }) {
-  const members = useQuery({
-    queryKey: [MEMBERS],
-    queryFn: ({ signal }) => getJson<Items<Member>>(MEMBERS, {}, signal),
-  });
+  const members = useItems<Member>(MEMBERS);
   const { by, rows, folded, totals, smallest_group } = usage;
   const people = plural(smallest_group, "person", "people");
   if (!totals) {
@@ -71,9 +68,7 @@ function Report({ usage }: { usage: TeamUsage }) {
     );
   }
   const nameOf = (name: string | null) =>
-    (by === "person" && members.data?.items.find(({ user }) => user.id === name)?.user.name) ||
-    name ||
-    UNKNOWN;
+    (by === "person" && members.find(({ user }) => user.id === name)?.user.name) || name || UNKNOWN;
   const ordered =
     by === "day" ? rows.toSorted((one, other) => (other.name ?? "").localeCompare(one.name ?? "")) : rows;
   const label = BY.find(({ value }) => value === by || (value === "" && by === "project"))?.label ?? by;
