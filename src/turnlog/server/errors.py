@@ -121,14 +121,22 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     if any(problem["type"] == "json_invalid" for problem in found):
         return error_response(400, "invalid_json", "the body is not JSON")
     fields = [FieldError(_field_name(problem["loc"]), _reason(problem["type"], problem["msg"])) for problem in found]
-    names = ", ".join(dict.fromkeys(field.field for field in fields))
-    return error_response(422, "invalid_parameter", f"cannot be used: {names}", fields)
+    return _refused(fields)
 
 
 async def _invalid_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, InvalidParameterError)
-    fields = [FieldError(error.field, error.reason)]
-    return error_response(422, "invalid_parameter", f"cannot be used: {error.field}", fields)
+    return _refused([FieldError(error.field, error.reason)])
+
+
+def _refused(fields: list[FieldError]) -> Response:
+    reasons = {field.field: field.reason for field in reversed(fields)}
+    told = [f"{name}: {reason}" for name, reason in [*reversed(reasons.items())][:_MOST_TOLD]]
+    return error_response(422, "invalid_parameter", f"cannot be used: {'; '.join(told)}", fields)
+
+
+_MOST_TOLD = 5
+"""How many fields the sentence for people names; the detail has all."""
 
 
 async def _invalid_body(request: Request, error: Exception) -> Response:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 LARGEST_POSITION = 2**62
@@ -93,10 +102,11 @@ class QueryParameters(BaseModel):
         # What a query string was parsed into, before anybody has checked it.
         return {name: value for name, value in cast("dict[str, Any]", values).items() if value != ""}
 
-    @model_validator(mode="after")
-    def _check_period(self) -> Self:
+    @field_validator("until", mode="after", check_fields=False)
+    @classmethod
+    def _check_period(cls, until: datetime | None, given: ValidationInfo) -> datetime | None:
         """A period that ends before it begins would answer as if nothing had happened in it."""
-        since, until = getattr(self, "since", None), getattr(self, "until", None)
-        if isinstance(since, datetime) and isinstance(until, datetime) and until < since:
-            raise PydanticCustomError("period", "until is before since: the period ends before it begins")
-        return self
+        since = given.data.get("since")
+        if until is not None and since is not None and until < since:
+            raise PydanticCustomError("period", "is before since: the period ends before it begins")
+        return until
