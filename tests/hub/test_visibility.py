@@ -279,6 +279,15 @@ def test_team_figures_fold_small_groups(new_hub: Hub) -> None:
     shown = owner.get("/hub/v1/usage?by=project").json()
     assert {row["name"]: row["sums"]["people"] for row in shown["rows"]} == {"/work/common": 4, "/work/alone": 1}
     assert sum(row["sums"]["tokens"] for row in shown["rows"]) == shown["totals"]["tokens"]
+    # A session of two days is one session; a project of a machine that sends only numbers has no name.
+    days = {row["name"]: row["sums"]["sessions"] for row in owner.get("/hub/v1/usage?by=day").json()["rows"]}
+    assert len(days) == 2
+    assert {*days.values()} == {days["2026-11-20"]} == {5}
+    assert by_day["totals"]["sessions"] == 5
+    new_hub.row("UPDATE turnlog.session_owners SET level = 'metrics' WHERE session_id = 'turnlog:s0' RETURNING 1")
+    assert owner.get("/hub/v1/usage?by=project").json() == shown  # counted once a minute
+    again = owner.get("/hub/v1/usage?by=project&since=2020-01-01").json()
+    assert {row["name"]: row["sums"]["people"] for row in again["rows"]} == {"/work/common": 4, None: 1}
     assert new_hub.browser("Mia").get("/hub/v1/usage").status_code == 403
 
 
