@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+from turnlog.platforms.files import BINARY, NO_WAIT, give
+
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -40,7 +42,7 @@ def open_file(path: Path) -> BinaryIO:
     """Open a file to read it, also through links. Raises OSError for what is no file, without waiting for it."""
     refuse_other_than_file(path, follow=True)
     # It may have become something else by now: that must not keep us waiting.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(path, os.O_RDONLY | BINARY | NO_WAIT)
     file = os.fdopen(descriptor, "rb")
     try:
         _refuse(path, os.fstat(descriptor).st_mode)
@@ -108,5 +110,5 @@ def _dress(new: Path, old: Path, mode: int | None) -> None:
         new.chmod(0o666 & ~umask if mode is None else mode)
         return
     with contextlib.suppress(OSError):
-        os.chown(new, status.st_uid, status.st_gid)
+        give(new, status.st_uid, status.st_gid)
     new.chmod(status.st_mode & 0o7777 if mode is None else mode)

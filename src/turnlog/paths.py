@@ -97,6 +97,11 @@ def access_token() -> str | None:
     return os.environ.get("TURNLOG_TOKEN", "").strip() or None
 
 
+def watcher_backend() -> str | None:
+    """What `TURNLOG_WATCHER` names as the way to follow files; None where it is unset or blank."""
+    return os.environ.get("TURNLOG_WATCHER", "").strip() or None
+
+
 def without_git_places() -> dict[str, str]:
     """The environment for git in a folder of our choice: a hook's variables would lead it to another repository."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -163,7 +168,9 @@ def _default_folder(default: str, user_home: Path) -> Path:
 def _folders_named_by(variable: str, *, is_list: bool) -> tuple[Path, ...]:
     value = os.environ.get(variable, "")
     names = (name.strip() for name in (value.split(",") if is_list else [value]))
-    return tuple(dict.fromkeys(_absolute(name) for name in names if name))
+    found = [_absolute(name) for name in names if name]
+    # Written in two ways, a folder would be read twice.
+    return tuple({(str(each).casefold() if folds_case() else each): each for each in reversed(found)}.values())[::-1]
 
 
 def _absolute(name: str) -> Path:

@@ -11,20 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from support.agent_runs import runs
 from support.cli_runner import call, command
 from turnlog import paths
-from turnlog.runs import lifecycle
+from turnlog.platforms import processes
+from turnlog.platforms.processes import is_alive, this_process
 from turnlog.runs.abandoned import ABANDONED, close_abandoned_runs
 from turnlog.runs.lifecycle import (
     ended,
-    is_alive,
     new_run,
     save,
     started,
-    this_process,
 )
 from turnlog.store import open_store
 
@@ -111,14 +111,16 @@ def test_a_process_that_only_waits_to_be_noticed_is_gone() -> None:
         assert not is_alive(this_process()._replace(pid=child.pid))
 
 
-def test_where_no_boot_has_an_id_the_date_of_its_start_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "ps"
-    program.write_text("#!/bin/sh\n[ $4 = 1 ] || echo 'Sat Nov 21 15:00:00 2026'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(lifecycle, "_BOOT_ID", tmp_path / "nothing")
+def test_where_no_boot_has_an_id_the_time_of_its_start_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_BOOT_ID", tmp_path / "nothing")
     mine = this_process()
-    assert (mine.boot_id, mine.start) == (None, "Sat Nov 21 15:00:00 2026")
+    assert mine.boot_id is None
+    assert float(mine.start or 0) == psutil.Process().create_time()
     assert is_alive(mine)
     assert not is_alive(mine._replace(pid=1))
-    assert not is_alive(mine._replace(start="Sat Nov 21 14:00:00 2026"))
+    assert not is_alive(mine._replace(start="1795715173.9"))
+    with subprocess.Popen(["sleep", "9"]) as other:
+        pid = other.pid
+        assert not is_alive(mine._replace(pid=pid))
+        other.kill()
+    assert not is_alive(mine._replace(pid=pid))

@@ -17,7 +17,8 @@ from support.opencode_files import recorded, write_database
 from support.store_dump import open_read_only
 from support.toy_agent import ToyAgent, line
 from turnlog.sync.syncer import Syncer
-from turnlog.sync.watcher import WatchedFolders, Watcher
+from turnlog.sync.watched_folders import WatchedFolders
+from turnlog.sync.watcher import Watcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
 
@@ -177,7 +178,7 @@ def test_what_is_not_watched_is_said(home: Path) -> None:
 
 
 def test_without_the_kernel_passes_must_find_changes(home: Path) -> None:
-    with Watcher(roots=[home], agents=[ToyAgent()], native=False) as watcher:
+    with Watcher(roots=[home], agents=[ToyAgent()], backend="passes") as watcher:
         watcher.cover()
         append(home / "a.log", "m1")
         assert not watcher.is_complete

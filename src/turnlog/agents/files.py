@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
+from turnlog.platforms.files import BINARY, NO_FOLLOW, NO_WAIT
+
 _unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", default=None)
 
 _links: ContextVar[set[str] | None] = ContextVar("links", default=None)
@@ -162,7 +164,7 @@ _LARGEST_SMALL = 1 << 20
 def read_regular_file(path: Path | str, limit: int = _LARGEST_SMALL, start: int = 0) -> bytes:
     """At most `limit` bytes (-1: all) of a regular file; empty when it is missing, a link, or anything else."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(path, os.O_RDONLY | BINARY | NO_WAIT | NO_FOLLOW)
     except OSError:
         return b""
     with os.fdopen(descriptor, "rb") as file:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cas
 
 from turnlog.arguments import checked
 from turnlog.errors import StoreError
+from turnlog.platforms.files import BINARY
 from turnlog.store.write_lock import use_write_ahead_log
 
 if TYPE_CHECKING:
@@ -339,7 +340,7 @@ def _connect(path: Path | str) -> sqlite3.Connection:
     try:
         if str(path) != ":memory:":
             # For the user alone, as chats are; SQLite gives its log the same mode.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            os.close(os.open(path, os.O_RDWR | BINARY | os.O_CREAT, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False)
         use_write_ahead_log(connection, _BUSY_SECONDS)
         connection.execute("pragma synchronous = normal")

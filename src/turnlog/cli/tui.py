@@ -48,11 +48,12 @@ def tui(ctx: click.Context, store_path: Path) -> None:
 
 
 def _run(store: Store, store_path: Path, refresh: Callable[[], None]) -> list[str] | None:
+    from turnlog.platforms.terminals import keys_kept
     from turnlog.tui import first_paint
     from turnlog.tui.listing import Filters, Listing
 
     listing = Listing(store, store_path)
-    with first_paint.keys_kept():
+    with keys_kept():
         page = first_paint.paint(listing, Filters())
         try:
             from turnlog.tui.app import AppContext, run

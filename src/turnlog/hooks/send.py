@@ -37,8 +37,8 @@ LIMIT = 32 << 20
 SECONDS_FOR_INPUT = 3
 SECONDS_FOR_SERVER = 0.3
 
-_ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""A link is not followed, and a pipe that nobody reads keeps nobody waiting."""
+_ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A link is not followed, a pipe that nobody reads keeps nobody waiting, and Windows leaves the line ends alone."""
 
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _LONGEST_NAME = 151
@@ -61,6 +61,8 @@ def task_of(text: str) -> str:
 
 def read_input(descriptor: int, seconds: float) -> bytes:
     """All of the input; empty if it is too large or does not end in time."""
+    if os.name == "nt":
+        return _read_in_thread(descriptor, seconds)
     import select
 
     end = time.monotonic() + seconds
@@ -73,6 +75,29 @@ def read_input(descriptor: int, seconds: float) -> bytes:
         pieces.append(piece)
         size += len(piece)
     return b""
+
+
+def _read_in_thread(descriptor: int, seconds: float) -> bytes:
+    """The same where the system waits for sockets only, and not for pipes."""
+    from threading import Thread
+
+    found: list[bytes] = []
+
+    def read() -> None:
+        pieces: list[bytes] = []
+        size = 0
+        while size <= LIMIT:
+            piece = os.read(descriptor, 1 << 20)
+            if not piece:
+                found.append(b"".join(pieces))
+                return
+            pieces.append(piece)
+            size += len(piece)
+
+    reader = Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(seconds)
+    return found[0] if found else b""
 
 
 def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
+from turnlog.platforms.connections import local_socket
 
 SECONDS = 5.0
 """Seconds that a command waits for the server's answer."""
@@ -31,15 +32,13 @@ class ServerSocket:
         Raises:
             OSError: The folder cannot be written, or cannot hold a socket.
         """
-        if not hasattr(socket, "AF_UNIX"):
-            raise OSError("this platform has no Unix sockets")
+        self.listener = local_socket()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / send.SOCKET
         # Nobody can connect before it listens. It gets its name afterwards, so that a client which finds it is never
         # refused.
         self._bound = folder / f"{send.SOCKET}.{os.getpid()}"
         self._bound.unlink(missing_ok=True)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             send.at_address(os.fspath(folder), self._bound.name, self.listener.bind)
             self._bound.chmod(0o600)

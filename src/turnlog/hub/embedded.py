@@ -6,12 +6,9 @@ file that only the user can read.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pwd
 import secrets
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -24,6 +21,8 @@ import psycopg
 
 from turnlog.atomic_files import write_atomically
 from turnlog.errors import TurnlogError
+from turnlog.platforms.files import BINARY, current_user, give, lock
+from turnlog.platforms.processes import Account, account, in_own_group, interrupt, runs_program, stop_group
 
 START_SECONDS: Final = 300.0
 """After a crash, PostgreSQL first reads its log again."""
@@ -71,13 +70,11 @@ class EmbeddedPostgres:
     def start(self) -> None:
         """Make the data if there are none, and start the server. Raises TurnlogError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        self._lock = os.open(self._folder / "lock", os.O_RDWR | BINARY | os.O_CREAT, 0o600)
+        if not lock(self._lock):
             os.close(self._lock)
             self._lock = None
-            raise TurnlogError(f"another hub runs with the data in {self._folder}") from None
+            raise TurnlogError(f"another hub runs with the data in {self._folder}")
         # Of a hub that was killed.
         _end_left(self._data)
         if not (self._data / "PG_VERSION").exists():
@@ -97,10 +94,10 @@ class EmbeddedPostgres:
                 stdout=output,
                 stderr=output,
                 cwd="/",
-                user=self._account.pw_uid if self._account else None,
-                group=self._account.pw_gid if self._account else None,
+                user=self._account.user if self._account else None,
+                group=self._account.group if self._account else None,
                 # Ctrl-C in a terminal reaches every process of its group; the hub ends this one last.
-                start_new_session=True,
+                **in_own_group(),
             )
         try:
             self._wait(log)
@@ -112,11 +109,11 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """End the server, and wait for it."""
         if self._server is not None:
-            self._server.send_signal(signal.SIGINT)
+            stop_group(self._server, "interrupt")
             try:
                 self._server.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                self._server.send_signal(signal.SIGQUIT)
+                stop_group(self._server, "quit")
                 self._server.wait()
             self._server = None
         if self._socket is not None:
@@ -145,8 +142,8 @@ class EmbeddedPostgres:
                 ],
                 cwd="/",
                 capture_output=True,
-                user=self._account.pw_uid if self._account else None,
-                group=self._account.pw_gid if self._account else None,
+                user=self._account.user if self._account else None,
+                group=self._account.group if self._account else None,
                 check=False,
             )
         finally:
@@ -158,7 +155,7 @@ class EmbeddedPostgres:
 
     def _give(self, path: Path) -> None:
         if self._account is not None:
-            os.chown(path, self._account.pw_uid, self._account.pw_gid)
+            give(path, self._account.user, self._account.group)
             # Whoever runs PostgreSQL must be able to go through the folder, and no more.
             if path == self._data:
                 self._folder.chmod(0o711)
@@ -210,12 +207,7 @@ def _postmaster(data: Path) -> tuple[int, Path] | None:
 
 def _runs(pid: int) -> bool:
     """Whether this process is a PostgreSQL. A file of a machine that lost its power may name any other by now."""
-    try:
-        os.kill(pid, 0)
-        # One that has ended and nobody waited for has no command line.
-        return not Path("/proc/self").exists() or b"postgres" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+    return runs_program(pid, "postgres")
 
 
 def _end_left(data: Path) -> None:
@@ -223,7 +215,7 @@ def _end_left(data: Path) -> None:
     found = _postmaster(data)
     if found is None:
         return
-    os.kill(found[0], signal.SIGINT)
+    interrupt(found[0])
     end = time.monotonic() + STOP_SECONDS
     # Its file goes before its process does.
     while _runs(found[0]):
@@ -233,15 +225,15 @@ def _end_left(data: Path) -> None:
     shutil.rmtree(found[1], ignore_errors=True)
 
 
-def _account(user: str | None) -> pwd.struct_passwd | None:
+def _account(user: str | None) -> Account | None:
     if user is None:
-        if os.geteuid() == 0:
+        if current_user() == 0:
             raise TurnlogError(
                 "PostgreSQL does not run as root: start the hub as another user, or name one with --postgres-user"
             )
         return None
     try:
-        return pwd.getpwnam(user)
+        return account(user)
     except KeyError:
         raise TurnlogError(f"there is no user {user}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import threading
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.errors import StoreError
+from turnlog.platforms.files import BINARY, lock
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore
@@ -175,11 +175,8 @@ def _own_part(folder: Path) -> tuple[Path, int]:
     while True:
         part = folder / f"search-{number}"
         part.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(part / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            number += 1
-        else:
+        descriptor = os.open(part / "lock", os.O_RDWR | BINARY | os.O_CREAT, 0o600)
+        if lock(descriptor):
             return part, descriptor
+        os.close(descriptor)
+        number += 1

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from turnlog.errors import TurnlogError
-from turnlog.runs.lifecycle import ProcessIdentity, is_alive, output_path
+from turnlog.platforms.processes import ProcessIdentity, is_alive
+from turnlog.runs.lifecycle import output_path
 from turnlog.store import open_store
 from turnlog.store.values import Run
 

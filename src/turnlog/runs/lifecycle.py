@@ -13,68 +13,16 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
+from turnlog.platforms.files import BINARY
+from turnlog.platforms.processes import this_process
+from turnlog.platforms.programs import ENDING_SIGNALS
 from turnlog.store import open_store
 from turnlog.store.choices import RunStatus
 from turnlog.store.values import Run, RunOrigin
-
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-
-_START_FIELD: Final = 19
-"""Field of `/proc/PID/stat`, counted from the one after the program's name: the start of the process in clock ticks."""
-
-
-class ProcessIdentity(NamedTuple):
-    """A process of this machine, past or present."""
-
-    pid: int
-    boot_id: str | None
-    """Id of the boot; None where the system has none, and `start` is a date."""
-    # A pid is used again after a reboot or a wrap-around: only all three together name one process.
-    start: str | None
-
-
-def this_process() -> ProcessIdentity:
-    """The identity of the current process."""
-    pid = os.getpid()
-    return ProcessIdentity(pid, _boot_id(), _start_of(pid))
-
-
-def is_alive(identity: ProcessIdentity) -> bool:
-    """Whether this process runs now, on this machine and since this boot."""
-    return identity.boot_id == _boot_id() and identity.start is not None and _start_of(identity.pid) == identity.start
-
-
-def _boot_id() -> str | None:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return None
-
-
-def _start_of(pid: int) -> str | None:
-    """When a process began; None for one that does not exist or is a zombie."""
-    if not _BOOT_ID.exists():
-        return _date_of(pid)
-    try:
-        # The program's name is in parentheses and may hold anything, parentheses too: split at the last one.
-        state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
-    except (OSError, ValueError):
-        return None
-    return None if state in "ZX" else fields[_START_FIELD - 1]
-
-
-def _date_of(pid: int) -> str | None:
-    # Not where processes are files, so that a list of sessions does not import it there.
-    import subprocess
-
-    command = ["env", "LC_ALL=C", "ps", "-o", "lstart=", "-p", str(pid)]
-    found = subprocess.run(command, capture_output=True, check=False)
-    return found.stdout.decode(errors="replace").strip() or None
-
 
 MAX_TEXT_BYTES: Final = 65_536
 """How much of an output that is text for people is kept."""
@@ -118,7 +66,7 @@ class OutputKeeper:
     def _write(self, data: bytes) -> None:
         if self._file is None:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = os.open(self._path, os.O_WRONLY | BINARY | os.O_CREAT | os.O_EXCL, 0o600)
             self._remaining = None if data.lstrip()[:1] in (b"{", b"[") else MAX_TEXT_BYTES
         rest = memoryview(data if self._remaining is None else data[: self._remaining])
         if self._remaining is not None:
@@ -126,8 +74,6 @@ class OutputKeeper:
         while rest:
             rest = rest[os.write(self._file, rest) :]
 
-
-_ENDING_SIGNALS: Final = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
 
 _SHELL_SIGNAL: Final = 128
 """Shells, and agents that handle a signal, exit with this plus the signal's number."""
@@ -198,7 +144,7 @@ def _status(exit_code: int | None, *, stopped: bool) -> RunStatus:
     if exit_code == 0:
         return "completed"
     ending = None if exit_code is None else -exit_code if exit_code < 0 else exit_code - _SHELL_SIGNAL
-    return "cancelled" if stopped or ending in _ENDING_SIGNALS else "failed"
+    return "cancelled" if stopped or ending in ENDING_SIGNALS else "failed"
 
 
 def to_milliseconds(moment: datetime) -> datetime:

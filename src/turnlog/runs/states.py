@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from turnlog.model import Session
-from turnlog.runs.lifecycle import ProcessIdentity, is_alive
+from turnlog.platforms.processes import ProcessIdentity, is_alive
 from turnlog.store.base import Store
 from turnlog.store.choices import SessionStatus
 from turnlog.store.session_state import RunEvidence, SessionState, session_state, status_of

@@ -25,7 +25,8 @@ from typing import NamedTuple
 
 from turnlog.atomic_files import write_atomically
 from turnlog.errors import TurnlogError
-from turnlog.server.peers import can_know_users
+from turnlog.platforms.connections import can_know_users
+from turnlog.platforms.files import BINARY, NO_FOLLOW, NO_WAIT, is_own
 
 TOKEN_BYTES = 32
 
@@ -81,14 +82,14 @@ def read_token(path: Path) -> str:
         TurnlogError: Others can read it, or it contains no token, or one that is too short.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | NO_WAIT)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise TurnlogError(f"cannot read the access token {path}: {error.strerror}") from error
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        if not stat.S_ISREG(status.st_mode) or not is_own(status):
             raise TurnlogError(f"the access token {path} is not a file of yours")
         if status.st_mode & 0o077:
             raise TurnlogError(f"other users can read the access token {path}: delete it to get another one")

@@ -17,6 +17,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from turnlog.platforms.connections import is_local
+from turnlog.platforms.processes import most_descriptors
 from turnlog.server.network import PEER
 from turnlog.server.peers import Peer
 
@@ -53,7 +55,7 @@ class Connection(HttpToolsProtocol):
         """Begin; uvicorn calls it."""
         super().connection_made(cast(asyncio.Transport, transport))
         found: socket.socket | None = transport.get_extra_info("socket")
-        is_own = found is not None and found.family == getattr(socket, "AF_UNIX", None)
+        is_own = found is not None and is_local(found)
         server = None if self.server is None or self.server[1] is None else (self.server[0], self.server[1])
         self._peer = Peer(self.client, server, is_own=is_own)
         self._heard = self._waits_since = self.loop.time()
@@ -155,12 +157,8 @@ def close_late(connections: Iterable[object]) -> None:
 @cache
 def most_connections() -> int:
     """How many connections there may be: far fewer than the process may have descriptors."""
-    try:
-        import resource
-    except ImportError:  # this platform has no such limit
-        return MOST_CONNECTIONS
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if descriptors == resource.RLIM_INFINITY:
+    descriptors = most_descriptors()
+    if descriptors is None:
         return MOST_CONNECTIONS
     return max(1, min(MOST_CONNECTIONS, descriptors // _SHARE_OF_DESCRIPTORS))
 

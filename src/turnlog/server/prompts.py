@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +31,7 @@ from turnlog.chat.runtimes import AgentCommand, AgentRuntime
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Session
 from turnlog.model.stream import ApprovalRequest, Pause, RunStart, StreamError, StreamEvent, ToolInputAvailable
+from turnlog.platforms.processes import in_own_group, stop_group
 from turnlog.server.responses import PermissionRequest
 
 logger = logging.getLogger(__name__)
@@ -382,7 +380,7 @@ class BatchRun:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                start_new_session=True,
+                **in_own_group(),
             )
         except OSError as error:
             self._errors.close()
@@ -405,13 +403,8 @@ class BatchRun:
         self._is_stopped = True
         if self._process is None:
             return
-        self._signal(self._process.pid, signal.SIGTERM)
+        stop_group(self._process, "terminate")
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._signal(self._process.pid, signal.SIGKILL)
-
-    def _signal(self, process_id: int, number: signal.Signals) -> None:
-        """Signal the whole group: an agent installed by npm is the child of a wrapper, and outlives it."""
-        with suppress(ProcessLookupError):
-            os.killpg(process_id, number)
+            stop_group(self._process, "kill")

@@ -19,6 +19,7 @@ from typing import BinaryIO, TypeAlias
 import msgspec
 
 from turnlog.errors import TurnlogError
+from turnlog.platforms.processes import lower_priority
 from turnlog.server.responses import SyncProblem
 from turnlog.store.connection import Checkpointer
 from turnlog.store.search.base import search_path
@@ -36,7 +37,7 @@ LONG_READ_SECONDS = 0.02
 """After a read that took longer, the process sleeps for as long: a session that is read whole each time it grows, such
 as a database's, may be written all the time."""
 
-NOT_WATCHED = "not watched, since the limit of watches is reached: changes are found by passes, some seconds late"
+NOT_WATCHED = "not watched, since a limit of the system is reached: changes are found by passes, some seconds late"
 
 REPORT_SECONDS = 0.1
 """Seconds between two reports of progress."""
@@ -99,7 +100,7 @@ def main() -> None:
     store_path, seconds = Path(sys.argv[1]), float(sys.argv[2])
     # Ctrl-C in a terminal reaches every process; the server decides when this one stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(5)
+    lower_priority(5)
     output, sys.stdout = sys.stdout.buffer, sys.stderr
     stopped = threading.Event()
 
@@ -107,7 +108,7 @@ def main() -> None:
         _write(output, made)
 
     wanted = WantedSessions(lambda session_id, found: report(SessionSought(session_id=session_id, found=found)))
-    with Watcher() as watcher:
+    with _open_watcher(report) as watcher:
 
         def stop() -> None:
             stopped.set()
@@ -115,6 +116,14 @@ def main() -> None:
 
         threading.Thread(target=_take_input, args=(sys.stdin.fileno(), wanted.add, stop), daemon=True).start()
         keep_reading(store_path, seconds, watcher, stopped, report, wanted)
+
+
+def _open_watcher(report: Callable[[Report], None]) -> Watcher:
+    try:
+        return Watcher()
+    except TurnlogError as error:
+        report(PassFailed(reason=str(error)))
+        return Watcher(backend="passes")
 
 
 def keep_reading(

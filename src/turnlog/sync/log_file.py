@@ -17,6 +17,7 @@ from typing import Protocol, Self
 
 import msgspec
 
+from turnlog.platforms.files import BINARY, NO_WAIT, read_at
 from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_hash
 
 LOOK_AHEAD = 4096
@@ -184,7 +185,7 @@ class LogFile:
             offset += len(piece)
 
     def _read(self, size: int, offset: int) -> bytes:
-        return os.pread(self._file.fileno(), size, offset)
+        return read_at(self._file.fileno(), size, offset)
 
 
 def is_padding(data: bytes) -> bool:
@@ -280,7 +281,7 @@ def _common_length(one: bytes, other: bytes) -> int:
 
 def _open_regular(path: str, flags: int) -> int:
     """Open a regular file without blocking on a pipe that nobody writes to."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    descriptor = os.open(path, flags | BINARY | NO_WAIT)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor

@@ -1,177 +1,26 @@
-"""Watching all folders below some homes, as far as the kernel allows, and telling which files were written.
-
-A folder that appears is watched at once, and what it held already counts as written. Links to folders are not
-followed, and a limit bounds the watches: the folders that hold sources come first, of these the newest.
-"""
+"""Telling which files of the agents were written, and reading them."""
 
 from __future__ import annotations
 
 import math
-import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from turnlog import paths as places
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources, homes_of
 from turnlog.agents.base import Agent, Source
-from turnlog.sync.inotify import AVAILABLE, Inotify, InotifyEvent, Mask
+from turnlog.errors import TurnlogError
+from turnlog.platforms import inotify
 from turnlog.sync.summary import SyncSummary
 from turnlog.sync.syncer import Syncer
-
-WATCH_LIMIT = 8192
-"""Folders watched at most: about 1 KB of kernel memory each."""
-
-
-class FolderChanges(NamedTuple):
-    """The kernel's events since the last call."""
-
-    files: set[str]
-    is_complete: bool
-    """False: events were lost, so anything may have changed."""
-
-
-class WatchedFolders:
-    """The watches."""
-
-    def __init__(self, limit: int = WATCH_LIMIT) -> None:
-        """Watch nothing yet. Raises OSError when the kernel gives no queue."""
-        self._inotify = Inotify()
-        self._limit = limit
-        self._folders: dict[int, str] = {}
-        self._watches: dict[str, int] = {}
-        self.unwatched: set[str] = set()
-        """Folders that are there and not watched, since a limit was reached."""
-
-    @property
-    def descriptor(self) -> int:
-        """Readable when something has happened."""
-        return self._inotify.descriptor
-
-    def __contains__(self, folder: str) -> bool:
-        """Whether the folder is watched."""
-        return folder in self._watches
-
-    def __len__(self) -> int:
-        """How many folders are watched."""
-        return len(self._watches)
-
-    def close(self) -> None:
-        """Remove the watches."""
-        self._inotify.close()
-
-    def cover(self, roots: Iterable[str], source_folders: Callable[[], set[str]]) -> None:
-        """Watch every folder below the homes that is not watched yet.
-
-        Args:
-            roots: The homes.
-            source_folders: Called for the folders that hold sources, when there are more folders than may be watched.
-        """
-        self.unwatched.clear()
-        missing = [folder for root in roots for folder in _folders_below(root) if folder not in self._watches]
-        if len(self._watches) + len(missing) > self._limit:
-            first = source_folders()
-            missing.sort(key=lambda folder: (folder not in first, -_changed_at(folder)))
-        for folder in missing:
-            self._watch(folder)
-
-    def read_changes(self) -> FolderChanges:
-        """Events since the last call; new folders are watched."""
-        files: set[str] = set()
-        is_complete = True
-        for event in self._inotify.read():
-            if event.mask & Mask.OVERFLOW:
-                is_complete = False
-            # The kernel has dropped the watch: its folder was deleted, or `_leave` removed it.
-            elif event.mask & Mask.IGNORED:
-                self._forget(event.watch)
-            elif event.watch in self._folders and event.name:
-                self._note(event, f"{self._folders[event.watch]}{os.sep}{event.name}", files)
-        return FolderChanges(files, is_complete)
-
-    def _note(self, event: InotifyEvent, path: str, files: set[str]) -> None:
-        if not event.mask & Mask.IS_FOLDER:
-            if not event.mask & Mask.MOVED_FROM and not _is_made_by_reading(event):
-                files.add(path)
-        elif event.mask & Mask.MOVED_FROM:
-            self._leave(path)
-        else:
-            self._enter(path, files)
-
-    def _enter(self, folder: str, files: set[str]) -> None:
-        """Watch first and list afterwards: a file written in between is then reported twice rather than never."""
-        waiting = [folder]
-        while waiting:
-            current = waiting.pop()
-            self._watch(current)
-            for entry in _entries(current):
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    files.add(entry.path)
-
-    def _leave(self, folder: str) -> None:
-        """A folder was moved away: its watches would report paths that no longer exist."""
-        below = folder + os.sep
-        for path in [path for path in self._watches if path == folder or path.startswith(below)]:
-            watch = self._watches[path]
-            self._inotify.remove(watch)
-            self._forget(watch)
-
-    def _watch(self, folder: str) -> None:
-        if len(self._watches) >= self._limit:
-            self.unwatched.add(folder)
-            return
-        try:
-            watch = self._inotify.add(folder)
-        # It was deleted since it was listed.
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError:
-            self.unwatched.add(folder)
-            return
-        self._forget(watch)
-        self._folders[watch] = folder
-        self._watches[folder] = watch
-
-    def _forget(self, watch: int) -> None:
-        folder = self._folders.pop(watch, None)
-        if folder is not None and self._watches.get(folder) == watch:
-            del self._watches[folder]
-
-
-def _is_made_by_reading(event: InotifyEvent) -> bool:
-    """SQLite creates these files when a database is only read. Counted as changes, they would cause endless reads."""
-    return event.name.endswith("-shm") or (event.name.endswith("-wal") and bool(event.mask & Mask.CREATE))
-
-
-def _folders_below(root: str) -> Iterator[str]:
-    waiting = [root]
-    while waiting:
-        folder = waiting.pop()
-        yield folder
-        waiting += [entry.path for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)]
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
-def _changed_at(folder: str) -> float:
-    try:
-        return Path(folder).stat().st_mtime
-    except OSError:
-        return 0.0
-
+from turnlog.sync.watched_folders import WATCH_LIMIT, FolderChanges, WatchedFolders, Watches
 
 HOMES_SECONDS = 2.0
 """Time between two checks whether an agent's home has appeared: a few calls of `stat`, no folder is read."""
@@ -198,19 +47,23 @@ class Watcher:
         roots: Sequence[Path] | None = None,
         agents: Sequence[Agent] | None = None,
         limit: int = WATCH_LIMIT,
-        native: bool = AVAILABLE,
+        backend: str | None = None,
     ) -> None:
         """Watch nothing before `cover`.
 
         Args:
             roots: Homes instead of each agent's own.
             agents: The agents to look for; all registered ones by default.
-            limit: Folders watched at most.
-            native: Whether the kernel reports changes; otherwise `wait` reports only homes.
+            limit: Folders watched at most with inotify.
+            backend: One of `BACKENDS`: what reports changes. By default what `TURNLOG_WATCHER` names, else inotify on
+                Linux and watchfiles elsewhere. With `passes`, `wait` reports only homes.
+
+        Raises:
+            TurnlogError: There is no such backend, or it does not work here.
         """
         self._roots = roots
         self._agents = list(agents) if agents is not None else registered_agents()
-        self._folders = _open_folders(limit) if native else None
+        self._folders = _open_watches(backend or places.watcher_backend(), limit)
         self._covered: set[str] = set()
         self._new: set[Path] = set()
         self._not_sources: set[Path] = set()
@@ -334,8 +187,31 @@ class Watcher:
         return {str(folder) for folder in found}
 
 
-def _open_folders(limit: int) -> WatchedFolders | None:
+BACKENDS = ("inotify", "watchfiles", "passes")
+"""What may report changes: the Linux kernel; watchfiles, which uses what each system has; or nothing, so that passes
+must find them."""
+
+
+def _open_watches(backend: str | None, limit: int) -> Watches | None:
+    if backend not in (None, *BACKENDS):
+        raise TurnlogError(f"{backend!r} does not watch files: TURNLOG_WATCHER may be {', '.join(BACKENDS)}")
+    if backend == "inotify" and not inotify.AVAILABLE:
+        raise TurnlogError("inotify is Linux's: TURNLOG_WATCHER may be watchfiles or passes here")
+    if backend == "passes":
+        return None
+    if backend == "watchfiles" or not inotify.AVAILABLE:
+        return _open_trees(is_wanted=backend is not None)
     try:
         return WatchedFolders(limit)
     except OSError:
         return None  # the user has too many queues: passes must find what changed
+
+
+def _open_trees(*, is_wanted: bool) -> Watches | None:
+    try:
+        from turnlog.sync.watched_trees import WatchedTrees
+    except ImportError as error:
+        if is_wanted:
+            raise TurnlogError("following files through watchfiles needs it: pip install watchfiles") from error
+        return None
+    return WatchedTrees()

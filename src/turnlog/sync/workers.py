@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from turnlog.platforms.processes import memory, usable_cores
 from turnlog.store.connection import Checkpointer, Connection, large_import
 from turnlog.store.search.base import search_path
 from turnlog.store.search.follower import Follower
@@ -60,22 +60,9 @@ def folding_processes(total: int) -> int:
     if total < LARGE_IMPORT:
         return 0
     # One core is left for the process that writes.
-    return max(0, min(_cores() - 1, _MOST_PROCESSES, _memory() // _MEMORY_SHARE // _PROCESS_MEMORY))
-
-
-def _cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _memory() -> int:
-    """Bytes of the machine's memory; where the system does not say, enough for every process."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return _MEMORY_SHARE * _PROCESS_MEMORY * _MOST_PROCESSES
+    most = max(0, min(usable_cores() - 1, _MOST_PROCESSES))
+    found = memory()
+    return most if found is None else min(most, found // _MEMORY_SHARE // _PROCESS_MEMORY)
 
 
 @contextmanager

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -30,24 +28,6 @@ def paint(listing: Listing, filters: Filters) -> ListPage:
     sys.stdout.write(picture(page, filters, size.columns, size.lines))
     sys.stdout.flush()
     return page
-
-
-@contextmanager
-def keys_kept() -> Generator[None]:
-    """Keep keys that are typed before Textual reads them, and do not show them; afterwards all is as it was."""
-    try:
-        import termios
-        import tty
-    except ModuleNotFoundError:
-        # Windows has neither.
-        yield
-        return
-    before = termios.tcgetattr(sys.stdin.fileno())
-    tty.setcbreak(sys.stdin.fileno(), termios.TCSANOW)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
 
 
 def picture(page: ListPage, filters: Filters, columns: int, lines: int) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
@@ -25,6 +23,7 @@ from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoin
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model import Usage, sum_usage
 from turnlog.model.stream import Pause, RunFinish, RunStart, StepFinish, StreamError, StreamEvent
+from turnlog.platforms.processes import How, in_own_group, stop_group
 from turnlog.runs.lifecycle import OutputKeeper, ended, new_run, output_path, save, started
 from turnlog.runs.sessions import link_run
 from turnlog.store.values import Run
@@ -48,6 +47,9 @@ _LAST_OUTPUT_SECONDS: Final = 0.5
 
 _SILENCE_SECONDS: Final = 2.0
 """An agent that has requested permission and printed nothing for so long will not complete its response first."""
+
+
+_STEPS: Final[tuple[How, ...]] = ("interrupt", "terminate", "kill")
 
 
 class AgentRuntime:
@@ -419,7 +421,7 @@ class AgentProcess:
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
             env=environment,
-            start_new_session=True,
+            **in_own_group(),
         )
         return cls(process)
 
@@ -488,20 +490,16 @@ class AgentProcess:
         return self._process.returncode is not None
 
     async def stop(self, grace: float) -> None:
-        """Send SIGINT, SIGTERM and SIGKILL to its group, `grace` seconds apart, until it has ended."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        """Interrupt, terminate and kill its group, `grace` seconds apart, until it has ended."""
+        for how in _STEPS:
             if self._process.returncode is None:
-                self._signal(number)
-                await self.wait(grace if number != signal.SIGKILL else None)
+                stop_group(self._process, how)
+                await self.wait(grace if how != "kill" else None)
         # Also if the process itself has ended: its children are of no use to anybody.
-        self._signal(signal.SIGKILL)
+        stop_group(self._process, "kill")
         self.close_input()
         await asyncio.wait([self._reading_errors], timeout=_LAST_OUTPUT_SECONDS)
         self._reading_errors.cancel()
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
     async def _read_errors(self) -> None:
         while piece := await self._errors.read(_READ_BYTES):

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from turnlog.errors import ConflictError, NotFoundError, StoreError
+from turnlog.platforms.files import BINARY
 from turnlog.store import zstd
 
 _PIECE: Final = 1 << 20
@@ -66,7 +67,7 @@ def _write(path: Path, data: bytes, changed_at: float) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         # O_EXCL follows no link; the rename shows the whole file or none.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(partial, os.O_WRONLY | BINARY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for start in range(0, len(data), _PIECE):
                 file.write(data[start : start + _PIECE])
         os.utime(partial, (changed_at, changed_at))

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from turnlog.errors import StoreError
+from turnlog.platforms.processes import lower_priority
 from turnlog.store.search.indexer import Indexer
 
 _NICENESS = 5
@@ -92,7 +93,8 @@ def main(store_path: Path, search_path: Path) -> None:
     """The child: follow the store until standard input ends."""
     # The garbage collector would search a hundred thousand documents for cycles, and there are none.
     gc.disable()
-    _yield_to_the_writer()
+    # Sessions are listed as soon as they are written; with few cores, words can wait.
+    lower_priority(_NICENESS)
     finished = threading.Event()
 
     def wait_for_end() -> None:
@@ -104,12 +106,6 @@ def main(store_path: Path, search_path: Path) -> None:
     threading.Thread(target=wait_for_end, daemon=True).start()
     with Indexer(store_path, search_path) as indexer:
         indexer.follow(finished.wait)
-
-
-def _yield_to_the_writer() -> None:
-    """Lower the priority: sessions are listed as soon as they are written; with few cores, words can wait."""
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from turnlog.agents.base import RowAgent, Source, SourceKind
 from turnlog.atomic_files import make_folders, refuse_other_than_file
 from turnlog.errors import ConflictError, NotFoundError, StoreError
+from turnlog.platforms.files import BINARY
 from turnlog.store.archive import Archive
 from turnlog.store.keys import family, session_key
 from turnlog.store.reconcile.lineage import session_ids
@@ -90,7 +91,7 @@ def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path
     try:
         # O_EXCL follows no link, and nobody else can read the file from its first byte on. The rename then shows the
         # whole file or none.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(partial, os.O_WRONLY | BINARY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             for piece in archive.iter_bytes(key, last.number):
                 file.write(piece)
         if last.mtime_ns is not None:

@@ -20,6 +20,7 @@ from turnlog.errors import ConflictError
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import encode
 from turnlog.model.message import part_ids
+from turnlog.platforms.files import BINARY
 from turnlog.redact import mask_text
 from turnlog.store import bodies
 from turnlog.store.connection import connect
@@ -305,7 +306,7 @@ class _Writer:
     def __enter__(self) -> _Writer:
         """Open the file beside the one that it will replace."""
         part = self.path.with_name(self.path.name + _UNFINISHED)
-        self._file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        self._file = os.fdopen(os.open(part, os.O_WRONLY | BINARY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
         self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
         return self
 

@@ -1,0 +1,176 @@
+"""Which process is which, its priority and limits, and programs that are stopped with all that they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import subprocess
+    from asyncio.subprocess import Process
+
+# -- identity
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+_START_FIELD: Final = 19
+"""Field of `/proc/PID/stat`, counted from the one after the program's name: the start of the process in clock ticks."""
+
+
+class ProcessIdentity(NamedTuple):
+    """A process of this machine, past or present."""
+
+    pid: int
+    boot_id: str | None
+    """Id of the boot; None where the system has none, and `start` is a time."""
+    # A pid is used again after a reboot or a wrap-around: only all three together name one process.
+    start: str | None
+
+
+def this_process() -> ProcessIdentity:
+    """The identity of the current process."""
+    pid = os.getpid()
+    return ProcessIdentity(pid, _boot_id(), _start_of(pid))
+
+
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Whether this process runs now, on this machine and since this boot."""
+    return identity.boot_id == _boot_id() and identity.start is not None and _start_of(identity.pid) == identity.start
+
+
+def _boot_id() -> str | None:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return None
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process began; None for one that does not exist or is a zombie."""
+    if not _BOOT_ID.exists():
+        return _time_of(pid)
+    try:
+        # The program's name is in parentheses and may hold anything, parentheses too: split at the last one.
+        state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else fields[_START_FIELD - 1]
+
+
+def _time_of(pid: int) -> str | None:
+    # Not where processes are files, so that a list of sessions does not import it there.
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
+    except psutil.Error:
+        return None
+
+
+def runs_program(pid: int, name: str) -> bool:
+    """Whether a process runs whose command line has this name; where it cannot be read, whether it runs."""
+    try:
+        os.kill(pid, 0)
+        # One that has ended and nobody waited for has no command line.
+        return not Path("/proc/self").exists() or name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+# -- priority and limits
+
+
+def lower_priority(steps: int) -> None:
+    """Let other processes go first; does nothing on Windows."""
+    if hasattr(os, "nice"):
+        os.nice(steps)
+
+
+def usable_cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def memory() -> int | None:
+    """Bytes of the machine's memory; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def most_descriptors() -> int | None:
+    """How many files and connections the process may have open; None without such a limit."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if descriptors == resource.RLIM_INFINITY else descriptors
+
+
+# -- programs that turnlog starts
+
+
+def in_own_group() -> dict[str, Any]:
+    """Arguments of `Popen`: Ctrl-C in the terminal does not reach the program, and `stop_group` reaches all of it."""
+    import subprocess
+
+    flag = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", None)
+    return {"start_new_session": True} if flag is None else {"creationflags": flag}
+
+
+How = Literal["interrupt", "quit", "terminate", "kill"]
+"""How a program is asked to end; `kill` does not ask."""
+
+
+def stop_group(process: subprocess.Popen[bytes] | Process, how: How) -> None:
+    """Ask a program that was started `in_own_group`, and all that it started, to end; it may have ended already.
+
+    On Windows an interrupt is Ctrl-Break, and the others end the program alone.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            # An agent installed by npm is the child of a wrapper, and outlives it.
+            os.killpg(process.pid, _signal(how))
+        else:
+            process.send_signal(
+                getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM) if how == "interrupt" else signal.SIGTERM
+            )
+
+
+def _signal(how: How) -> signal.Signals:
+    return {
+        "interrupt": signal.SIGINT,
+        "quit": signal.SIGQUIT,
+        "terminate": signal.SIGTERM,
+        "kill": signal.SIGKILL,
+    }[how]
+
+
+def interrupt(pid: int) -> None:
+    """Ask a process that this one did not start to end. Raises OSError."""
+    os.kill(pid, signal.SIGINT)
+
+
+class Account(NamedTuple):
+    """A user of this machine, and the user's group."""
+
+    user: int
+    group: int
+
+
+def account(name: str) -> Account:
+    """The user of this name. Raises KeyError where there is none, as always on Windows."""
+    try:
+        import pwd
+    except ModuleNotFoundError:
+        raise KeyError(name) from None
+    found = pwd.getpwnam(name)
+    return Account(found.pw_uid, found.pw_gid)
