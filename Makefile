@@ -28,7 +28,7 @@ SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .PHONY: help serve setup test lint types layers webcheck pytest units pages format lock web browser wheel bench rig \
-	clean prices schema
+	clean prices schema promises docs man pictures sbom
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -106,6 +106,9 @@ schema: .build/venv ## Generate the page's types from the server's responses
 	mv web/src/api/schema.ts.new web/src/api/schema.ts
 	$(BIN)/python -m turnlog.hub.typescript > web/src/hub/schema.ts.new
 	mv web/src/hub/schema.ts.new web/src/hub/schema.ts
+
+promises: .build/tools ## Write what the tests hold stable (docs/reference/stability.md)
+	cd tests && ../$(BIN)/python -m support.stable
 
 wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 	rm -rf dist

@@ -170,7 +170,10 @@ def _folders_named_by(variable: str, *, is_list: bool) -> tuple[Path, ...]:
     names = (name.strip() for name in (value.split(",") if is_list else [value]))
     found = [_absolute(name) for name in names if name]
     # Written in two ways, a folder would be read twice.
-    return tuple({(str(each).casefold() if folds_case() else each): each for each in reversed(found)}.values())[::-1]
+    once: dict[object, Path] = {}
+    for each in found:
+        once.setdefault(str(each).casefold() if folds_case() else each, each)
+    return tuple(once.values())
 
 
 def _absolute(name: str) -> Path:

@@ -90,15 +90,24 @@ def test_paths_with_drive_letters_name_the_project(windows_home: Path) -> None:
     assert call("sync", "--root", str(windows_home)).exit_code == 0
     (found,) = json.loads(call("sessions", "--no-sync", "--json").output)["items"]
     assert found["project"] == {"path": "C:\\Users\\Zoë\\sample", "name": "sample"}
-    for named in ("sample", "C:\\Users\\Zoë\\sample", "C:\\Users\\Zoë\\sample\\"):
+    for named in ("sample", "C:\\Users\\Zoë\\sample", "C:\\Users\\Zoë\\sample\\", "c:/users/zoë/sample"):
         assert json.loads(call("sessions", "--no-sync", "--json", "--project", named).output)["total"] == 1, named
+
+
+def test_a_drive_in_either_case_is_one_project(windows_home: Path) -> None:
+    (log,) = windows_home.rglob("*.jsonl")
+    other = log.with_name(f"{SESSION[:-1]}3.jsonl")
+    other.write_text(log.read_text().replace(SESSION, other.stem).replace("C:", "c:").replace('"uuid":"', '"uuid":"z'))
+    assert call("sync", "--root", str(windows_home)).exit_code == 0
+    (found,) = json.loads(call("project", "list", "--no-sync", "--json").output)["items"]
+    assert (found["path"], found["sessions"]) == ("C:\\Users\\Zoë\\sample", 2)
 
 
 def test_lines_that_end_as_on_windows_are_read(windows_home: Path) -> None:
     (log,) = windows_home.rglob("*.jsonl")
     log.write_bytes(b"\xef\xbb\xbf" + log.read_bytes().replace(b"\n", b"\r\n"))
     synced = json.loads(call("sync", "--root", str(windows_home), "--json").output)
-    assert (synced["new_messages"], synced["problems"]) == (12, [])
+    assert (synced["messages"], synced["problems"]) == (12, [])
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "cp437", "cp932", "ascii"])

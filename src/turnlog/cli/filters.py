@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 import click
@@ -53,13 +53,19 @@ def find_project(store: Store, text: str | None) -> str | None:
         return text
     folder = str(Path(text).absolute()) if text else ""
     for project in projects:
-        if folder == project.path or {text, folder} & {*project.merged}:
+        if folder == project.path or {text, folder} & {*project.merged} or _is_windows_folder(text, project.path):
             return project.path
     names = sorted({project.name for project in projects})
     found = [name for name in names if name.startswith(text)]
     if text and len(found) == 1:
         return found[0]
     raise NotFoundError(_unknown("project", text, names))
+
+
+def _is_windows_folder(text: str, path: str) -> bool:
+    """Whether both name one folder on a drive: in any case, with any slashes."""
+    named = PureWindowsPath(text)
+    return named.drive != "" and named == PureWindowsPath(path)
 
 
 def find_model(store: Store, text: str | None) -> str | None:

@@ -6,6 +6,7 @@ leaving out.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import sys
@@ -68,11 +69,12 @@ def _to_json_value(value: Any) -> Any:
 def write_json_text(text: str) -> None:
     """Write JSON that was encoded elsewhere.
 
-    What JSON may hold unescaped and a terminal would obey is escaped, and so is what the output's encoding cannot hold.
+    What JSON may hold unescaped and a terminal would obey is escaped. So is everything beyond ASCII where the output
+    has another encoding than UTF-8, as a pipe has on Windows: whoever reads JSON takes it for UTF-8.
     """
     escaped = replace_unseen(_UNESCAPED.sub(lambda match: _escape(match[0]), text), _escape)
     try:
-        escaped.encode(sys.stdout.encoding)
+        escaped.encode("utf-8" if codecs.lookup(sys.stdout.encoding).name == "utf-8" else "ascii")
     except UnicodeEncodeError:
         escaped = _BEYOND_ASCII.sub(lambda match: _escape(match[0]), escaped)
     click.echo(escaped, nl=False)

@@ -82,6 +82,9 @@ class Names:
 
     def project(self, path: str) -> int:
         """The key of the project at `path`."""
+        # Editors and shells on Windows write the drive of one folder in both cases.
+        if path[1:3] in (":\\", ":/"):
+            path = path[0].upper() + path[1:]
         key = self._projects.get(path)
         if key is None:
             self._connection.execute(

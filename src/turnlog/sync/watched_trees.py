@@ -71,6 +71,9 @@ class WatchedTrees:
         if not wanted:
             return
         try:
+            for root in wanted:
+                # On some systems the library says nothing of a folder that is not there.
+                os.stat(root)  # noqa: PTH116  # a text is at hand
             # The class is in the library's reference; its generators say nothing when they have begun to watch.
             watched = RustNotify(sorted(self._names), False, False, 0, True, True)
         except OSError:
