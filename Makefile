@@ -114,6 +114,20 @@ wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
+sbom: .build/tools ## Write what a release is made of into dist/ (CycloneDX)
+	mkdir -p dist
+	$(BIN)/python website/bill_of_materials.py > dist/turnlog.cdx.json
+
+man: .build/tools ## Write the manual page from the commands' help
+	$(BIN)/python website/man_page.py > man/turnlog.1.new
+	mv man/turnlog.1.new man/turnlog.1
+
+docs: .build/tools $(PACKAGES) ## Build the documentation site into .build/website/site
+	$(BIN)/python website/site_pages.py
+
+pictures: .build/tools $(STATIC) browser ## Take the pictures of the documentation
+	$(BIN)/python website/site_pictures.py
+
 bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 

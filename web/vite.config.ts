@@ -12,6 +12,8 @@ export default defineConfig({
     emptyOutDir: true,
     // The page's policy allows files of its own origin only, so nothing may be inlined as a data URL.
     assetsInlineLimit: 0,
+    // Who wrote what the page bundles, and under which terms.
+    license: { fileName: "licenses.md" },
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
   },

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from command_texts import CommandText, command_texts
-
 import turnlog
+from command_texts import CommandText, command_texts
 
 
 def man_page() -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import click
+
 from command_texts import CommandText, command_texts
 
 ROOT: Final = Path(__file__).parent.parent
@@ -116,11 +117,14 @@ def navigation() -> Navigation:
     assert isinstance(reference, list)
     reference[1:1] = [{"Commands": "reference/commands.md"}]
     reference += [{"HTTP operations": "reference/http-operations.md"}, {"Python names": "reference/python-names.md"}]
-    formats = sorted((ROOT / "docs" / "formats").glob("*.md"))
     pages: Navigation = [{"All formats": "formats/index.md"}]
-    found.append({"Log formats": pages + [{title_of(page): f"formats/{page.name}"} for page in formats]})
-    found.append({"Project": [{title_of(ROOT / path): place} for path, place in OTHER_PAGES.items()]})
-    return found
+    formats = sorted((ROOT / "docs" / "formats").glob("*.md"))
+    named = {
+        path for entries in by_name.values() if isinstance(entries, list) for each in entries for path in each.values()
+    }
+    pages += [{title_of(page): place} for page in formats if (place := f"formats/{page.name}") not in named]
+    others: Navigation = [{title_of(ROOT / path): place} for path, place in OTHER_PAGES.items() if place not in named]
+    return [*found, {"Log formats": pages}, {"Project": others}]
 
 
 def title_of(page: Path) -> str:
@@ -262,15 +266,31 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def keep_to_itself(site: Path) -> None:
+    """Take from this machine what the generator would load from another site, and refuse whatever else it would."""
+    shim = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
+    scripts = site / "assets" / "javascripts"
+    shutil.copy(shim, scripts / "iframe-worker.js")
+    for page in site.rglob("*.html"):
+        own = os.path.relpath(scripts / "iframe-worker.js", page.parent)
+        text = page.read_text().replace("https://unpkg.com/iframe-worker/shim", own)
+        page.write_text(text)
+        if found := _LOADED.search(text):
+            raise click.ClickException(f"{page.relative_to(site)} would load from another site: {found[0]}")
+
+
+_LOADED: Final = re.compile(r"""<(?:script|img|iframe|source|link)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*>""")
+
+
 def main() -> None:
     """Build the site."""
     shutil.rmtree(BUILD, ignore_errors=True)
     write_sources(BUILD)
-    done = subprocess.run(
-        [Path(sys.executable).parent / "zensical", "build", "--clean", "--strict"], cwd=BUILD, check=False
-    )
+    program = Path(sys.executable).parent / "zensical"
+    done = subprocess.run([program, "build", "--clean", "--strict"], cwd=BUILD, check=False)
     if done.returncode:
         sys.exit(done.returncode)
+    keep_to_itself(BUILD / "site")
     click.echo(f"The site is in {(BUILD / 'site').relative_to(ROOT)}: open index.html.")
 
 

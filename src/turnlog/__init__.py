@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnlog.store import open_store
     from turnlog.store.base import DiagnosticFilter, SessionFilter, Store, ToolCallFilter, UsageFilter
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DiagnosticFilter",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -145,8 +144,15 @@ def _name(name: str, value: object) -> Iterator[str]:
 
 
 def _signature(function: Callable[..., object]) -> str:
-    """Without the addresses of functions that are defaults."""
-    return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(function)))
+    """Parameters with their kinds and types; an optional one has a question mark, whatever its default is."""
+    marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    words: list[str] = []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is inspect.Parameter.KEYWORD_ONLY and "*" not in words:
+            words.append("*")
+        optional = "" if each.default is inspect.Parameter.empty else "?"
+        words.append(f"{marks.get(each.kind, '')}{each.name}{optional}: {each.annotation}")
+    return f"({', '.join(words)}) -> {inspect.signature(function).return_annotation}"
 
 
 def _store() -> Iterator[str]:
