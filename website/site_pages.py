@@ -75,7 +75,7 @@ def made_pages() -> dict[str, str]:
     return {
         "reference/commands.md": commands_page(command_texts()),
         "reference/http-operations.md": operations_page(_openapi()),
-        "reference/python-names.md": python_page(),
+        **python_pages(),
     }
 
 
@@ -116,7 +116,8 @@ def navigation() -> Navigation:
     reference = by_name["Reference"]
     assert isinstance(reference, list)
     reference[1:1] = [{"Commands": "reference/commands.md"}]
-    reference += [{"HTTP operations": "reference/http-operations.md"}, {"Python names": "reference/python-names.md"}]
+    python: Navigation = [{module: f"reference/python/{module}.md"} for module in PYTHON_NAMES]
+    reference += [{"HTTP operations": "reference/http-operations.md"}, {"Python names": python}]
     pages: Navigation = [{"All formats": "formats/index.md"}]
     formats = sorted((ROOT / "docs" / "formats").glob("*.md"))
     named = {
@@ -204,17 +205,16 @@ def _type(schema: dict[str, Any]) -> str:
     return str(schema.get("type", "any"))
 
 
-def python_page() -> str:
-    """Directives for the public names of some modules."""
-    lines = [
-        "# Python names",
-        "",
-        "The public names, from the code. [Python API](python-api.md) shows how to use them.",
-    ]
+def python_pages() -> dict[str, str]:
+    """A page a module with directives for its public names, each where it is first: place -> text."""
+    seen: set[str] = set()
+    pages: dict[str, str] = {}
     for module, purpose in PYTHON_NAMES.items():
-        lines += ["", f"## {module}", "", purpose, ""]
-        lines += [line for name in _public(module) for line in (f"::: {name}", "")]
-    return "\n".join(lines) + "\n"
+        names = [name for name in dict.fromkeys(_public(module)) if name not in seen]
+        seen.update(names)
+        lines = [f"# {module}", "", f"{purpose} [Python API](../python-api.md) shows how to use the names.", ""]
+        pages[f"reference/python/{module}.md"] = "\n".join([*lines, *(f"::: {name}\n" for name in names)])
+    return pages
 
 
 def _public(module: str) -> Iterator[str]:

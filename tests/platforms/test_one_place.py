@@ -21,7 +21,10 @@ MODULES = MISSING_MODULES | {"ctypes", "msvcrt", "winreg", "watchdog"}
 
 KEYWORDS = frozenset(["start_new_session", "preexec_fn", "process_group", "creationflags"])
 
-_SUSPICIOUS = re.compile("|".join(sorted(frozenset().union(*NAMES.values(), MODULES, KEYWORDS, {"/proc", "os.open"}))))
+_SUSPICIOUS = re.compile(
+    rf"\b(?:os|signal|socket)\.(?:{'|'.join(sorted(frozenset().union(*NAMES.values())))}|open)\b"
+    rf"|from (?:os|signal|socket) import|\b(?:{'|'.join(sorted(MODULES | KEYWORDS))})\b|/proc"
+)
 """Parsing all modules takes seconds."""
 
 EXCEPTIONS = {
