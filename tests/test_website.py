@@ -10,7 +10,7 @@ import pytest
 from bill_of_materials import bill_of_materials
 from command_texts import command_texts
 from man_page import man_page
-from site_pages import ROOT, navigation, write_sources
+from site_pages import ROOT, navigation, places_of, write_sources
 from turnlog.cli.main import cli
 
 LINK = re.compile(r"\]\(([^()\s]+)\)")
@@ -46,13 +46,7 @@ def test_every_link_of_the_site_leads_to_a_page_of_it(sources: Path) -> None:
 
 
 def test_the_navigation_leads_to_every_page_once(sources: Path) -> None:
-    def places(entries: object) -> list[str]:
-        if isinstance(entries, str):
-            return [entries]
-        assert isinstance(entries, list)
-        return [place for entry in entries for value in entry.values() for place in places(value)]
-
-    found = places(navigation())
+    found = list(places_of(navigation()))
     assert len(set(found)) == len(found)
     assert set(found) == {page.relative_to(sources).as_posix() for page in sources.rglob("*.md")}
 

@@ -120,12 +120,19 @@ def navigation() -> Navigation:
     reference += [{"HTTP operations": "reference/http-operations.md"}, {"Python names": python}]
     pages: Navigation = [{"All formats": "formats/index.md"}]
     formats = sorted((ROOT / "docs" / "formats").glob("*.md"))
-    named = {
-        path for entries in by_name.values() if isinstance(entries, list) for each in entries for path in each.values()
-    }
+    named = set(places_of(found))
     pages += [{title_of(page): place} for page in formats if (place := f"formats/{page.name}") not in named]
     others: Navigation = [{title_of(ROOT / path): place} for path, place in OTHER_PAGES.items() if place not in named]
     return [*found, {"Log formats": pages}, {"Project": others}]
+
+
+def places_of(entries: str | Navigation) -> Iterator[str]:
+    """Every page that a part of the navigation leads to."""
+    if isinstance(entries, str):
+        yield entries
+    else:
+        for value in (value for entry in entries for value in entry.values()):
+            yield from places_of(value)
 
 
 def title_of(page: Path) -> str:
