@@ -123,7 +123,8 @@ def navigation() -> Navigation:
     named = set(places_of(found))
     pages += [{title_of(page): place} for page in formats if (place := f"formats/{page.name}") not in named]
     others: Navigation = [{title_of(ROOT / path): place} for path, place in OTHER_PAGES.items() if place not in named]
-    return [*found, {"Log formats": pages}, {"Project": others}]
+    found += [{"Log formats": pages}, {"Project": others}]
+    return found
 
 
 def places_of(entries: str | Navigation) -> Iterator[str]:

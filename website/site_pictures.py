@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -38,7 +38,7 @@ _ARGUMENTS: Final = (
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving() -> Generator[str]:
     """The address of a server with the sample."""
     with tempfile.TemporaryDirectory() as folder:
         store = ("--store", f"{folder}/turnlog.db")
@@ -57,7 +57,7 @@ def take(page: Page, address: str, name: str, mode: str) -> None:
     """Take one picture."""
     path, text = PAGES[name]
     page.goto(f"{address}{path}")
-    page.locator("main").get_by_text(text).first.wait_for()
+    page.get_by_text(text).locator("visible=true").first.wait_for()
     # Fonts and charts.
     page.wait_for_timeout(800)
     page.screenshot(path=FOLDER / f"{name}-{mode}.png")

@@ -22,7 +22,7 @@ MODULES = MISSING_MODULES | {"ctypes", "msvcrt", "winreg", "watchdog"}
 KEYWORDS = frozenset(["start_new_session", "preexec_fn", "process_group", "creationflags"])
 
 _SUSPICIOUS = re.compile(
-    rf"\b(?:os|signal|socket)\.(?:{'|'.join(sorted(frozenset().union(*NAMES.values())))}|open)\b"
+    rf"\b(?:os|signal|socket)\.(?:{'|'.join(sorted(NAMES['os'] | NAMES['signal'] | NAMES['socket']))}|open)\b"
     rf"|from (?:os|signal|socket) import|\b(?:{'|'.join(sorted(MODULES | KEYWORDS))})\b|/proc"
 )
 """Parsing all modules takes seconds."""
@@ -62,6 +62,8 @@ def calls_of_some_systems(text: str) -> Iterator[str]:
                 # Without it, Windows writes two bytes for the end of a line.
                 if not {"BINARY", "O_BINARY", "devnull", "_ONLY_FILES"} & set(_names(node)):
                     yield f"{node.lineno}: os.open without BINARY"
+            case _:
+                pass
 
 
 def _names(node: ast.AST) -> Iterator[str]:

@@ -73,7 +73,7 @@ def test_a_run_is_recorded_where_signals_cannot_be_forwarded() -> None:
 
 def test_a_program_that_cannot_be_started_is_an_error_there_too() -> None:
     with pytest.raises(FileNotFoundError):
-        run_process(["no-such-program"], bytes, forward=False)
+        run_process(["no-such-program"], lambda _: None, forward=False)
 
 
 @pytest.fixture

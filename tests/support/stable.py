@@ -85,7 +85,8 @@ def _operations() -> Iterator[str]:
             for kind, body in operation.get("requestBody", {}).get("content", {}).items():
                 yield f"{name} body {kind}: {_type(body.get('schema', {}))}"
             for status, answer in operation["responses"].items():
-                for kind, body in (answer.get("content") or {"": {}}).items():
+                contents: dict[str, Any] = answer.get("content") or {"": {}}
+                for kind, body in contents.items():
                     yield f"{name} {status} {kind}: {_type(body.get('schema', {}))}"
     yield from _schemas(described["components"]["schemas"])
 
@@ -111,8 +112,8 @@ def _type(schema: dict[str, Any]) -> str:
         return repr(schema["const"])
     match schema.get("type"):
         case "array":
-            found = schema.get("items") or {}
-            return f"[{_type(found) if isinstance(found, dict) else 'any'}]"
+            found: dict[str, Any] | bool = schema.get("items") or {}
+            return f"[{'any' if isinstance(found, bool) else _type(found)}]"
         case "object" if isinstance(schema.get("additionalProperties"), dict):
             return f"{{{_type(schema['additionalProperties'])}}}"
         case kind:
