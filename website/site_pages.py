@@ -24,7 +24,8 @@ from command_texts import CommandText, command_texts
 ROOT: Final = Path(__file__).parent.parent
 BUILD: Final = ROOT / ".build" / "website"
 
-Navigation: TypeAlias = list[dict[str, "str | Navigation"]]
+Navigation: TypeAlias = list[dict[str, Any]]
+"""Titles, each with the place of a page or with more of them."""
 
 OTHER_PAGES: Final = {
     "README.md": "project/readme.md",
