@@ -110,7 +110,7 @@ schema: .build/venv ## Generate the page's types from the server's responses
 promises: .build/tools ## Write what the tests hold stable (docs/reference/stability.md)
 	cd tests && ../$(BIN)/python -m support.stable
 
-wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
+wheel: .build/venv $(STATIC) man ## Build sdist and wheel into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 

@@ -114,8 +114,7 @@ def navigation() -> Navigation:
         elif (link := re.match(r"- \[([^\]]+)\]\(([^()\s]+\.md)\)", line)) is not None:
             section.append({link[1]: OTHER_PAGES.get(link[2].removeprefix("../"), link[2])})
     by_name = {name: value for entry in found for name, value in entry.items()}
-    reference = by_name["Reference"]
-    assert isinstance(reference, list)
+    reference: Navigation = by_name["Reference"]
     reference[1:1] = [{"Commands": "reference/commands.md"}]
     python: Navigation = [{module: f"reference/python/{module}.md"} for module in PYTHON_NAMES]
     reference += [{"HTTP operations": "reference/http-operations.md"}, {"Python names": python}]
