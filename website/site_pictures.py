@@ -24,7 +24,7 @@ PAGES: Final = {
     "sessions": ("/?agent=claude-code", "Give me a tour"),
     "session": (f"/sessions/{SESSION}", "Give me a tour"),
     "search": ("/search?q=missing+file", "missing file"),
-    "usage": ("/usage?since=2026-11-01&until=2026-11-30", "claude-opus"),
+    "usage": ("/usage?since=2026-11-01&until=2026-11-30", "Usage"),
 }
 """The pictures, and for each its page and a text that is there once it has loaded."""
 
@@ -59,7 +59,7 @@ def take(page: Page, address: str, name: str, mode: str) -> None:
     page.goto(f"{address}{path}")
     page.get_by_text(text).locator("visible=true").first.wait_for()
     # Fonts and charts.
-    page.wait_for_timeout(800)
+    page.wait_for_timeout(2000)
     page.screenshot(path=FOLDER / f"{name}-{mode}.png")
     click.echo(f"{name}-{mode}.png")
 

@@ -6,7 +6,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     import subprocess
@@ -118,7 +118,14 @@ def most_descriptors() -> int | None:
 # -- programs that turnlog starts
 
 
-def in_own_group() -> dict[str, Any]:
+class GroupArguments(TypedDict, total=False):
+    """Arguments of `Popen` for a program with a group of its own."""
+
+    start_new_session: bool
+    creationflags: int
+
+
+def in_own_group() -> GroupArguments:
     """Arguments of `Popen`: Ctrl-C in the terminal does not reach the program, and `stop_group` reaches all of it."""
     import subprocess
 
