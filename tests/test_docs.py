@@ -32,7 +32,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
+        # Of two pictures, the anchor says for which mode one is.
+        assert not anchor or target.suffix == ".png" or anchor in anchors(target), link
 
 
 def test_the_index_leads_to_every_page() -> None:
