@@ -308,3 +308,28 @@ def test_a_record_appended_in_place_of_another_says_what_it_says(home: Path, tmp
     found = history(store, f"claude-code:{SESSION}").values()
     assert [words(message) for message, place in found if place.fate is Fate.ACTIVE] == [["one"], ["1"]]
     assert ["one, done"] in [words(message) for message, place in found if place.fate is Fate.SUPERSEDED]
+
+
+def cline_file(session: str, ids: list[str]) -> bytes:
+    """A conversation of Cline CLI, which writes the whole file anew as it grows."""
+    roles = ("user", "assistant")
+    messages = [
+        {"id": name, "role": roles[number % 2], "content": [{"type": "text", "text": f"text {number}"}], "ts": 1}
+        for number, name in enumerate(ids)
+    ]
+    return msgspec.json.encode({"version": 1, "agent": "lead", "sessionId": session, "messages": messages})
+
+
+@pytest.mark.parametrize("ids", [["m1", "m2", "m3", "m4"], ["m4", "m3", "m2", "m1"]], ids=["rising", "falling"])
+def test_a_file_that_is_written_anew_as_it_grows_ends_with_its_newest_message(
+    ids: list[str], home: Path, tmp_path: Path
+) -> None:
+    session, store = "1795380519726_bd6og", tmp_path / "store.db"
+    log = home / f".cline/data/sessions/{session}/{session}.messages.json"
+    log.parent.mkdir(parents=True)
+    for count in (2, 4):
+        log.write_bytes(cline_file(session, ids[:count]))
+        sync(store)
+    with open_store(store) as opened:
+        found = opened.messages(f"cline:{session}")
+    assert [(each.message.id, each.membership.fate) for each in found] == [(name, Fate.ACTIVE) for name in ids]

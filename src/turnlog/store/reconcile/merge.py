@@ -77,13 +77,17 @@ def add_late_result(message: Message, change: ResultChange) -> Message:
     return msgspec.structs.replace(message, parts=parts)
 
 
-def merge_session_changes(one: SessionChange, other: SessionChange) -> SessionChange:
+def merge_session_changes(one: SessionChange, other: SessionChange, *, is_rewritten: bool = False) -> SessionChange:
     """Merge two changes of a session: the latest value, the earliest project and the outermost times win.
 
     `position` decides which one is later. If the positions are equal, the JSON of the changes decides, so that the
-    order of merging does not matter.
+    order of merging does not matter. Only where `other` `is_rewritten`, from a file that had another content before,
+    it is the later one then: files that are read whole give all that they say the position 0.
     """
-    earlier, later = sorted((one, other), key=lambda change: (change.position, msgspec.json.encode(change)))
+    changes = one, other
+    if not is_rewritten or one.position != other.position:
+        changes = sorted(changes, key=lambda change: (change.position, msgspec.json.encode(change)))
+    earlier, later = changes
     latest: dict[str, Any] = {
         name: getattr(earlier if getattr(later, name) is None else later, name) for name in _LATEST_WINS
     }

@@ -133,7 +133,10 @@ class Batch:
         if sessions.is_any_forgotten:
             self._sessions_of[source.key] |= described
         for change in changes.sessions.values():
-            (sessions.apply_from_hooks if source.is_hooks else sessions.apply)(change)
+            if source.is_hooks:
+                sessions.apply_from_hooks(change)
+            else:
+                sessions.apply(change, is_rewritten=source.generation > 0)
         self._save_messages(readings)
         for result in changes.results:
             self._save_late_result(result)

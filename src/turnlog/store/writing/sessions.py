@@ -276,8 +276,8 @@ class SessionRows:
         draft.is_shared = draft.is_shared or bool(shares)
         return draft
 
-    def apply(self, change: SessionChange) -> None:
-        """Merge a feed's facts about a session."""
+    def apply(self, change: SessionChange, *, is_rewritten: bool = False) -> None:
+        """Merge a feed's facts about a session; `is_rewritten` if its file had another content before."""
         key = self.key(change.session_id)
         if key is None:
             return
@@ -287,7 +287,7 @@ class SessionRows:
             # Facts from hooks hold only until another source has any: a log has all of them, in its own words.
             draft.facts = SessionChange(session_id=change.session_id)
         draft.needs_fates = draft.needs_fates or change.has_branches
-        draft.facts = merge_session_changes(draft.facts, change)
+        draft.facts = merge_session_changes(draft.facts, change, is_rewritten=is_rewritten)
         draft.has_new_facts = True
         for total in change.totals.values():
             # The pass that counts totals finds their models.
