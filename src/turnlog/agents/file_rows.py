@@ -74,7 +74,9 @@ def changed_files(files: Mapping[str, bytes], rows: Iterable[FileRow]) -> Iterat
         old = before.get(name)
         if old == data:
             continue
-        start = len(old) if old and data.startswith(old) else None
+        # An object of which only the beginning was read: its reader needs it whole.
+        is_log = old and data.startswith(old) and not is_one_object(data)
+        start = len(old) if old and is_log else None
         yield file_row(name, data[start or 0 :], start)
     for name in sorted(before.keys() - files.keys()):
         yield FileRow(path=name, is_gone=True)

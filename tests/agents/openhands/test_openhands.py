@@ -157,6 +157,25 @@ def test_the_zone_of_a_time_is_that_by_which_its_file_was_written(ahead: int, ho
     assert time_of("2026-11-22T10:00:00", written + 333) == datetime(2026, 11, 22, 10, tzinfo=UTC)
 
 
+def test_an_event_that_was_read_while_it_was_written_is_read_whole_afterwards(tmp_path: Path) -> None:
+    """The program writes an event into its file in place."""
+    root, store = tmp_path / ".openhands", tmp_path / "store.db"
+    shutil.copytree(RUNS.folder / TOUR, root)
+    [folder] = (root / "conversations").iterdir()
+    files = {path: path.read_bytes() for path in sorted(folder.glob("events/*.json"))}
+    for path in files:
+        path.unlink()
+    for path, data in files.items():
+        for size in (len(data) // 2, len(data)):
+            path.write_bytes(data[:size])
+            sync(store, roots=[root], agents=[AGENT])
+    found = answers(RUNS.read(TOUR))
+    with open_store(store) as opened:
+        [session] = opened.sessions(SessionFilter()).items
+        read = [each.message for each in opened.messages(session.id) if each.message.role == "assistant"]
+    assert [blocks(message) for message in read] == [blocks(message) for message in found]
+
+
 @pytest.mark.parametrize("case", RUNS.cases)
 def test_every_file_is_accounted_for_and_any_split_equals_the_whole(case: str) -> None:
     """R-S34, R-C3"""
