@@ -23,7 +23,11 @@ from turnlog.errors import ConflictError, FormatError, SourceError
 from turnlog.mcp.settings import SERVER, carry_out, plan_install, plan_remove, server_command
 
 AGENTS = agents_with_mcp()
-IN_JSON = [word for word, agent in AGENTS.items() if agent.mcp is not None and agent.mcp.form == "json"]
+IN_JSON = [
+    word
+    for word, agent in AGENTS.items()
+    if agent.mcp is not None and agent.mcp.form == "json" and agent.mcp.project_file is not None
+]
 COMMAND = server_command()
 
 PLACES = places_on("mcp.md")
@@ -75,8 +79,11 @@ def server(word: str, text: str) -> dict[str, Any]:
     """turnlog's server in the settings of an agent."""
     described = AGENTS[word].mcp
     assert described is not None
-    found: Any = tomllib.loads(text) if described.form == "toml" else plain(parse(text))
-    return found[described.servers][SERVER]
+    found: Any = plain(parse(text)) if described.form == "json" else tomllib.loads(text)
+    servers = found[described.servers]
+    if described.form == "toml-list":
+        return next(each for each in servers if each["name"] == SERVER)
+    return servers[SERVER]
 
 
 def test_each_agent_gets_the_form_that_it_reads(home: Path, data: Path) -> None:
@@ -89,6 +96,12 @@ def test_each_agent_gets_the_form_that_it_reads(home: Path, data: Path) -> None:
         "codex": {"command": sys.executable, "args": arguments},
         "gemini": {"command": sys.executable, "args": arguments},
         "opencode": {"type": "local", "enabled": True, "command": [sys.executable, *arguments]},
+        "kilo": {"type": "local", "enabled": True, "command": [sys.executable, *arguments]},
+        "cline": {"command": sys.executable, "args": arguments},
+        "cursor-agent": {"command": sys.executable, "args": arguments},
+        "grok": {"command": sys.executable, "args": arguments},
+        "openhands": {"command": sys.executable, "args": arguments},
+        "vibe": {"name": "turnlog", "transport": "stdio", "command": sys.executable, "args": arguments},
         "copilot": {"type": "local", "tools": ["*"], "command": sys.executable, "args": arguments},
         "droid": {"type": "stdio", "command": sys.executable, "args": arguments},
         "kimi": {"command": sys.executable, "args": arguments},
@@ -106,6 +119,7 @@ def test_any_settings_come_back_byte_for_byte(text: str, word: str) -> None:
         project, data = Path(folder) / "project", Path(folder) / "data"
         described = AGENTS[word].mcp
         assert described is not None
+        assert described.project_file is not None
         path = project / described.project_file
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode())
@@ -132,6 +146,55 @@ def test_toml_comes_back(name: str, is_known: bool, home: Path, data: Path) -> N
         assert path.read_bytes() == TOMLS[name].encode()
     else:
         assert tomllib.loads(path.read_bytes().decode()) == tomllib.loads(TOMLS[name]) | {"later": {"a": 1}}
+
+
+LISTS = {
+    **{name: text for name, text in TOMLS.items() if "mcp_servers" not in text},
+    "other servers": '[[mcp_servers]]\nname = "docs"\ntransport = "stdio"\ncommand = "docs"\n\n'
+    '[[mcp_servers]]\nname = "far"\ntransport = "http"\nurl = "https://a.invalid"\n\n'
+    '[mcp_servers.auth]\ntype = "static"\n\n[[models]]\nname = "small"\n',
+    "an empty list": 'active_model = "small"\nmcp_servers = []\ntheme = "x"\n\n[[models]]\nname = "small"\n',
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_list_of_servers_comes_back(name: str, is_known: bool, home: Path, data: Path) -> None:
+    path = place(home, "vibe", LISTS[name])
+    install("vibe", data)
+    assert server("vibe", path.read_text())["args"][-1] == "mcp"
+    assert state("vibe", data) == "installed"
+    if not is_known:
+        (data / "mcp-installed.json").unlink()
+        path.write_bytes(path.read_bytes() + b"\n[[mcp_servers]]\nname = 'later'\n[mcp_servers.env]\nA = '1'\n")
+    remove("vibe", data)
+    if is_known:
+        assert path.read_bytes() == LISTS[name].encode()
+        return
+    before = tomllib.loads(LISTS[name])
+    servers = [*before.pop("mcp_servers", []), {"name": "later", "env": {"A": "1"}}]
+    assert tomllib.loads(path.read_bytes().decode()) == before | {"mcp_servers": servers}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[mcp_servers.docs]\ncommand = "docs"\n', "a list of tables"),
+        ('[[mcp_servers]]\nname = "a"\n[[mcp_servers]]\nname = "a"\n', "two servers are called 'a'"),
+        ('[[mcp_servers]]\nname = "turnlog"\ncommand = "other"\n', "another server is called 'turnlog'"),
+        ('mcp_servers = [{name = "a", transport = "http"}]\n', "no TOML"),
+    ],
+)
+def test_a_list_that_cannot_be_added_to_is_refused(text: str, reason: str, home: Path, data: Path) -> None:
+    path = place(home, "vibe", text)
+    with pytest.raises(SourceError, match=reason):
+        install("vibe", data)
+    assert path.read_text() == text
+
+
+def test_projects_without_settings_of_their_own_are_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="reads no such settings in a project"):
+        install("openhands", data, tmp_path)
 
 
 def test_what_was_changed_since_is_kept(home: Path, data: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PAGES = Path(__file__).parents[2] / "docs/how-to"
 
-_ROW = re.compile(r"^\| `(\w+)` \| `~/([^`]+)` \|", re.MULTILINE)
+_ROW = re.compile(r"^\| `([\w-]+)` \| `~/([^`]+)` \|", re.MULTILINE)
 
 
 def places_on(page: str) -> dict[str, str]:

@@ -185,12 +185,17 @@ def naming_file(path: Path) -> Generator[None]:
         raise
 
 
-def settings_path(home: paths.Folders, file: str, project: Path | None, project_file: str) -> Path:
+def settings_path(home: paths.Folders, file: str, project: Path | None, project_file: str | None) -> Path:
     """The settings file of the user, or of a project's folder; of a link its target.
 
-    Raises SourceError for a link that leads nowhere.
+    Raises SourceError for a link that leads nowhere, and for a project where the agent reads no settings in projects.
     """
-    place = paths.folders(home)[0] / file if project is None else project.absolute() / project_file
+    if project is None:
+        place = paths.folders(home)[0] / file
+    elif project_file is not None:
+        place = project.absolute() / project_file
+    else:
+        raise SourceError("the agent reads no such settings in a project", path=project)
     try:
         found = place.resolve()
     except (OSError, RuntimeError) as error:

@@ -174,11 +174,11 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the folder of the user's settings is: the first of these."""
     file: str
     """The settings file, relative to that folder."""
-    project_file: str
-    """The settings file, relative to a project's folder."""
+    project_file: str | None
+    """The settings file, relative to a project's folder; None if projects have none."""
     servers: str
-    """The field with the servers, by name."""
-    form: Literal["json", "toml"] = "json"
+    """The field with the servers, by name; of `toml-list` the list of them."""
+    form: Literal["json", "toml", "toml-list"] = "json"
     entry: Mapping[str, Any] = {}
     """Further fields of a server next to its command."""
     joins_arguments: bool = False

@@ -1,19 +1,22 @@
 """turnlog's server in an agent's settings: a plan of the change that can be shown, and carrying it out.
 
-The server is a member `turnlog` of a JSON object, or a table of a TOML file at its end. What a plan does not name stays
-byte for byte. A change is made only if the settings then say the same as before but for this server: otherwise they are
-refused, with path and line.
+The server is a member `turnlog` of a JSON object, or a table of a TOML file at its end, by its name or in a list. What
+a plan does not name stays byte for byte. A change is made only if the settings then say the same as before but for this
+server: otherwise they are refused, with path and line.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from turnlog.agent_settings import changes
 from turnlog.agent_settings.changes import (
@@ -197,6 +200,7 @@ class _TomlSettings:
     def __init__(self, settings: McpSettings) -> None:
         self._field = settings.servers
         self._table = f"[{self._field}.{SERVER}"
+        self._head = f"{self._table}]"
 
     def servers(self, text: str) -> dict[str, Any]:
         found = self._parsed(text).get(self._field, {})
@@ -210,11 +214,7 @@ class _TomlSettings:
     def added(self, text: str, entry: Mapping[str, Any]) -> Addition:
         if SERVER in self.servers(text):
             raise FormatError(f"another server is called {SERVER!r}")
-        # The table ends its lines as the file does.
-        newline = "\r\n" if "\r\n" in text else "\n"
-        gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
-        lines = [f"[{self._field}.{SERVER}]", *(f"{name} = {_toml(value)}" for name, value in entry.items()), ""]
-        return Addition([Edit(len(text), "", gap + newline.join(lines))], [])
+        return Addition([*self._cleared(text), Edit(len(text), "", self._written(text, entry))], [])
 
     def without(self, text: str, made: Sequence[Sequence[str]] | None) -> str:
         """The text without our table and the tables in it."""
@@ -230,6 +230,17 @@ class _TomlSettings:
                 kept.append(line)
         return "".join(kept)
 
+    def _cleared(self, text: str) -> list[Edit]:
+        """What must go before the table can be added."""
+        return []
+
+    def _written(self, text: str, entry: Mapping[str, Any]) -> str:
+        # The table ends its lines as the file does.
+        newline = "\r\n" if "\r\n" in text else "\n"
+        gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+        lines = [self._head, *(f"{name} = {_toml(value)}" for name, value in entry.items()), ""]
+        return gap + newline.join(lines)
+
     def _parsed(self, text: str) -> dict[str, Any]:
         try:
             return tomllib.loads(text)
@@ -237,9 +248,57 @@ class _TomlSettings:
             raise FormatError(f"no TOML: {error}") from error
 
 
+class _TomlListSettings(_TomlSettings):
+    """Settings as TOML with a list of tables, each with its `name`."""
+
+    def __init__(self, settings: McpSettings) -> None:
+        super().__init__(settings)
+        self._head = f"[[{self._field}]]"
+
+    def servers(self, text: str) -> dict[str, Any]:
+        try:
+            tables = msgspec.convert(self._parsed(text).get(self._field, []), list[dict[str, Any]])
+        except msgspec.ValidationError as error:
+            raise FormatError(f"`{self._field}` must be a list of tables") from error
+        servers: dict[str, Any] = {}
+        for table in tables:
+            name = table.get("name")
+            if not isinstance(name, str):
+                raise FormatError(f"each table of `{self._field}` must have a name")
+            if name in servers:
+                raise FormatError(f"two servers are called {name!r}")
+            servers[name] = {field: value for field, value in table.items() if field != "name"}
+        return servers
+
+    def without(self, text: str, made: Sequence[Sequence[str]] | None) -> str:
+        """The text without our table and the tables in it."""
+        if not _is_ours(self.servers(text).get(SERVER)):
+            return text
+        lines = text.splitlines(keepends=True)
+        # As above, a line of a multi-line text may look like a head: then `_check` refuses the change.
+        heads = [at for at, line in enumerate(lines) if line.startswith(self._head)]
+        start = heads[list(self.servers(text)).index(SERVER)]
+        inner = (f"[{self._field}.", f"[[{self._field}.")
+        later = (at for at in range(start + 1, len(lines)) if lines[at].startswith("["))
+        end = next((at for at in later if not lines[at].startswith(inner)), len(lines))
+        return "".join(lines[:start] + lines[end:])
+
+    def _cleared(self, text: str) -> list[Edit]:
+        """An empty list, as Mistral Vibe 2 writes it: a table cannot be added to it."""
+        found = re.search(rf"^{self._field}\s*=\s*\[\s*\][ \t]*\r?\n?", text, re.MULTILINE)
+        return [] if found is None else [Edit(found.start(), found.group(), "")]
+
+    def _written(self, text: str, entry: Mapping[str, Any]) -> str:
+        return super()._written(text, {"name": SERVER, **entry})
+
+
 def _toml(value: Any) -> str:
     """A text or a list of texts. Their JSON is TOML too, but for the character DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-_FORMS: Mapping[str, type[_JsonSettings] | type[_TomlSettings]] = {"json": _JsonSettings, "toml": _TomlSettings}
+_FORMS: Mapping[str, type[_JsonSettings] | type[_TomlSettings]] = {
+    "json": _JsonSettings,
+    "toml": _TomlSettings,
+    "toml-list": _TomlListSettings,
+}

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
+from turnlog.agents.base import Agent, Colour, Detection, Fold, McpSettings, Source, SourceKind
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -33,6 +33,10 @@ _COMMAND = CommandForm(
 )
 """Of 3.0.65."""
 
+_MCP = McpSettings(
+    home=BUILT_IN[NAME].homes, file="settings/cline_mcp_settings.json", project_file=None, servers="mcpServers"
+)
+
 
 class Cline(Agent):
     """See `turnlog.agents.base.Agent`."""
@@ -44,6 +48,7 @@ class Cline(Agent):
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _COMMAND
+    mcp = _MCP
 
     def home_folders(self) -> Sequence[Path]:
         """What `CLINE_DATA_DIR` names; else `data` in the folder that `CLINE_DIR` names."""

@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Colour, Fold, Source, TurnMarker
+from turnlog.agents.base import Colour, Fold, McpSettings, Source, TurnMarker
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 from turnlog.agents.database_agent import DatabaseAgent
+from turnlog.paths import Folders
 
 NAME: Final = "cursor"
 
@@ -30,6 +31,11 @@ _COMMAND: Final = CommandForm(
     other=words("--output-format --workspace --mode --endpoint -e -H --header --api-key -a"),
 )
 """Of the documentation, September 2026."""
+
+_MCP: Final = McpSettings(
+    home=Folders(("~/.cursor",)), file="mcp.json", project_file=".cursor/mcp.json", servers="mcpServers"
+)
+"""The same file for the editor and for its program for the terminal, wherever either keeps its conversations."""
 
 _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {TURN_END: "end"}
 
@@ -46,6 +52,7 @@ class Cursor(DatabaseAgent):
     log_folders = ("projects", "chats", "acp-sessions", "globalStorage")
     command = _COMMAND
     turn_markers = _TURN_MARKERS
+    mcp = _MCP
 
     def home_folders(self) -> Sequence[Path]:
         """The folders of the program for the terminal, then those of the editor."""

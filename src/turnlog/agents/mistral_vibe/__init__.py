@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Colour, Detection, Fold, McpSettings, RowAgent, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -34,6 +34,15 @@ _COMMAND = CommandForm(
 )
 """Of 3.0.2."""
 
+_MCP = McpSettings(
+    home=BUILT_IN[NAME].homes,
+    file="config.toml",
+    project_file=".vibe/config.toml",
+    servers="mcp_servers",
+    form="toml-list",
+    entry={"transport": "stdio"},
+)
+
 
 class MistralVibe(RowAgent):
     """See `turnlog.agents.base.Agent` and `RowAgent`."""
@@ -45,6 +54,7 @@ class MistralVibe(RowAgent):
     homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND
+    mcp = _MCP
     turn_markers = {
         "turn_started": "start",
         "turn_completed": "end",

@@ -99,6 +99,15 @@ _MCP = McpSettings(
     joins_arguments=True,
 )
 
+_KILO_MCP = McpSettings(
+    home=Folders(("$XDG_CONFIG_HOME/kilo",), variable="KILO_CONFIG_DIR"),
+    file="kilo.json",
+    project_file="kilo.json",
+    servers="mcp",
+    entry={"type": "local", "enabled": True},
+    joins_arguments=True,
+)
+
 
 class OpenCode(RowAgent):
     """See `turnlog.agents.base.Agent` and `RowAgent`."""
@@ -242,6 +251,7 @@ class Kilo(_Descendant):
     parser_version = OpenCode.parser_version + 1
     homes = BUILT_IN["kilo"].homes
     command = _command("kilo", "@kilocode/cli")
+    mcp = _KILO_MCP
     handoff = "turnlog.agents.opencode.handoff:KILO"
 
 

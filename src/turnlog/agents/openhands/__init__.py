@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Colour, Detection, Fold, RowAgent, RowUpdate, Source, Version
+from turnlog.agents.base import Colour, Detection, Fold, McpSettings, RowAgent, RowUpdate, Source, Version
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -31,6 +31,8 @@ _COMMAND = CommandForm(
 )
 """Of 1.16.0."""
 
+_MCP = McpSettings(home=BUILT_IN[NAME].homes, file="mcp.json", project_file=None, servers="mcpServers")
+
 
 class OpenHands(RowAgent):
     """See `turnlog.agents.base.Agent` and `RowAgent`."""
@@ -42,6 +44,7 @@ class OpenHands(RowAgent):
     homes = BUILT_IN[NAME].homes
     log_folders = (CONVERSATIONS,)
     command = _COMMAND
+    mcp = _MCP
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Every conversation: a folder with a file for each event."""
