@@ -133,6 +133,13 @@ def test_a_misspelt_word_is_answered_with_what_may_be_meant(run: Command) -> Non
     assert result.stderr == "Nothing found.\nDid you mean: webshop\n"
 
 
+@pytest.mark.parametrize("listed", [("--flat",), ("--sort", "newest")])
+def test_a_list_of_hits_answers_a_misspelt_word_likewise(run: Command, listed: tuple[str, ...]) -> None:
+    assert run("search", "wbeshop", *listed).stderr == "Nothing found.\nDid you mean: webshop\n"
+    assert json.loads(run("search", "wbeshop", *listed, "--json").stdout)["suggestion"] == "webshop"
+    assert json.loads(run("search", "webshop", *listed, "--json").stdout)["suggestion"] is None
+
+
 def test_fields_of_a_query(run: Command) -> None:
     assert [session["session_id"] for session in ranked(run, "title:webshop")] == [SESSION]
     assert ranked(run, "repair -title:webshop") == []

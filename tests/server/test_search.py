@@ -214,6 +214,9 @@ def test_sessions_come_in_pages(indexed: TestClient) -> None:
 def test_a_misspelt_word_is_answered_with_what_may_be_meant(indexed: TestClient) -> None:
     answer = search(indexed, q="repiar window", sort="relevance")
     assert (answer.items, answer.suggestion) == ([], "repair window")
+    for wanted in ({"sort": "newest"}, {"sort": "relevance", "flat": True}):
+        answer = search(indexed, q="repiar window", **wanted)
+        assert (answer.items, answer.suggestion) == ([], "repair window")
 
 
 def test_a_shared_message_stands_in_the_session_that_is_asked_for(indexed: TestClient) -> None:

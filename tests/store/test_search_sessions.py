@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -16,7 +16,7 @@ from support.search_store import SearchStore, call, text_message
 from turnlog.model import Message, TextPart, ToolCallPart, ToolKind
 from turnlog.store import open_store
 from turnlog.store.search import session_ranking, session_search
-from turnlog.store.search.base import SearchFilter, SessionSearchPage
+from turnlog.store.search.base import SearchFilter, SearchSort, SessionSearchPage
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.search.spelling import is_near
 
@@ -233,6 +233,20 @@ def test_a_suggestion_finds_something_where_was_searched(empty: SearchStore) -> 
     assert sessions(empty, "lever", project="/home/dev/parser").suggestion == "lexer"
     assert sessions(empty, "lever tokens").suggestion == "lexer tokens"
     assert sessions(empty, "leger", project="/home/dev/nowhere").suggestion is None
+
+
+def test_a_list_of_hits_suggests_what_has_hits(empty: SearchStore) -> None:
+    log = empty.log("parser")
+    log.message(text_message("p1", "the lexer"))
+    log.message(text_message("p2", "reads tokens"))
+    empty.index()
+    for sort in get_args(SearchSort):
+        assert empty.search("lexar", sort=sort).suggestion == "lexer"
+        assert empty.search("lexer", sort=sort).suggestion is None
+        # The words are in two texts.
+        assert empty.search("lexar tokens", sort=sort).suggestion is None
+        assert empty.search("raeds tokens", sort=sort).suggestion == "reads tokens"
+    assert sessions(empty, "lexar tokens").suggestion == "lexer tokens"
 
 
 def test_only_whole_words_are_replaced(empty: SearchStore) -> None:

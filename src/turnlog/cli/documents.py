@@ -148,6 +148,7 @@ class SearchDocument(TypedDict):
     total: int | None
     total_is_exact: bool
     unindexed: int
+    suggestion: str | None
 
 
 class FoundNameDocument(TypedDict):

@@ -135,6 +135,7 @@ def _document(page: SearchPage) -> SearchDocument:
         "total": page.total,
         "total_is_exact": page.total_is_exact,
         "unindexed": page.unindexed,
+        "suggestion": page.suggestion,
     }
 
 
@@ -192,9 +193,7 @@ def _more(session: SessionHits) -> str:
 
 def _session_notes(page: SessionSearchPage) -> Iterator[str]:
     if not page.sessions:
-        yield "Nothing found."
-        if page.suggestion is not None:
-            yield f"Did you mean: {one_line(page.suggestion)}"
+        yield from _nothing(page.suggestion)
     elif page.next_cursor is not None:
         total = "" if page.total is None else f" of {formatting.count(page.total)}{'' if page.total_is_exact else '+'}"
         yield f"{formatting.count(len(page.sessions))}{total} sessions; --limit shows more."
@@ -263,11 +262,17 @@ def _marked(text: str, marks: Iterable[tuple[int, int]]) -> str:
 
 def _notes(page: SearchPage) -> Iterator[str]:
     if not page.hits:
-        yield "Nothing found."
+        yield from _nothing(page.suggestion)
     elif page.next_cursor is not None:
         total = "" if page.total is None else f" of {formatting.count(page.total)}{'' if page.total_is_exact else '+'}"
         yield f"{formatting.count(len(page.hits))}{total}; --limit shows more."
     yield from _unindexed(page.unindexed)
+
+
+def _nothing(suggestion: str | None) -> Iterator[str]:
+    yield "Nothing found."
+    if suggestion is not None:
+        yield f"Did you mean: {one_line(suggestion)}"
 
 
 def _unindexed(count: int) -> Iterator[str]:

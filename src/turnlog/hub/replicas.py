@@ -129,14 +129,14 @@ class CallerSearcher(Searcher):
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage:
-        """As `Searcher.search`, in the caller's sessions."""
+        """As `Searcher.search`, in the caller's sessions. Words of others' sessions are not suggested."""
         only = self._visible()
         page = self._replicas.of(self._team).search(
             query, filter._replace(only=only), sort=sort, limit=limit, cursor=cursor
         )
         hits = [hit._replace(places=_allowed(hit.places, only)) for hit in page.hits]
         self._on_found(place.session_id for hit in hits for place in hit.places[:1])
-        return page._replace(hits=tuple(hits), unindexed=0)
+        return page._replace(hits=tuple(hits), suggestion=None, unindexed=0)
 
     def sessions(
         self,

@@ -92,7 +92,7 @@ def _hits(context: ContextOf, query: SearchQuery) -> SearchResponse:
         total_is_exact=page.total_is_exact,
         counted="hits",
         unindexed=page.unindexed,
-        suggestion=None,
+        suggestion=page.suggestion,
     )
 
 

@@ -90,6 +90,8 @@ class SearchPage(NamedTuple):
     """False: there may be more than `total`."""
     unindexed: int = 0
     """Messages that changed and are not yet indexed."""
+    suggestion: str | None = None
+    """If nothing was found: the query with misspelt words replaced by words of the index, where there are some."""
 
 
 class NameMatch(NamedTuple):

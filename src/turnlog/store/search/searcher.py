@@ -27,6 +27,7 @@ from turnlog.store.search.plan import Planner, SearchPlan, last_id_of
 from turnlog.store.search.query import Query, parse_query
 from turnlog.store.search.ranking import Ranking
 from turnlog.store.search.session_search import SessionSearch
+from turnlog.store.search.spelling import suggestion
 from turnlog.store.search.vocabulary import Vocabulary
 from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 
@@ -81,7 +82,7 @@ class Searcher:
             return SearchPage((), total=0, total_is_exact=True, unindexed=self.unindexed())
         with self._snapshot() as connection:
             if connection is not None:
-                return _Search(connection, asked, asked.narrowed(filter)).page(sort, limit, cursor)
+                return _Search(connection, asked, asked.narrowed(filter)).page(sort, limit, cursor, query)
         return SearchPage((), unindexed=self._all_messages())
 
     def sessions(
@@ -191,13 +192,22 @@ class _Search:
     def _unindexed(self) -> int:
         return self._store_reader.unindexed(self._progress.sequence, self._progress.message_key)
 
-    def page(self, sort: SearchSort, limit: int, cursor: str | None) -> SearchPage:
-        unindexed = self._unindexed()
+    def page(self, sort: SearchSort, limit: int, cursor: str | None, text: str) -> SearchPage:
+        """The hits of one page; `text` is the query as it was typed."""
         plan = self._planner.plan(self._query)
         if plan is None:
-            return SearchPage((), total=0, total_is_exact=True, unindexed=unindexed)
-        page = self._newest(plan, limit, cursor) if sort == "newest" else self._relevant(plan, limit, cursor)
-        return page._replace(unindexed=unindexed)
+            page = SearchPage((), total=0, total_is_exact=True)
+        else:
+            page = self._newest(plan, limit, cursor) if sort == "newest" else self._relevant(plan, limit, cursor)
+        if not page.hits and cursor is None:
+            meant = suggestion(self._connection, self._vocabulary, self._query, text, self._finds)
+            page = page._replace(suggestion=meant)
+        return page._replace(unindexed=self._unindexed())
+
+    def _finds(self, query: Query) -> bool:
+        """Whether another query finds a part with the same filter."""
+        plan = self._planner.plan(query)
+        return plan is not None and any(Matches(self._connection, plan, plan.last_id))
 
     def _newest(self, plan: SearchPlan, limit: int, cursor: str | None) -> SearchPage:
         known = decode_cursor("newest", get_args(Position), cursor)

@@ -15,11 +15,11 @@ from turnlog.store.search.documents import FAILED, REASONING, TEXT
 from turnlog.store.search.hits import HitReader
 from turnlog.store.search.matches import Match, Matches, matches_of
 from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan
-from turnlog.store.search.query import Query, parse_query
+from turnlog.store.search.query import Query
 from turnlog.store.search.ranking import Ranking
 from turnlog.store.search.session_ranking import RankedSession, SessionRanking
 from turnlog.store.search.snippets import TermFinder
-from turnlog.store.search.spelling import suggestions
+from turnlog.store.search.spelling import suggestion
 from turnlog.store.search.vocabulary import Vocabulary
 from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 
@@ -34,9 +34,6 @@ _BLOCK = 20
 
 _FAILURE_WEIGHT = 2.0
 """How much more a match in a failed call counts."""
-
-_SUGGESTIONS = 8
-"""Suggestions for a query without results that are tried out: one is only shown if it finds something."""
 
 _TITLE_FIT = 1.5
 """How well a session fits whose title has all words: better than nearly any of its parts could."""
@@ -103,8 +100,7 @@ class SessionSearch:
         )
 
     def _nothing(self, text: str) -> SessionSearchPage:
-        found = suggestions(self._connection, self._vocabulary, self._query, text)
-        instead = next((each for each in islice(found, _SUGGESTIONS) if self._finds(parse_query(each))), None)
+        instead = suggestion(self._connection, self._vocabulary, self._query, text, self._finds)
         return SessionSearchPage((), total=0, total_is_exact=True, suggestion=instead)
 
     def _finds(self, query: Query) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Callable, Iterator
+from itertools import islice, product
 
-from turnlog.store.search.query import Query
+from turnlog.store.search.query import Query, parse_query
 from turnlog.store.search.vocabulary import Vocabulary
 from turnlog.store.search.words import index_form, is_cjk
 
@@ -26,6 +26,9 @@ _MOST_ALIKE = 20_000
 _ALTERNATIVES = 4
 """Words that one word of a query may be replaced by."""
 
+_TRIED = 8
+"""Queries that are tried out: one is only suggested if it finds something."""
+
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 _TABLES = ("word_list", "fresh_rows", "session_words_rows")
@@ -35,6 +38,14 @@ _BEGINNING = " UNION ".join(
         for table in ("sample_rows", "fresh_rows", "session_words_rows")
     ]
 )
+
+
+def suggestion(
+    connection: sqlite3.Connection, vocabulary: Vocabulary, query: Query, text: str, finds: Callable[[Query], bool]
+) -> str | None:
+    """The likeliest of `suggestions` that finds something; None if there is none. `finds` tries one out."""
+    likeliest = islice(suggestions(connection, vocabulary, query, text), _TRIED)
+    return next((each for each in likeliest if finds(parse_query(each))), None)
 
 
 def suggestions(connection: sqlite3.Connection, vocabulary: Vocabulary, query: Query, text: str) -> Iterator[str]:
