@@ -174,6 +174,19 @@ def test_very_common_words_do_not_hide_old_prompts(
     assert found(empty, "kiwi question") == ["old"]
 
 
+def test_an_old_prompt_is_found_in_a_fork_though_newer_matches_are_not_in_it(
+    empty: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_ranking, "_MOST_COUNTED", 3)
+    origin = empty.log("origin")
+    for name in ("origin", "fork"):
+        empty.log(name).message(text_message("shared", "the kiwi question"), copied=name == "fork")
+    for number in range(6):
+        origin.message(answer(f"n{number}", "a kiwi among others", 100 + number))
+    empty.index()
+    assert found(empty, "kiwi", session=session_id("fork")) == ["fork"]
+
+
 def test_sessions_with_several_very_common_words_are_found_by_the_parts_that_have_all_of_them(
     empty: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

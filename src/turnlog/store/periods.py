@@ -73,19 +73,21 @@ def block_name(start: datetime) -> str:
     return start.isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
-def _day(at: datetime) -> str:
-    return at.date().isoformat()
+def _week(day: date) -> str:
+    return date.fromordinal(day.toordinal() - day.weekday()).isoformat()
 
 
-def _week(at: datetime) -> str:
-    return date.fromordinal(at.toordinal() - at.weekday()).isoformat()
+def _month(day: date) -> str:
+    return day.isoformat()[:7]
 
 
-def _month(at: datetime) -> str:
-    return at.date().isoformat()[:7]
+DATE_PERIODS: Final[dict[str, Callable[[date], str]]] = {"day": date.isoformat, "week": _week, "month": _month}
+"""Kind of period made of days -> the name of the one that contains a day."""
 
-
-PERIODS: Final[dict[str, Callable[[datetime], str]]] = {"hour": _hour, "day": _day, "week": _week, "month": _month}
+PERIODS: Final[dict[str, Callable[[datetime], str]]] = {
+    "hour": _hour,
+    **{kind: lambda at, name=name: name(at.date()) for kind, name in DATE_PERIODS.items()},
+}
 """Kind of period -> the name of the one that contains a time of its zone."""
 
 

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import NamedTuple
+from itertools import compress, islice
+from operator import lt, neg
+from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from turnlog.store.search import index_file
 from turnlog.store.search.base import ROLES, SearchFilter
@@ -41,8 +45,16 @@ _COLUMNS: Mapping[str, float] = {"title": 6.0, "tag": 5.0, "project": 2.0, "bran
 
 _PROMPT_WEIGHT, _OTHER_WEIGHT = 3.0, 1.5
 
+_MOST_SHARED = 199
+_SHARES = (0.0, *(0.5 + 0.5 * count / (count + 4) for count in range(1, _MOST_SHARED + 1)))
+"""What so many matches say, between 0 and 1: the first one says most."""
+
+_ROLE_BITS = 2
+_ROLE_MASK = (1 << _ROLE_BITS) - 1
+
+# One row of two JSON arrays: the module `sqlite3` takes as long for each row as SQLite takes to find it.
 _MATCHES = (
-    "SELECT id, d.home, d.role FROM (SELECT id FROM ("
+    f"SELECT json_group_array(id), json_group_array(d.home << {_ROLE_BITS} | d.role) FROM (SELECT id FROM ("
     + " UNION ALL ".join(
         [
             f"SELECT rowid AS id FROM {table} WHERE {table} MATCH ?1 AND rowid <= ?2 AND rowid >= ?3"
@@ -53,14 +65,12 @@ _MATCHES = (
     f" ON d.block = id >> {index_file.SLOT_BITS}"
 )
 
+_numbers: msgspec.json.Decoder[list[int]] = msgspec.json.Decoder(list[int])
+
 _USER = ROLES.index("user")
 
-
-class RankedSession(NamedTuple):
-    """A session that fits."""
-
-    key: int
-    score: float
+RankedSession: TypeAlias = tuple[float, int]
+"""Score and key of a session that fits."""
 
 
 class RankedSessions(NamedTuple):
@@ -71,20 +81,47 @@ class RankedSessions(NamedTuple):
     """False: not every match was counted, so others may fit too."""
 
 
-class Evidence(NamedTuple):
+class FoundParts(NamedTuple):
+    """Documents that match, newest first."""
+
+    ids: Sequence[int]
+    owners: Sequence[int]
+    """For each its session, shifted by `_ROLE_BITS`, and its role."""
+
+    def of(self, keys: Iterable[int]) -> dict[int, list[int]]:
+        """Session -> its documents, newest first, for these sessions."""
+        wanted = {key << _ROLE_BITS | role for key in keys for role in range(len(ROLES))}
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for owner, number in compress(zip(self.owners, self.ids, strict=True), map(wanted.__contains__, self.owners)):
+            found[owner >> _ROLE_BITS].append(number)
+        return found
+
+
+_NO_PARTS = FoundParts((), ())
+
+
+class Evidence:
     """What was found in the parts of each session, by key."""
 
-    ids: dict[int, list[int]]
-    """Documents that match, newest first."""
-    prompts: dict[int, int]
-    """How many of them are prompts."""
-    is_complete: bool
+    def __init__(self, parts: FoundParts, *, is_complete: bool) -> None:
+        """`is_complete` says whether these are all that match."""
+        self.parts = parts
+        self.is_complete = is_complete
+        self.counts: dict[int, int] = {}
+        """How many documents match, of the sessions that have any, in the order of their newest ones."""
+        self.prompts: dict[int, int] = {}
+        """How many of them are prompts."""
+        for owner, count in Counter(parts.owners).items():
+            key = owner >> _ROLE_BITS
+            self.counts[key] = self.counts.get(key, 0) + count
+            if owner & _ROLE_MASK == _USER:
+                self.prompts[key] = count
 
     def strengths(self) -> dict[int, float]:
         """How much the matches in parts say for each session."""
-        strengths = {key: _OTHER_WEIGHT * _share(len(ids)) for key, ids in self.ids.items()}
+        strengths = {key: _OTHER_WEIGHT * _SHARES[min(count, _MOST_SHARED)] for key, count in self.counts.items()}
         for key, count in self.prompts.items():
-            strengths[key] += _PROMPT_WEIGHT * _share(count)
+            strengths[key] += _PROMPT_WEIGHT * _SHARES[min(count, _MOST_SHARED)]
         return strengths
 
 
@@ -98,7 +135,7 @@ class FoundGroup(NamedTuple):
 
     def has(self, key: int) -> bool:
         """Whether it is known to be in a session."""
-        return key in self.columns or key in self.evidence.ids
+        return key in self.columns or key in self.evidence.counts
 
     def scores(self) -> dict[int, float]:
         """The scores of all sessions that have it."""
@@ -106,15 +143,6 @@ class FoundGroup(NamedTuple):
         for key, columns in self.columns.items():
             scores[key] = scores.get(key, 0.0) + sum([_COLUMNS[column] for column in columns])
         return scores
-
-
-_MOST_SHARED = 200
-_SHARES = (0.0, *(0.5 + 0.5 * count / (count + 4) for count in range(1, _MOST_SHARED)))
-
-
-def _share(count: int) -> float:
-    """Between 0 and 1: the first match says most."""
-    return _SHARES[min(count, _MOST_SHARED - 1)]
 
 
 class SessionRanking:
@@ -134,7 +162,7 @@ class SessionRanking:
         self._excluded = words.excluded
         self.found: list[FoundGroup] = []
         """What was found of each group, after `rank`."""
-        self.together = Evidence({}, {}, True)
+        self.together = Evidence(_NO_PARTS, is_complete=True)
         """What was found of all groups in one part, after `rank`."""
         self._only = self._only_session()
         self._total: int = connection.execute("SELECT count(*) FROM sessions").fetchone()[0]
@@ -163,7 +191,7 @@ class SessionRanking:
             fitting = fitting & self._scope.sessions
         allowed = self._named_by_filter(fitting)
         if allowed is not None:
-            fitting = {key for key in fitting if key in allowed or key in self.together.ids}
+            fitting = {key for key in fitting if key in allowed or key in self.together.counts}
         scores = dict.fromkeys(fitting, 0.0)
         for found in self.found:
             _add(scores, found.scores(), found.rarity)
@@ -207,55 +235,50 @@ class SessionRanking:
         for term in self._excluded:
             for key in self._planner.sessions_with(term, list(_COLUMNS)) if term.field is None else ():
                 columns.pop(key, None)
-        found = len(evidence.ids.keys() | columns.keys())
+        found = len(evidence.counts.keys() | columns.keys())
         return FoundGroup(evidence, columns, math.log(1 + self._total / max(1, found)))
 
     def _evidence(self, groups: Sequence[Sequence[Term]], last_id: int, most: int) -> Evidence:
         """The newest matches of all these groups in one part, at most so many, and half as many older prompts."""
-        rows, is_complete = self._matches(self.expression(groups), last_id, most)
-        ids: defaultdict[int, list[int]] = defaultdict(list)
-        if self._only is not None:
-            # The homes of shared messages may be other sessions.
-            rows = [(number, self._only, role) for number, _, role in rows]
-        for number, home, _ in rows:
-            ids[home].append(number)
-        prompts = [home for _, home, role in rows if role == _USER]
+        parts, is_complete = self._matches(self.expression(groups), last_id, most)
         # A prompt counts most, and an old one would be missed among the newest matches of a common word.
         if not is_complete and most != _MOST_APART and self._planner.prompts():
-            older, _ = self._matches(self.expression(groups, self._planner.prompts()), last_id, most // 2)
-            for number, home, _ in older:
-                # Newer prompts are among the matches already.
-                if number < rows[-1][0]:
-                    home = home if self._only is None else self._only
-                    ids[home].append(number)
-                    prompts.append(home)
-        return Evidence(dict(ids), Counter(prompts), is_complete)
+            prompts, _ = self._matches(self.expression(groups, self._planner.prompts()), last_id, most // 2)
+            # Newer prompts are among the matches already.
+            first = bisect_right(prompts.ids, -parts.ids[-1], key=neg) if parts.ids else 0
+            parts = FoundParts([*parts.ids, *prompts.ids[first:]], [*parts.owners, *prompts.owners[first:]])
+        return Evidence(parts, is_complete=is_complete)
 
-    def _matches(self, expression: str | None, last_id: int, most: int) -> tuple[list[tuple[int, int, int]], bool]:
-        """The newest matches (document, session, role), and whether these are all."""
+    def _matches(self, expression: str | None, last_id: int, most: int) -> tuple[FoundParts, bool]:
+        """The newest matches, and whether these are all."""
         if expression is None:
-            return [], True
+            return _NO_PARTS, True
         first, last = self._planner.ids()
         query = _MATCHES
         if self._scope.conditions:
             query += f" CROSS JOIN messages m ON m.key = d.message_key WHERE TRUE {self._scope.conditions}"
-        rows = self._connection.execute(query, (expression, min(last, last_id), first, most))
+        row = self._connection.execute(query, (expression, min(last, last_id), first, most)).fetchone()
+        ids, owners = map(_numbers.decode, row)
         # SQLite would sort them into its own table, and they nearly always come in this order.
-        found = sorted(rows, key=itemgetter(0), reverse=True)
+        if any(map(lt, ids, islice(ids, 1, None))):
+            ids, owners = map(list, zip(*sorted(zip(ids, owners, strict=True), reverse=True), strict=True))
+        if self._only is not None:
+            # The homes of shared messages may be other sessions.
+            owners = [self._only << _ROLE_BITS | owner & _ROLE_MASK for owner in owners]
         # With conditions it is not known how many matches they left out.
-        return found, len(found) < most and not self._scope.conditions
+        return FoundParts(ids, owners), len(ids) < most and not self._scope.conditions
 
     # -- which sessions fit
 
     def _fitting(self) -> set[int]:
         if self._is_about_parts():
-            return {*self.together.ids}
+            return {*self.together.counts}
         # Sessions with a very common word are not all known, so it leaves out none if there is a rarer one.
         certain = [found for found in self.found if found.evidence.is_complete] or self.found
-        fitting = {*certain[0].evidence.ids, *certain[0].columns}
+        fitting = {*certain[0].evidence.counts, *certain[0].columns}
         for found in certain[1:]:
-            fitting &= found.evidence.ids.keys() | found.columns.keys()
-        return fitting | self.together.ids.keys()
+            fitting &= found.evidence.counts.keys() | found.columns.keys()
+        return fitting | self.together.counts.keys()
 
     def _is_about_parts(self) -> bool:
         """Whether only parts can fit, as the query or the filter says something that only parts have."""
@@ -282,17 +305,17 @@ class SessionRanking:
 
     def _aged(self, scores: dict[int, float], now: int) -> list[RankedSession]:
         """In their order: a session of today counts a third more than an old one of the same score."""
-        ranked = sorted(scores.items(), key=itemgetter(1, 0), reverse=True)
+        ranked = sorted(zip(scores.values(), scores, strict=True), reverse=True)
         best = ranked[:_MOST_DATED]
         times = dict(
             self._connection.execute(
                 "SELECT key, coalesce(updated_at, created_at, 0) FROM sessions"
-                f" WHERE key IN ({sql_list(key for key, _ in best)})"
+                f" WHERE key IN ({sql_list(key for _, key in best)})"
             ).fetchall()
         )
-        dated = [(key, score * (1 + _freshness(times.get(key, 0), now) / 3)) for key, score in best]
-        dated.sort(key=itemgetter(1, 0), reverse=True)
-        return [*map(RankedSession._make, dated), *map(RankedSession._make, ranked[_MOST_DATED:])]
+        dated = [(score * (1 + _freshness(times.get(key, 0), now) / 3), key) for score, key in best]
+        dated.sort(reverse=True)
+        return dated + ranked[_MOST_DATED:]
 
     def _newest(self, last_id: int) -> RankedSessions:
         """Without words: the sessions whose newest match is newest, or that were changed last."""
@@ -302,11 +325,10 @@ class SessionRanking:
             allowed = self._named_by_filter(sessions)
             wanted = sessions if allowed is None else allowed
             keys = [key for (key,) in self._connection.execute(query) if key in wanted]
-            return RankedSessions([RankedSession(key, 0.0) for key in keys], True)
+            return RankedSessions([(0.0, key) for key in keys], True)
         self.together = self._evidence((), last_id, _MOST_COUNTED)
-        keys = sorted(self.together.ids, key=lambda key: self.together.ids[key][0], reverse=True)
-        fitting = [key for key in keys if sessions is None or key in sessions]
-        return RankedSessions([RankedSession(key, 0.0) for key in fitting], self.together.is_complete)
+        fitting = [(0.0, key) for key in self.together.counts if sessions is None or key in sessions]
+        return RankedSessions(fitting, self.together.is_complete)
 
 
 def _add(scores: dict[int, float], more: dict[int, float], weight: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from turnlog.store.search.base import FIELDS, ROLES, NameMatch, SearchFilter, Se
 from turnlog.store.search.documents import FAILED, REASONING, TEXT
 from turnlog.store.search.hits import HitReader
 from turnlog.store.search.matches import Match, Matches, matches_of
-from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan
+from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan, sql_list
 from turnlog.store.search.query import Query
 from turnlog.store.search.ranking import Ranking
 from turnlog.store.search.session_ranking import RankedSession, SessionRanking
@@ -41,9 +41,9 @@ _TITLE_FIT = 1.5
 _USER = ROLES.index("user")
 
 _FACTS = (
-    "SELECT s.agent || ':' || s.external_id, s.agent, coalesce(a.title, s.title), p.path, s.updated_at"
+    "SELECT s.key, s.agent || ':' || s.external_id, s.agent, coalesce(a.title, s.title), p.path, s.updated_at"
     " FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
-    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE s.key = ?"
+    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE s.key IN ({keys})"
 )
 
 
@@ -123,18 +123,20 @@ class SessionSearch:
     ) -> list[SessionHits]:
         """Sessions of neighbouring ranks, in the order of their ranks and best hits together."""
         found: list[_Found] = []
-        for session in ranked:
-            matches = self._matches(ranking, scope, session.key, last_id)
+        keys = [key for _, key in ranked]
+        together = ranking.together.parts.of(keys)
+        for score, key in ranked:
+            matches = self._matches(ranking, scope, key, together.get(key, ()), last_id)
             counted = matches[:COUNTED]
             # Of very common words only the newest matches were counted, so it is not known whether this session has
             # them.
-            if not matches and ranking.unsure(session.key) and not self._has_all(ranking, scope, session.key):
+            if not matches and ranking.unsure(key) and not self._has_all(ranking, scope, key):
                 continue
             if not matches:
-                counted = self._some(ranking, scope, session.key, last_id)
+                counted = self._some(ranking, scope, key)
             read = sorted(counted, key=_kind)[:_READ]
             found.append(
-                _Found(session, read, len({match.position for match in matches[:COUNTED]}), len(matches) <= COUNTED)
+                _Found(key, score, read, len({match.position for match in matches[:COUNTED]}), len(matches) <= COUNTED)
             )
         return self._shown(ranking, found)
 
@@ -145,22 +147,23 @@ class SessionSearch:
             scores = [self._fit(match, texts.get(match.id, "")) for match in each.read]
             fit = max(scores, default=0.0)
             match = each.read[scores.index(fit)] if scores else None
-            if ranking.is_titled(each.session.key):
+            if ranking.is_titled(each.key):
                 fit = max(fit, _TITLE_FIT)
-            best.append((each.session.score * (1 + fit), each, match))
+            best.append((each.score * (1 + fit), each, match))
         best.sort(key=lambda each: each[0], reverse=True)
         hits = {
             (hit.message_id, hit.part, FIELDS.index(hit.field)): hit
             for hit in self._hits.hits([match for _, _, match in best if match is not None])
         }
+        rows = self._connection.execute(_FACTS.format(keys=sql_list(each.key for each in found)))
+        facts = {row[0]: row[1:] for row in rows}
         shown: list[SessionHits] = []
         for _, each, match in best:
-            facts = self._connection.execute(_FACTS, (each.session.key,)).fetchone()
             # Its words are in the index until that has caught up with the deletion.
-            if facts is None:
+            if each.key not in facts:
                 continue
-            session_id, agent, title, project, updated_at = facts
-            names = tuple(self._names(ranking.columns(each.session.key), each.session.key, title))
+            session_id, agent, title, project, updated_at = facts[each.key]
+            names = tuple(self._names(ranking.columns(each.key), each.key, title))
             hit = None if match is None else hits.get((match.message_id, match.part, match.field))
             shown.append(
                 SessionHits(
@@ -174,19 +177,23 @@ class SessionSearch:
         fit = self._text_ranking.fit(text, match.entry.length, match.field)
         return _FAILURE_WEIGHT * fit if match.entry.flags & FAILED else fit
 
-    def _matches(self, ranking: SessionRanking, scope: Scope, key: int, last_id: int) -> list[Match]:
-        """The parts of a session that have everything, one more than are counted if there are."""
+    def _matches(
+        self, ranking: SessionRanking, scope: Scope, key: int, ids: Iterable[int], last_id: int
+    ) -> list[Match]:
+        """The parts of a session that have everything, one more than are counted if there are.
+
+        `ids` are those that `ranking` found.
+        """
         if ranking.together.is_complete:
-            ids = ranking.together.ids.get(key, ())
             return list(islice(matches_of(ids, self._connection, scope.conditions), COUNTED + 1))
         return self._of_expression(
             ranking.expression(ranking.groups, *ranking.marker(key)), scope, last_id, COUNTED + 1
         )
 
-    def _some(self, ranking: SessionRanking, scope: Scope, key: int, last_id: int) -> list[Match]:
+    def _some(self, ranking: SessionRanking, scope: Scope, key: int) -> list[Match]:
         """Parts of a session with the rarest word of the query that is in any."""
         for found in sorted(ranking.found, key=lambda found: -found.rarity):
-            ids = found.evidence.ids.get(key, ())
+            ids = found.evidence.parts.of([key]).get(key, ())
             shown = list(islice(matches_of(ids, self._connection, scope.conditions), _READ))
             if shown:
                 return shown
@@ -222,7 +229,8 @@ class SessionSearch:
 class _Found(NamedTuple):
     """A session, and what was found in it."""
 
-    session: RankedSession
+    key: int
+    score: float
     read: list[Match]
     """Matches whose texts are compared."""
     matches: int

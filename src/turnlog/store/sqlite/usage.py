@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
+from functools import partial
+from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from turnlog.store.base import ALL_USAGE, UsageFilter, check_arguments
 from turnlog.store.choices import UsageBy
 from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
-from turnlog.store.periods import BLOCK, PERIODS, block_name, block_starts, shifts, shown, start_of
+from turnlog.store.periods import BLOCK, DATE_PERIODS, PERIODS, block_name, block_starts, shifts, shown, start_of
 from turnlog.store.sqlite import SmallStore
 from turnlog.store.sqlite.spending import SpendingQueries
 from turnlog.store.sqlite.usage_rows import (
@@ -44,10 +45,8 @@ from turnlog.store.usage_report import (
     usage_report,
 )
 
-_TOKENS = frozenset(
-    ("input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write", "output", "reasoning", "tool_prompt")
-)
-"""Fields with tokens; each token is counted in only one of them."""
+_FIRST_TOKENS = [*COLUMNS].index("input")
+"""Where in `COLUMNS` the fields with tokens begin; each token is counted in only one of them."""
 
 
 class _Grouping(NamedTuple):
@@ -151,32 +150,44 @@ class _Calendar:
         self._used = used
         self._starts = block_starts(used)
 
-    def name(self, by: UsageBy | None, value: Any) -> str | None:
-        """Of a time, the name of the period or block that contains a quarter hour or a day; else the value."""
+    def naming(self, by: UsageBy | None) -> Callable[[Any], str | None]:
+        """Names values: a quarter hour or a day after the period or block that contains it, others as they are."""
         if by not in _TIMES:
-            return value
+            return _same
         if by in _MADE_OF_DAYS:
-            # A damaged log may have a time after the last day that a calendar has.
-            day = None if value is None else min(_FIRST_DAY + value, date.max.toordinal())
-            return None if day is None else PERIODS[by](datetime.fromordinal(day))
-        if not value:
+            return partial(_period_of_day, DATE_PERIODS[by])
+        return self._block_of if by == "block" else partial(self._period_of, PERIODS[by])
+
+    def _period_of(self, period: Callable[[datetime], str], quarter_hour: int) -> str | None:
+        return period(start_of(quarter_hour, self._zone)) if quarter_hour else None
+
+    def _block_of(self, quarter_hour: int) -> str | None:
+        if not quarter_hour:
             return None
-        if by == "block":
-            return block_name(start_of(self._starts[bisect_right(self._starts, value) - 1], self._zone))
-        return PERIODS[by](start_of(value, self._zone))
+        return block_name(start_of(self._starts[bisect_right(self._starts, quarter_hour) - 1], self._zone))
 
     def first_used(self, start: datetime) -> int:
         """The first quarter hour with a call from a time on, at which a block begins."""
         return next(each for each in self._used if start_of(each, UTC) >= start)
 
 
+def _same(value: Any) -> str | None:
+    return value
+
+
 _TIMES = frozenset((*PERIODS, "block"))
 """What a row is named after that is worked out from its quarter hour."""
 
-_MADE_OF_DAYS = frozenset(("day", "week", "month"))
+_MADE_OF_DAYS = frozenset(DATE_PERIODS)
 """Those whose rows are added up by day in SQL: a day has many quarter hours."""
 
 _FIRST_DAY = date(1970, 1, 1).toordinal()
+_LAST_DAY = date.max.toordinal()
+
+
+def _period_of_day(period: Callable[[date], str], day: int | None) -> str | None:
+    # A damaged log may have a time after the last day that a calendar has.
+    return None if day is None else period(date.fromordinal(min(_FIRST_DAY + day, _LAST_DAY)))
 
 
 def _day_of(connection: sqlite3.Connection, zone: tzinfo | None) -> _Grouping:
@@ -230,6 +241,9 @@ def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter) -> lis
     return [name for (name,) in rows]
 
 
+_NAMES = 4
+"""Columns before the sums: name and label of a row and of its part."""
+
 _WHOLE = _Grouping("", "''")
 """A row that is not divided."""
 
@@ -238,18 +252,24 @@ def _divided(
     found: list[tuple[Any, ...]], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
 ) -> dict[_Name, dict[_Name, Sums]]:
     """Row -> part -> sums; the quarter hours of one period are added up."""
-    collected: defaultdict[_Name, defaultdict[_Name, list[Sums]]] = defaultdict(lambda: defaultdict(list))
-    for name, label, part, part_label, *sums in found:
-        parts = collected[_Name(calendar.name(by, name), label)]
-        parts[_Name(calendar.name(then_by, part), part_label)].append(tuple(sums))
-    return {row: {part: _sum(sums) for part, sums in parts.items()} for row, parts in collected.items()}
+    row_name, part_name = calendar.naming(by), calendar.naming(then_by)
+    collected: dict[_Name, dict[_Name, Sums]] = {}
+    for row in found:
+        name, label, part, part_label = row[:_NAMES]
+        parts = collected.setdefault(_Name(row_name(name), label), {})
+        key, sums = _Name(part_name(part), part_label), row[_NAMES:]
+        known = parts.get(key)
+        parts[key] = sums if known is None else tuple(map(add, known, sums))
+    return collected
 
 
 def _row(
     key: _Name, divided: Mapping[_Name, Sums], calendar: _Calendar, by: UsageBy, then_by: UsageBy | None
 ) -> UsageRow:
     totals = _totals(_sum(list(divided.values())))
-    parts = [] if then_by is None else [UsagePart(*part, _totals(sums)) for part, sums in divided.items()]
+    if then_by is None:
+        return UsageRow(*key, totals)
+    parts = [UsagePart(*part, _totals(sums)) for part, sums in divided.items()]
     return UsageRow(*key, totals, tuple(_sorted(parts, then_by)))
 
 
@@ -274,15 +294,10 @@ def _totals(sums: Sums) -> UsageTotals:
     """Totals from the sums of `COLUMNS`. Without rows there were no calls, and the cost is zero."""
     if not sums:
         return UsageTotals(cost=Dollars(0))
-    counts = dict(zip(COLUMNS, sums, strict=True))
-    cost = known_cost(counts)
-    _, reported = counts.pop("cost"), counts.pop("reported_cost")
-    return UsageTotals(
-        **counts,
-        tokens=sum(map(counts.__getitem__, _TOKENS)),
-        cost=cost,
-        reported_cost=dollars(reported) if reported else None,
-    )
+    known = known_cost(dict(zip(COLUMNS, sums, strict=True)))
+    *counts, _, reported = sums
+    calls, tokens = counts[:_FIRST_TOKENS], counts[_FIRST_TOKENS:]
+    return UsageTotals(*calls, sum(tokens), *tokens, known, dollars(reported) if reported else None)
 
 
 _RowT = TypeVar("_RowT", UsageRow, UsagePart)
