@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from turnlog.store.insights import CommandFigures, EditedFile
@@ -249,15 +249,30 @@ def _added_edits(connection: sqlite3.Connection, chosen: Chosen) -> dict[str, _F
             _add(found[resolve_path(path, None)], _Spelling(path, None), edits)
         else:
             relative.append(path)
-    rows = connection.execute(
-        "SELECT e.path, s.cwd, sum(e.edits) FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
-        f" WHERE e.path IN (SELECT value FROM json_each(:relative)) AND {chosen.of_totals('e.')}"
-        " GROUP BY e.path, s.cwd",
-        {"relative": json.dumps(relative), **chosen.values},
-    )
-    for path, folder, edits in rows:
-        _add(found[resolve_path(path, folder)], _Spelling(path, folder), edits)
+    for spelling, edits in _relative_edits(connection, relative, chosen):
+        _add(found[resolve_path(*spelling)], spelling, edits)
     return found
+
+
+def _relative_edits(
+    connection: sqlite3.Connection, paths: Sequence[str], chosen: Chosen
+) -> Iterator[tuple[_Spelling, int]]:
+    """The edits of relative paths by the folder of their session."""
+    if not paths:
+        return
+    folders: dict[int, str | None] = dict(connection.execute("SELECT key, cwd FROM sessions").fetchall())
+    # Added up by folder here: SQLite would sort all rows by path and folder.
+    rows = connection.execute(
+        "SELECT path, json_group_array(session_key), json_group_array(edits) FROM edit_totals"
+        f" WHERE path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals()} GROUP BY path",
+        {"paths": json.dumps(paths), **chosen.values},
+    )
+    for path, sessions, edits in rows:
+        by_folder: Counter[str | None] = Counter()
+        for session, number in zip(json.loads(sessions), json.loads(edits), strict=True):
+            by_folder[folders[session]] += number
+        for folder, number in by_folder.items():
+            yield _Spelling(path, folder), number
 
 
 def _add(file: _File, spelling: _Spelling, edits: int) -> None:

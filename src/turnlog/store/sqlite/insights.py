@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, timedelta, tzinfo
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -77,7 +77,8 @@ class InsightQueries(Connections):
             first, last, undated = _times(connection, chosen)
             granularity: Granularity = "week" if last - first > _DAYS else "day"
             clock = Clock(connection, chosen, zone)
-            models = _models(connection, chosen, failed_by_model(calls))
+            sums = _model_sums(connection, chosen)
+            models = _models(sums, _compared(connection, chosen), _names(connection), failed_by_model(calls))
             errors = _errors(connection, chosen)
             files, files_found = edited_files(connection, chosen, limit)
             return Insights(
@@ -92,7 +93,7 @@ class InsightQueries(Connections):
                 files=files,
                 files_found=files_found,
                 models=models,
-                subagents=_subagents(connection, chosen),
+                subagents=_subagents(connection, chosen, sums),
                 compactions=_compactions(connection, chosen),
                 errors=errors[:limit],
                 errors_found=len(errors),
@@ -182,23 +183,19 @@ def _cost(nanos: int, priced: int) -> Dollars | None:
     return dollars(nanos) if priced > 0 else None
 
 
-def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
-    sums = f"coalesce(sum(u.calls), 0), coalesce(sum(u.cost), 0), coalesce({_PRICED}, 0)"
-    condition = f"{_USED} AND {chosen.of_totals('u.')}"
-    # Two sums take half as long as one in two groups, for which all rows are sorted.
-    all_calls, all_nanos, all_priced = connection.execute(
-        f"SELECT {sums} FROM usage u WHERE {condition}", chosen.values
-    ).fetchone()
+def _subagents(connection: sqlite3.Connection, chosen: Chosen, models: Sequence[_ModelSums]) -> SubagentShare:
     sessions, calls, nanos, priced = connection.execute(
-        f"SELECT count(DISTINCT s.key), {sums} FROM {_BILLED} WHERE {condition} AND s.relationship IS 'subagent'",
+        "SELECT count(DISTINCT s.key), coalesce(sum(u.calls), 0), coalesce(sum(u.cost), 0),"
+        f" coalesce({_PRICED}, 0) FROM {_BILLED} WHERE {_USED} AND {chosen.of_totals('u.')}"
+        " AND s.relationship IS 'subagent'",
         chosen.values,
     ).fetchone()
     cost = _cost(nanos, priced) if sessions else Dollars(0)
-    total = _cost(all_nanos, all_priced)
+    total = _cost(sum(each.cost for each in models), sum(each.priced for each in models))
     return SubagentShare(
         sessions=sessions,
         calls=calls,
-        total_calls=all_calls,
+        total_calls=sum(each.calls for each in models),
         cost=cost,
         total_cost=total,
         share=None if cost is None or not total else float(cost / total),
@@ -208,32 +205,59 @@ def _subagents(connection: sqlite3.Connection, chosen: Chosen) -> SubagentShare:
 # -- models
 
 
-def _models(connection: sqlite3.Connection, chosen: Chosen, failed: Counter[int]) -> list[ModelFigures]:
-    compared = _compared(connection, chosen)
-    names: dict[int, str] = dict(connection.execute("SELECT key, name FROM models").fetchall())
+class _ModelSums(NamedTuple):
+    """What one model used."""
+
+    key: int
+    calls: int
+    sessions: int
+    cost: int
+    """In nano-dollars."""
+    unpriced: int
+    priced: int
+    unknown: int
+    """Calls without tokens."""
+    uncached: int
+    cached: int
+    """Input tokens."""
+    output: int
+    lower_bound: int
+
+
+def _model_sums(connection: sqlite3.Connection, chosen: Chosen) -> list[_ModelSums]:
     rows = connection.execute(
         f"SELECT u.model_key, sum(u.calls), count(DISTINCT u.session_key), sum(u.cost), {_UNPRICED}, {_PRICED},"
         f" sum(u.unknown_calls), sum({_INPUT}), sum(u.cache_read), sum(u.output + u.reasoning), max(u.lower_bound)"
         f" FROM usage u WHERE {_USED} AND {chosen.of_totals('u.')} GROUP BY u.model_key",
         chosen.values,
     )
+    return list(map(_ModelSums._make, rows))
+
+
+def _names(connection: sqlite3.Connection) -> dict[int, str]:
+    return dict(connection.execute("SELECT key, name FROM models").fetchall())
+
+
+def _models(
+    sums: Iterable[_ModelSums], compared: Mapping[int, _Compared], names: Mapping[int, str], failed: Counter[int]
+) -> list[ModelFigures]:
     found = [
         ModelFigures(
-            model=names.get(key),
-            calls=calls,
-            sessions=sessions,
-            cost=_cost(cost, priced),
-            unpriced_calls=unpriced,
-            cache_share=_ratio(cached, cached + uncached),
-            output_per_call=_ratio(output, calls - unknown),
-            is_lower_bound=bool(lower_bound),
-            failed_tool_calls=failed[key],
-            compared_sessions=each.sessions,
-            cost_per_prompt=dollars(Decimal(each.cost) / each.priced_prompts) if each.priced_prompts else None,
-            steps_per_prompt=_ratio(each.steps, each.prompts),
+            model=names.get(each.key),
+            calls=each.calls,
+            sessions=each.sessions,
+            cost=_cost(each.cost, each.priced),
+            unpriced_calls=each.unpriced,
+            cache_share=_ratio(each.cached, each.cached + each.uncached),
+            output_per_call=_ratio(each.output, each.calls - each.unknown),
+            is_lower_bound=bool(each.lower_bound),
+            failed_tool_calls=failed[each.key],
+            compared_sessions=alone.sessions,
+            cost_per_prompt=dollars(Decimal(alone.cost) / alone.priced_prompts) if alone.priced_prompts else None,
+            steps_per_prompt=_ratio(alone.steps, alone.prompts),
         )
-        for key, calls, sessions, cost, unpriced, priced, unknown, uncached, cached, output, lower_bound in rows
-        for each in [compared.get(key, _NONE)]
+        for each in sums
+        for alone in [compared.get(each.key, _NONE)]
     ]
     return sorted(found, key=lambda each: (-(each.cost or Decimal(0)), -each.calls, each.model or ""))
 
