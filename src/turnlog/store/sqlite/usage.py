@@ -45,8 +45,8 @@ from turnlog.store.usage_report import (
     usage_report,
 )
 
-_FIRST_TOKENS = [*COLUMNS].index("input")
-"""Where in `COLUMNS` the fields with tokens begin; each token is counted in only one of them."""
+_TOKENS = slice([*COLUMNS].index("input"), [*COLUMNS].index("tool_prompt") + 1)
+"""The fields of `COLUMNS` with tokens; each token is counted in only one of them."""
 
 
 class _Grouping(NamedTuple):
@@ -294,10 +294,13 @@ def _totals(sums: Sums) -> UsageTotals:
     """Totals from the sums of `COLUMNS`. Without rows there were no calls, and the cost is zero."""
     if not sums:
         return UsageTotals(cost=Dollars(0))
-    known = known_cost(dict(zip(COLUMNS, sums, strict=True)))
-    *counts, _, reported = sums
-    calls, tokens = counts[:_FIRST_TOKENS], counts[_FIRST_TOKENS:]
-    return UsageTotals(*calls, sum(tokens), *tokens, known, dollars(reported) if reported else None)
+    counts = dict(zip(COLUMNS, sums, strict=True))
+    cost = known_cost(counts)
+    del counts["cost"]
+    reported = counts.pop("reported_cost")
+    return UsageTotals(
+        **counts, tokens=sum(sums[_TOKENS]), cost=cost, reported_cost=dollars(reported) if reported else None
+    )
 
 
 _RowT = TypeVar("_RowT", UsageRow, UsagePart)
