@@ -158,6 +158,7 @@ def test_a_store_without_totals_of_sessions_keeps_its_usage(tmp_path: Path) -> N
         for name in ("totals", "covered_calls", "session_totals"):
             connection.execute(f"ALTER TABLE sessions DROP COLUMN {name}")
         connection.execute("DROP TABLE call_orders")
+        connection.execute("DROP TABLE tasks")
         connection.execute("PRAGMA user_version = 25")
     with open_store(tmp_path / "old.db") as opened:
         assert opened.usage("session", then_by="hour") == before
