@@ -114,9 +114,8 @@ wheel: .build/venv $(STATIC) man ## Build sdist and wheel into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
-sbom: .build/tools ## Write what a release is made of into dist/ (CycloneDX)
-	mkdir -p dist
-	$(BIN)/python website/bill_of_materials.py > dist/turnlog.cdx.json
+sbom: .build/tools ## Write what a release is made of into .build/turnlog.cdx.json (CycloneDX)
+	$(BIN)/python website/bill_of_materials.py > .build/turnlog.cdx.json
 
 man: .build/tools ## Write the manual page from the commands' help
 	$(BIN)/python website/man_page.py > man/turnlog.1.new

@@ -1,4 +1,4 @@
-"""What a release is made of, as a CycloneDX document: `python website/bill_of_materials.py > dist/turnlog.cdx.json`.
+"""What a release is made of, as a CycloneDX document: `make sbom` writes it into `.build`.
 
 It lists the packages that `requirements/runtime.lock` pins, and those whose code the page bundles, with the licences
 that they name themselves.

@@ -116,7 +116,7 @@ def _binary(trace: bytes) -> bytes:
     try:
         return to_protobuf(trace)
     except ImportError as error:
-        raise TurnlogError(f"{error.name} is not installed: pip install 'turnlog[otel]'") from error
+        raise TurnlogError("OTLP's binary form needs more packages: pip install 'turnlog[otel]'") from error
 
 
 class SessionsWanted(NamedTuple):
@@ -136,7 +136,7 @@ def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, re
     except ImportError as error:
         if error.name is None or error.name.startswith("turnlog"):
             raise
-        raise TurnlogError(f"{error.name} is not installed: pip install 'turnlog[parquet]'") from error
+        raise TurnlogError("tables need more packages: pip install 'turnlog[parquet]'") from error
     with open_fresh(store_path) as store:
         chosen = SessionFilter(
             agent=find_agent(store, wanted.agent),

@@ -67,7 +67,8 @@ def push(
         except ImportError as error:
             if error.name is None or error.name.startswith("turnlog"):
                 raise
-            raise TurnlogError(f"{error.name} is not installed: pip install 'turnlog[otel]', or give --json") from error
+            reason = "OTLP's binary form needs more packages: pip install 'turnlog[otel]', or give --json"
+            raise TurnlogError(reason) from error
     rejected = f"; {pushed.rejected} spans were rejected" if pushed.rejected else ""
     click.echo(
         f"Sent {pushed.sessions} sessions ({pushed.spans} spans) to {one_line(receiver.url)} in {pushed.requests}"

@@ -74,7 +74,7 @@ def _open_postgres(url: str, *, create: bool) -> Store:
     except ImportError as error:
         if error.name is None or error.name.startswith("turnlog"):
             raise
-        raise StoreError(f"{error.name} is not installed: pip install 'turnlog[postgres]'") from error
+        raise StoreError("PostgreSQL needs more packages: pip install 'turnlog[postgres]'") from error
     return PostgresStore(url, create=create)
 
 

@@ -57,7 +57,20 @@ _MODULES = {
 }
 
 
+_EXTRAS = {
+    "LangChainRuntime": "pip install 'turnlog[langchain]'",
+    "OpenAIAgentsRuntime": "pip install 'turnlog[openai-agents]'",
+    "PydanticAIRuntime": "pip install 'turnlog[pydantic-ai]'",
+}
+"""What brings the frameworks of these runtimes."""
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if name not in _EXTRAS or (error.name or "turnlog").startswith("turnlog"):
+            raise
+        raise ImportError(f"{name} needs more packages: {_EXTRAS[name]}", name=error.name) from error
