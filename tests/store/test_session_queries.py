@@ -381,7 +381,7 @@ def test_a_preview_has_the_first_prompt_and_counts_what_came_out_of_a_session(st
             unpriced_with_subagents=2,
             active_ms=180_000,
         ),
-        "plain:shop.scout": SessionPreview(first_prompt="do it", children=0, active_ms=0),
+        "plain:shop.scout": SessionPreview(first_prompt="do it", children=0),
         "plain:bare": SessionPreview(first_prompt=None, children=0),
     }
 

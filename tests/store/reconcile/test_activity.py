@@ -16,9 +16,9 @@ def prompt(message: str, at: float, **fields: object) -> bytes:
     return line(kind="prompt", id=f"r-{message}", message=message, text=message, at=at, **fields)
 
 
-def active(times: list[float]) -> int:
-    """Milliseconds between these minutes, worked out in the plainest way."""
-    return sum(round((b - a) * 60_000) for a, b in pairwise(sorted(times)) if b - a <= 10)
+def active(times: list[float]) -> int | None:
+    """Milliseconds between these minutes, worked out in the plainest way; None if there are none."""
+    return sum(round((b - a) * 60_000) for a, b in pairwise(sorted(times)) if b - a <= 10) or None
 
 
 @pytest.mark.parametrize(("gap", "counted"), [(10, 600_000), (10.1, 0)])
@@ -50,9 +50,18 @@ def test_a_copied_message_counts_where_it_was_written(tmp_path: Path) -> None:
 
     def look(store: ToyStore) -> None:
         assert store.session("first", "active_ms") == 60_000
-        assert store.session("fork", "active_ms") == 0
+        assert store.session("fork", "active_ms") is None
 
     in_any_order(tmp_path, files, look)
+
+
+def test_one_time_for_all_messages_says_nothing_of_how_long_it_took(tmp_path: Path) -> None:
+    """Aider and Continue log the time of a run alone."""
+    with ToyStore(tmp_path) as store:
+        store.add("s.log", prompt("a", 5), prompt("b", 5))
+        assert store.session("s", "active_ms") is None
+        store.add("s.log", prompt("c", 6))
+        assert store.session("s", "active_ms") == 60_000
 
 
 def test_nothing_is_known_without_times(tmp_path: Path) -> None:

@@ -26,13 +26,17 @@ _TIMES = (
 )
 _MEASURE_ALL = (
     "UPDATE sessions SET (active_ms, active_since, active_until) ="
-    f" (SELECT sum(iif(gap <= {_LIMIT}, gap, 0)), coalesce(max(iif(gap > {_LIMIT}, at, NULL)), min(at)), max(at) FROM"
+    f" (SELECT nullif(sum(iif(gap <= {_LIMIT}, gap, 0)), 0),"
+    f" coalesce(max(iif(gap > {_LIMIT}, at, NULL)), min(at)), max(at) FROM"
     f" (SELECT at, at - lag(at, 1, at) OVER (ORDER BY at) AS gap FROM ({_TIMES}))) WHERE key = ?1"
 )
 
 
 def measure_activity(connection: sqlite3.Connection, drafts: Iterable[SessionDraft]) -> None:
-    """Set `active_ms` of sessions that changed, in milliseconds; NULL if no message has a time.
+    """Set `active_ms` of sessions that changed, in milliseconds.
+
+    It is NULL if no two messages with different times are close enough: some agents log one time for a whole run, and
+    the time of a single message says nothing of how long it took.
 
     `active_since` and `active_until` are the ends of the last stretch without a long gap.
     """
@@ -52,10 +56,10 @@ def _add(connection: sqlite3.Connection, draft: SessionDraft) -> bool:
         if time - until > _LIMIT:
             since = time
         else:
-            active += max(0, time - until)
+            active = (active or 0) + max(0, time - until)
         until = max(time, until)
     connection.execute(
         "UPDATE sessions SET active_ms = ?, active_since = ?, active_until = ? WHERE key = ?",
-        (active, since, until, draft.key),
+        (active or None, since, until, draft.key),
     )
     return True
