@@ -17,6 +17,7 @@ from turnlog.aisdk.streaming import Scope
 from turnlog.chat import Chat, MemoryKeeper, NativeKeeper
 from turnlog.chat.fastapi import chat_endpoint
 from turnlog.chat.http import ChatApp
+from turnlog.chat.keepers import LONGEST_CHAT
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Ownership
 from turnlog.runs.imports import import_runs
@@ -292,6 +293,34 @@ def test_a_chat_may_be_called_like_a_route(serve: Serve, keeper: NativeKeeper, n
         assert begin(client, f"a/{name}", "ann", "odd") == 200
         assert len(client.get(f"/api/chat/a%2F{name}", headers={"user": "ann"}).json()) == 2
         assert client.get("/api/chat/a/stream", headers={"user": "ann"}).status_code == 204
+
+
+@pytest.mark.parametrize(("chat_id", "message_id"), [("x" * 600, "u"), ("é" * 70, "u"), ("c", "u" * 600)])
+def test_an_id_that_is_too_long_is_the_page_s_mistake(
+    serve: Serve, keeper: NativeKeeper, chat_id: str, message_id: str
+) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        refused = client.post(
+            "/api/chat", content=post(chat_id, message=user(message_id)), headers={**JSON, "user": "ann"}
+        )
+        assert refused.status_code == 400
+        assert "is too long" in refused.text
+
+
+def test_a_body_that_is_nested_too_deeply_is_the_page_s_mistake(serve: Serve, keeper: NativeKeeper) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        for levels in (100, 900, 5000, 100_000):
+            deep = b"[" * levels + b"]" * levels
+            body = post(message={**user(f"u{levels}"), "metadata": "deep"}).replace(b'"deep"', deep)
+            answer = client.post("/api/chat", content=body, headers={**JSON, "user": "ann"})
+            assert answer.status_code == (200 if levels == 100 else 400), levels
+
+
+def test_the_longest_chat_gets_its_answer(serve: Serve, keeper: NativeKeeper) -> None:
+    name = "x" * (LONGEST_CHAT - len("turnlog:"))
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        assert client.post("/api/chat", content=post(name), headers={**JSON, "user": "ann"}).status_code == 200
+        assert len(client.get(f"/api/chat/{name}", headers={"user": "ann"}).json()) == 2
 
 
 def test_imported_runs_are_no_chats(keeper: NativeKeeper, tmp_path: Path) -> None:

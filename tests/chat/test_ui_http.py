@@ -94,6 +94,11 @@ def test_a_session_is_read_page_by_page_or_at_once(client: TestClient) -> None:
     assert whole["has_more"] is False
 
 
+def test_an_id_with_a_slash_is_read_as_it_is(client: TestClient) -> None:
+    unknown = client.get("/api/sessions/turnlog:a%2Fb/ui-messages")
+    assert (unknown.status_code, unknown.text) == (404, "there is no session turnlog:a/b")
+
+
 def test_sessions_of_others_are_as_if_they_did_not_exist(client: TestClient) -> None:
     unknown = client.get(PATH.replace("talk", "none"))
     others = client.get(PATH, headers={"user": "bob"})

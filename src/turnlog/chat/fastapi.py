@@ -145,7 +145,7 @@ def ui_messages_endpoint(
     http = UIMessagesHttp(sessions)
     router = APIRouter(tags=["chat"])
 
-    @router.get(path + "/{session_id}/ui-messages")
+    @router.get(path + "/{session_id:path}/ui-messages")
     async def read_ui_messages(request: Request, session_id: str) -> Response:
         """A page of a session (`offset`, `limit`, `cursor`), or all of it (`all=true`)."""
         query: bytes = request.scope["query_string"]

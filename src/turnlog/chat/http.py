@@ -259,6 +259,9 @@ def _parse_title(body: bytes) -> str | None:
 
 def failure(error: Exception) -> HttpResponse:
     """The response to a request that failed; what nobody but the server should know is logged."""
+    if isinstance(error, RecursionError):
+        # Answers are made later: so far there is only the body, of which a page decides how deep it is.
+        error = ShapeError("nested too deeply")
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
         logger.error("a chat's request failed", exc_info=error)

@@ -27,13 +27,13 @@ from turnlog.arguments import checked
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loaded_chats import LoadedChats
 from turnlog.chat.loading import EVERYTHING, load_ui_json
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model import Fate, Message, Ownership, Session
 from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.values import AgentAnswer
-from turnlog.store.writing.native import AGENT
+from turnlog.store.writing.native import AGENT, LONGEST_ID
 
 
 class ChatKeeper(Protocol):
@@ -232,10 +232,22 @@ class NativeKeeper:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
+LONGEST_CHAT: Final = 400
+"""Characters of a chat's session id: the ids of its messages begin with its own, and have `LONGEST_ID` at most."""
+
+
 @checked
 def session_id_of(chat_id: str) -> str:
-    """The id of a chat's session; a `/`, which no session id may hold, is `%2F` in it."""
-    return f"{AGENT}:{_name_of(chat_id)}"
+    """The id of a chat's session; a `/`, which no session id may hold, is `%2F` in it.
+
+    Raises ShapeError for a chat id that is too long; it comes from a page.
+    """
+    found = f"{AGENT}:{_name_of(chat_id)}"
+    if len(found) > LONGEST_CHAT:
+        raise ShapeError(
+            f"the id of a chat is too long: its session's would exceed {LONGEST_CHAT} characters", json_path="$.id"
+        )
+    return found
 
 
 def _name_of(chat_id: str) -> str:
@@ -370,6 +382,9 @@ class _StoredChats:
     def _changed_steps(self, message: UIMessage, prefix: str) -> list[Message]:
         """The steps of a message that have changed since they were saved last: of a long message hardly any."""
         named = [replace(step, id=f"{prefix}{step.id}") for step in to_steps(message)]
+        if any(len(step.id) > LONGEST_ID for step in named):
+            reason = f"the id of a message is too long: with that of its chat it would exceed {LONGEST_ID} characters"
+            raise ShapeError(reason, json_path="$.messages")
         return [step for step in named if self._digests.get(step.id) != _digest(step)]
 
     def _remember(self, steps: Iterable[Message]) -> None:
