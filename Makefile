@@ -131,11 +131,11 @@ bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 
 # The newest of each, whatever it is: the rig is there to find out what has changed. No agent can be installed on every
-# day and everywhere, so each is installed by itself: those that can be are run. Mistral Vibe wants Python 3.12.
+# day and everywhere, so each is installed by itself: those that can be are run. Mistral Vibe and OpenHands want Python 3.12.
 AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai \
 	@earendil-works/pi-coding-agent @qwen-code/qwen-code @moonshot-ai/kimi-code @kilocode/cli @continuedev/cli droid \
-	@aaif/goose-binary-linux-x64
-PYTHON_AGENTS := mistral-vibe llm
+	@aaif/goose-binary-linux-x64 cline
+PYTHON_AGENTS := mistral-vibe llm openhands hermes-agent grok-cli-bin
 RIG_PYTHON ?= python3.12
 # A network of its own that leads nowhere; a user who is not root is root in there alone.
 OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --fork --kill-child \

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from script import PROMPT
+from script import FAILING, PROMPT
 
 from turnlog.model.parts import ToolState
 
@@ -27,6 +27,10 @@ class Cli:
     """Its shell tool, which takes the command as `argument` and also wants `extra`."""
     argument: str
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    failing: str = FAILING
+    """The command that fails; OpenHands keeps one shell, which must not end."""
+    takes_list: bool = False
+    """Its shell tool takes a list of commands."""
     environment: dict[str, str] = field(default_factory=dict[str, str])
     files: dict[str, str] = field(default_factory=dict[str, str])
     """What must be in HOME before it starts."""
@@ -188,6 +192,48 @@ def shell(command: str) -> str:
     return done.stdout
 """
 """llm brings no tool that runs commands: it takes one as an argument."""
+
+_HERMES = """model:
+  default: rig
+  provider: custom
+  base_url: {URL}/v1
+  api_key: none
+  context_length: 131072
+"""
+
+_GROK = """[cli]
+auto_update = false
+[features]
+telemetry = false
+feedback = false
+remote_fetch = false
+[models]
+default = "rig"
+[model.rig]
+model = "rig"
+base_url = "{URL}/v1"
+name = "Rig"
+api_key = "none"
+context_window = 128000
+"""
+
+_CLINE = {
+    "version": 1,
+    "lastUsedProvider": "openai-compatible",
+    "modes": {},
+    "providers": {
+        "openai-compatible": {
+            "settings": {
+                "provider": "openai-compatible",
+                "apiKey": "none",
+                "model": "rig",
+                "baseUrl": "{URL}/v1",
+            },
+            "updatedAt": "2026-11-26T12:00:00.000Z",
+            "tokenSource": "manual",
+        }
+    },
+}
 
 _QUIET = {
     "telemetry": {"enabled": False},
@@ -436,6 +482,69 @@ CLIS = [
         files={".config/kilo/kilo.json": json.dumps(_OPENCODE)},
         prompt=f'"{PROMPT}"',
         failed=ToolState.OUTPUT_AVAILABLE,
+        replays=False,
+    ),
+    Cli(
+        name="cline",
+        package="cline",
+        program="cline",
+        arguments=["-P", "openai-compatible", "-m", "rig", "-k", "none", "--thinking", "medium", PROMPT],
+        home=".cline/data",
+        tool="run_commands",
+        argument="commands",
+        takes_list=True,
+        environment={"CLINE_TELEMETRY": "0", "DO_NOT_TRACK": "1"},
+        files={".cline/data/settings/providers.json": json.dumps(_CLINE)},
+        tells_reasoning=False,
+        replays=False,
+    ),
+    Cli(
+        name="openhands",
+        package="openhands",
+        program="openhands",
+        is_python=True,
+        arguments=["--headless", "--yolo", "--override-with-envs", "-t", PROMPT],
+        home=".openhands",
+        tool="terminal",
+        argument="command",
+        extra={"summary": "Try", "security_risk": "LOW"},
+        failing="echo alas >&2; (exit 3)",
+        environment={
+            "LLM_API_KEY": "none",
+            "LLM_BASE_URL": "{URL}/v1",
+            "LLM_MODEL": "openai/rig",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "OPENHANDS_SUPPRESS_BANNER": "1",
+            "DO_NOT_TRACK": "1",
+        },
+        replays=False,
+    ),
+    Cli(
+        name="hermes",
+        package="hermes-agent",
+        program="hermes",
+        is_python=True,
+        arguments=["chat", "--yolo", "-q", PROMPT],
+        home=".hermes",
+        tool="terminal",
+        argument="command",
+        files={".hermes/config.yaml": _HERMES},
+        counts_calls=False,
+        replays=False,
+    ),
+    Cli(
+        name="grok-build",
+        package="grok-cli-bin",
+        program="grok",
+        is_python=True,
+        arguments=["-p", PROMPT, "-m", "rig", "--always-approve"],
+        home=".grok",
+        tool="run_terminal_command",
+        argument="command",
+        extra={"description": "Try"},
+        files={".grok/config.toml": _GROK},
+        counts_calls=False,
+        history_tool="turnlog__search_history",
         replays=False,
     ),
 ]

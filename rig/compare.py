@@ -20,8 +20,11 @@ from turnlog.model.parts import ToolState
 
 FAILED_EXIT = 3
 
-_AROUND = re.compile(r"\A(?:Output: |Error executing tool \w+: Error \(exit code \d+\): )")
-"""What agents put before the first line of an output."""
+_AROUND = re.compile(
+    r"\A(?:Output: |Error executing tool \w+: Error \(exit code \d+\): )"
+    r"|\A\{\"output\": \"|\", \"exit_code\": \d+, \"error\": null\}\Z"
+)
+"""What agents put around an output."""
 
 Listed: TypeAlias = list[Any]
 Aspect: TypeAlias = tuple[Callable[[Cli, list[Answer]], Listed], Callable[[Cli, list[Answer], list[Message]], Listed]]

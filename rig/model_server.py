@@ -1,4 +1,5 @@
-"""A model that follows a script: Anthropic Messages, OpenAI Responses, OpenAI chat and Gemini, as event streams.
+"""A model that follows a script: Anthropic Messages, OpenAI Responses, OpenAI chat and Gemini, as event streams;
+of chat also whole answers.
 
 Listens on 127.0.0.1 at a free port. A request that offers tools gets the script's next answer; one without (a title,
 a summary) gets a short text and does not move the script. Nothing is judged here.
@@ -46,10 +47,10 @@ class ModelServer(ThreadingHTTPServer):
 
 
 def offers_tools(body: dict[str, Any]) -> bool:
-    """Whether a request is part of the conversation."""
+    """Whether a request is part of the conversation. Grok Build asks for a title by a tool of that name."""
     listed = body.get("input")
     added = isinstance(listed, list) and any(item.get("type") == "additional_tools" for item in listed)
-    return added or bool(body.get("tools"))
+    return added or (bool(body.get("tools")) and "session_title" not in json.dumps(body["tools"]))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -74,6 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
             if path.endswith(ending):
                 self.server.bodies.append(body)
                 answer = self.server.next_answer(body)
+                if ending == "/chat/completions" and not body.get("stream"):
+                    self._send(json.dumps(_whole_chat(answer, body)).encode(), "application/json")
+                    return
                 self._send("".join(_lines(events(answer, body))).encode(), "text/event-stream")
                 return
         self._send(b'{"error":{"message":"no such route"}}', "application/json", 404)
@@ -190,6 +194,22 @@ def _chat(answer: Answer, body: dict[str, Any]) -> Iterator[Event]:
         "completion_tokens_details": {"reasoning_tokens": tokens.reasoning},
     }
     yield base | {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage}
+
+
+def _whole_chat(answer: Answer, body: dict[str, Any]) -> Event:
+    """The chunks of an answer as one message."""
+    message: Event = {}
+    usage: Event = {}
+    reason = None
+    for event in _chat(answer, body):
+        delta = event["choices"][0]["delta"]
+        calls = [*message.get("tool_calls", []), *delta.get("tool_calls", [])]
+        message |= delta | ({"tool_calls": calls} if calls else {})
+        reason = event["choices"][0]["finish_reason"]
+        usage = event.get("usage", usage)
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    base = {"id": f"chat_{answer.number}", "object": "chat.completion", "created": 1, "model": body.get("model")}
+    return base | {"choices": [choice], "usage": usage}
 
 
 def _chat_call(index: int, call: Call) -> Event:

@@ -83,7 +83,11 @@ def _file_name(cli: Cli) -> str:
 
 def program_of(cli: Cli) -> Path:
     """Where the agent's program is, if it is installed."""
-    return (ENVIRONMENTS / cli.package / "bin" if cli.is_python else MODULES / ".bin") / cli.program
+    if not cli.is_python:
+        return MODULES / ".bin" / cli.program
+    place = ENVIRONMENTS / cli.package
+    # Some packages hold a program and no script that starts it.
+    return next(place.glob(f"lib/python*/site-packages/*/bin/{cli.program}"), place / "bin" / cli.program)
 
 
 def check(cli: Cli) -> tuple[list[str], list[str]]:
@@ -140,7 +144,7 @@ def look_into_history(cli: Cli) -> tuple[str, list[str]]:
 
 def run(cli: Cli, home: Path) -> list[Answer]:
     """Let the agent talk with the scripted model; returns the script. Raises Trouble when it was not gone through."""
-    answers = conversation(cli.tool, cli.argument, cli.extra)
+    answers = conversation(cli.tool, cli.argument, cli.extra, failing=cli.failing, in_list=cli.takes_list)
     with ModelServer(answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

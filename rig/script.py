@@ -42,11 +42,17 @@ class Answer:
     calls: tuple[Call, ...] = ()
 
 
-def conversation(tool: str, argument: str, extra: dict[str, Any]) -> list[Answer]:
-    """The answers for an agent whose shell tool takes the command as `argument`."""
+FAILING = "echo alas >&2; exit 3"
+
+
+def conversation(
+    tool: str, argument: str, extra: dict[str, Any], *, failing: str = FAILING, in_list: bool = False
+) -> list[Answer]:
+    """The answers for an agent whose shell tool takes the command as `argument`, or a list of commands."""
 
     def call(name: str, command: str, output: str, fails: bool = False) -> Call:
-        return Call(id=f"call_{name}", tool=tool, input={argument: command, **extra}, output=output, fails=fails)
+        given: Any = [command] if in_list else command
+        return Call(id=f"call_{name}", tool=tool, input={argument: given, **extra}, output=output, fails=fails)
 
     def tokens(number: int, reasoning: int = 0) -> Tokens:
         return Tokens(input=100 + number, cached=1000 * number, output=40 + number, reasoning=reasoning)
@@ -59,7 +65,7 @@ def conversation(tool: str, argument: str, extra: dict[str, Any]) -> list[Answer
             calls=(call("greet", "echo good morning", "good morning"),),
             tokens=tokens(1, reasoning=9),
         ),
-        Answer(number=2, calls=(call("fail", "echo alas >&2; exit 3", "alas", fails=True),), tokens=tokens(2)),
+        Answer(number=2, calls=(call("fail", failing, "alas", fails=True),), tokens=tokens(2)),
         Answer(
             number=3,
             text="Now two at once.",
