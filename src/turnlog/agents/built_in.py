@@ -36,6 +36,7 @@ _EXTENSIONS: Final = editor_homes(*VSCODE, *DESCENDANTS)
 BUILT_IN: Final = {
     "aider": BuiltIn("aider:Aider", Folders(("~/.aider",), variable="TURNLOG_AIDER_DIR", is_list=True)),
     "amp": BuiltIn("amp:Amp", Folders(("$XDG_DATA_HOME/amp",))),
+    "atif": BuiltIn("trajectory_files:Atif", Folders(("$TURNLOG_DATA_DIR/exports/atif",))),
     "chatgpt": BuiltIn("chat_exports:ChatGpt", Folders(("$TURNLOG_DATA_DIR/exports/chatgpt",))),
     "claude-ai": BuiltIn("chat_exports:ClaudeAi", Folders(("$TURNLOG_DATA_DIR/exports/claude-ai",))),
     "claude-code": BuiltIn(

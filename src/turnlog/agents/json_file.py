@@ -72,8 +72,6 @@ def locate_items(items: Sequence[Raw], json: bytes, position: int) -> Iterator[t
 # -- damaged files: cut off while they were written, or damaged in the middle
 
 
-_LIST = re.compile(r'"messages"\s*:\s*\[')
-
 _SEPARATORS = " \t\r\n,"
 
 _decoder = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
@@ -84,21 +82,26 @@ _SEARCH_LIMIT = 8
 
 def recover_messages(data: bytes, is_message: Callable[[dict[str, Any]], bool]) -> bytes:
     """The file up to its list of messages, with the complete messages only; empty when it has no such list."""
+    return recover_items(data, "messages", is_message)
+
+
+def recover_items(data: bytes, field: str, is_item: Callable[[dict[str, Any]], bool]) -> bytes:
+    """The object up to the list in a field, with the complete items only; empty when it has no such list."""
     text = data.decode("latin-1")
-    start = _LIST.search(text)
+    start = re.search(rf'"{field}"\s*:\s*\[', text)
     if start is None:
         return b""
-    found = [data[first:end] for first, end in _complete_messages(text, start.end(), is_message)]
+    found = [data[first:end] for first, end in _complete_items(text, start.end(), is_item)]
     return data[: start.end()] + b",".join(found) + b"]}"
 
 
-def _complete_messages(
+def _complete_items(
     text: str, position: int, is_message: Callable[[dict[str, Any]], bool]
 ) -> Iterator[tuple[int, int]]:
-    """Where each complete message begins and ends.
+    """Where each complete item begins and ends, up to the end of its list if that is whole.
 
-    After the first damage an object counts only when it has the fields of a message: the search may have stopped
-    inside a broken message, where a call or a part begins with a brace too.
+    After the first damage an object counts only when it has the fields of an item: the search may have stopped inside
+    a broken message, where a call or a part begins with a brace too.
     """
     is_damaged = False
     budget = _SEARCH_LIMIT * len(text)
@@ -106,6 +109,8 @@ def _complete_messages(
         if text[position] in _SEPARATORS:
             position += 1
             continue
+        if text[position] == "]" and not is_damaged:
+            return
         value, end, cost = _value_at(text, position)
         budget -= cost
         if end is None:

@@ -21,8 +21,11 @@ from turnlog.agents.base import RowUpdate, Source
 from turnlog.agents.databases import Row
 from turnlog.agents.decoding import clean_json, object_of, value_of
 from turnlog.agents.jsonl import UNREADABLE, JsonLines
-from turnlog.atomic_files import make_folders, refuse_other_than_file
+from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
 from turnlog.errors import ConflictError
+
+FILE = "file:"
+"""How the name of a column begins that has a file beside a session; the name of the file follows."""
 
 _BYTES = "$base64"
 """The only field of an object that represents bytes in a column."""
@@ -124,6 +127,27 @@ def rows_in(log: Iterable[bytes]) -> Iterator[tuple[str, Row]]:
         if line:
             found = _decode(line)
             yield found.table, row_of(found)
+
+
+# -- files beside a session
+
+
+def files_in(row: Row) -> dict[str, bytes]:
+    """The files in a row, by their names."""
+    return {
+        name.removeprefix(FILE): content
+        for name, content in row.items()
+        if name.startswith(FILE) and isinstance(content, bytes)
+    }
+
+
+def restore_file(path: Path, data: bytes, to: Path) -> Path:
+    """Write a file below the folder `to`, and return its path. Raises ConflictError if another one is there."""
+    make_folders(path.parent, to)
+    if path.exists() and path.read_bytes() != data:
+        raise ConflictError(f"{path} is another file already")
+    write_atomically(path, data)
+    return path
 
 
 # -- restoring rows

@@ -126,6 +126,7 @@ def _written(summary: SyncSummary | ImportSummary, changed: int) -> str:
         "turnlog import backup/opencode.db",
         "turnlog import chatgpt-export.zip",
         "turnlog import Downloads/chatgpt-export/",
+        "turnlog import jobs/2026-11-20/",
     ),
 )
 @click.argument("file", type=click.Path(exists=True, allow_dash=True))
@@ -135,9 +136,10 @@ def _written(summary: SyncSummary | ImportSummary, changed: int) -> str:
 def import_file(ctx: click.Context, file: str, as_json: bool, store_path: Path) -> None:
     """Read one FILE into the store; `-` reads a pipe.
 
-    FILE is a session log, the output of an agent (as stream JSON), or a database or an export of ChatGPT or Claude.ai
-    (a zip, or the folder that was in it), from which every session is read. The agent and its version are detected from
-    the content. A copy is kept, so you may delete the file. Importing the same file again changes nothing.
+    FILE is a session log, the output of an agent (as stream JSON), a trajectory (ATIF) or a folder of them, or a
+    database or an export of ChatGPT or Claude.ai (a zip, or the folder that was in it), from which every session is
+    read. The agent and its version are detected from the content. A copy is kept, so you may delete the file. Importing
+    the same file again changes nothing.
     """
     from turnlog.sync.importing import import_file as import_path
     from turnlog.sync.importing import import_stream

@@ -109,7 +109,8 @@ def _is_file(source: Source) -> bool:
 
 def _file_of(source: Source) -> str:
     """The path of the file that a source is in, or is."""
-    return source.path if _is_file(source) else source.path.rpartition("#")[0]
+    inner, _, _ = source.path.rpartition("#")
+    return source.path if _is_file(source) or not inner or Path(source.path).is_file() else inner
 
 
 def import_stream(

@@ -17,12 +17,11 @@ from msgspec import UNSET, Raw
 from turnlog.agents.chat_exports import CHATGPT
 from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.fold import ExportFold
-from turnlog.agents.chat_exports.sources import files_in
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import RowLine, row_of
+from turnlog.agents.row_files import RowLine, files_in, row_of
 from turnlog.model import (
     FilePart,
     InterruptEvent,

@@ -18,18 +18,14 @@ from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Versio
 from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed, Service, is_list, is_zip, object_in
 from turnlog.agents.databases import READABLE, Row, session_place
 from turnlog.agents.files import entries, holds_folder, is_file
-from turnlog.agents.row_files import line_of, rows_in, update_of
-from turnlog.atomic_files import make_folders, write_atomically
-from turnlog.errors import ConflictError, SourceError
+from turnlog.agents.row_files import FILE, files_in, line_of, restore_file, rows_in, update_of
+from turnlog.errors import SourceError
 
 CONVERSATION: Final = "conversation"
 """The table of the line of a conversation."""
 
 JSON: Final = "json"
 """The column with the conversation."""
-
-FILE: Final = "file:"
-"""How the name of a column begins that has a file; the name of the file follows."""
 
 _ZIP: Final = ".zip"
 _UNREADABLE: Final[Version] = (0, 0, 0, 1)
@@ -166,27 +162,10 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     folder = to / os.path.relpath(place[0], source.root) / place[1].replace("/", "_")
     written: list[Path] = []
     for _, row in rows_in(log):
-        written.append(_write(folder / "conversations.json", f"[{row.get(JSON)}]".encode(), to))
+        written.append(restore_file(folder / "conversations.json", f"[{row.get(JSON)}]".encode(), to))
         for name, content in files_in(row).items():
-            written.append(_write(folder / Path(name).name, content, to))
+            written.append(restore_file(folder / Path(name).name, content, to))
     return written
-
-
-def files_in(row: Row) -> dict[str, bytes]:
-    """The files in the row of a conversation, by their names."""
-    return {
-        name.removeprefix(FILE): content
-        for name, content in row.items()
-        if name.startswith(FILE) and isinstance(content, bytes)
-    }
-
-
-def _write(path: Path, data: bytes, to: Path) -> Path:
-    make_folders(path.parent, to)
-    if path.exists() and path.read_bytes() != data:
-        raise ConflictError(f"{path} is another file already")
-    write_atomically(path, data)
-    return path
 
 
 # -- what a file is

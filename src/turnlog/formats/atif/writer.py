@@ -209,6 +209,8 @@ class _Writer:
         if message.role != "assistant":
             self._lose_calls(message)
             typed = message.role == "user" and message.origin in _TYPED
+            if not typed and message.role != "system":
+                facts["role"] = message.role
             return AtifStep(
                 step_id=0,
                 timestamp=message.created_at,
