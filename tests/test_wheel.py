@@ -120,6 +120,9 @@ def test_sdist_and_wheel_carry_the_built_web_app_and_the_sample(dist: Path, whee
     assert "turnlog/server/static/index.html" in expected
     assert "turnlog/sample/README.md" in expected
     assert expected - set(packed) == set()
+    # Where pip puts what `man` finds.
+    assert f"turnlog-{__version__}.data/data/share/man/man1/turnlog.1" in packed
+    assert "turnlog/server/static/licenses.md" in packed
     assert expected - set(sources) == set()
 
 
