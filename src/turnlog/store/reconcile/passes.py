@@ -249,7 +249,7 @@ PASSES: tuple[Pass, ...] = (
         name="write sessions",
         run=_flush,
         reads=_names("sessions", "projects", "counts", "changes", "session drafts", "usage drafts"),
-        writes=_names("sessions", "projects", "counts", "changes", "session drafts", "usage drafts", "touched"),
+        writes=_names("sessions", "projects", "counts", "changes", "session drafts", "usage drafts"),
         follows=("drop moved events",),
         why="Passes find sessions, the ends of their branches and their flags by SQL.",
     ),
