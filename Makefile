@@ -106,6 +106,7 @@ schema: .build/venv ## Generate the page's types from the server's responses
 	mv web/src/api/schema.ts.new web/src/api/schema.ts
 	$(BIN)/python -m turnlog.hub.typescript > web/src/hub/schema.ts.new
 	mv web/src/hub/schema.ts.new web/src/hub/schema.ts
+	$(BIN)/python -m turnlog.hub.client_models clients
 
 promises: .build/tools ## Write what the tests hold stable (docs/reference/stability.md)
 	cd tests && ../$(BIN)/python -m support.stable
