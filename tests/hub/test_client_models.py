@@ -92,6 +92,7 @@ def test_the_page_uses_the_same_types() -> None:
 
 
 def test_the_client_works_against_a_running_hub(new_hub: Hub, tmp_path: Path) -> None:
+    """R-C17."""
     ana = new_hub.browser("Ana")
     token = ana.post("/hub/v1/tokens", json={"name": "node", "scopes": ["read", "push"]}).json()["token"]
     shutil.copytree(CLIENTS / "typescript", tmp_path / "client", ignore=shutil.ignore_patterns("node_modules", "dist"))
@@ -173,6 +174,7 @@ OF_A_HUB = (
 
 
 def test_answers_decode_by_the_swift_models(swift: SwiftTypes, local: TestClient, new_hub: Hub) -> None:
+    """R-C17."""
     assert {"SessionItem", "Message", "TextPart", "Usage", "ToolCall", "User", "Team", "Task"} <= set(swift.structs)
     owner = new_hub.browser("Ana", "owner")
     save_session(owner, "a", "xylophone", cwd="/work", ownership={"task": "T-1"})

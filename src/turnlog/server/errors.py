@@ -66,6 +66,7 @@ _STORE_ERRORS: dict[type[Exception], _Kind] = {
 
 _HTTP_ERRORS = {
     400: "invalid_json",
+    401: "unauthorized",
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
