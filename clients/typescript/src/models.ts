@@ -1174,7 +1174,7 @@ export interface SessionItem {
 export interface SessionPage {
   items: SessionItem[];
   next_cursor: string | null;
-  total: number;
+  total: number | null;
   change_sequence: number;
 }
 

@@ -2322,7 +2322,7 @@ public enum Turnlog {
     public struct SessionPage: Codable, Equatable, Sendable {
         public var items: [SessionItem]
         public var nextCursor: String?
-        public var total: Int
+        public var total: Int?
         public var changeSequence: Int
 
         public enum CodingKeys: String, CodingKey {
