@@ -1,0 +1,102 @@
+"""No query of a hub crosses teams: a plan reads every table by its team, so that teams can be on other servers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+from support.hubs import Hub, save_session
+from turnlog.store.postgres.connection import connect
+
+OF_NO_TEAM: Final = frozenset({"schema_version", "users", "identities", "secrets"})
+"""A person may be in several teams, and is known by a secret before a team is."""
+
+OF_ALL_TEAMS: Final = "FROM turnlog.members m JOIN turnlog.teams t ON t.team_key = m.team_key WHERE m.user_id = $1"
+"""Asked when somebody signs in: the teams of a person."""
+
+READS: Final = (
+    *("/api/sessions?subagents=true&project=x&model=m&having=errors", "/api/projects", "/api/models", "/api/agents"),
+    *("/api/usage?by=session&then_by=model", "/api/usage?by=project&task=T-1", "/api/insights", "/api/tool-calls"),
+    *("/api/tools", "/api/files?path=/work", "/api/files/touched", "/api/runs", "/api/diagnostics", "/api/status"),
+    *("/api/search?q=xylophone", "/api/tasks", "/api/tasks/T-1", "/api/sessions/turnlog:a", "/api/messages/a-2"),
+    *("/api/sessions/turnlog:a/window", "/api/sessions/turnlog:a/outline", "/api/sessions/turnlog:a/replay"),
+    *("/api/sessions/turnlog:a/export?as=json", "/api/sessions/turnlog:a/files", "/api/messages/a-2/raw"),
+    *("/hub/v1/me", "/hub/v1/team", "/hub/v1/members", "/hub/v1/tokens", "/hub/v1/machines?everybody=true"),
+    *("/hub/v1/audit", "/hub/v1/audit/team", "/hub/v1/usage?by=person", "/hub/v1/sessions/turnlog:a/sharing"),
+    "/hub/v1/invitations",
+)
+
+
+Statements = dict[str, Any]
+"""Text of a statement -> the values of its parameters, when it was first run."""
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Statements:
+    """Every statement that the driver is given."""
+    found: Statements = {}
+    execute = psycopg.RawCursor.execute
+
+    def noted(self: Any, query: Any, values: Any = None, **options: Any) -> Any:
+        found.setdefault(query.decode() if isinstance(query, bytes) else str(query), values)
+        return execute(self, query, values, **options)
+
+    monkeypatch.setattr(psycopg.RawCursor, "execute", noted)
+    return found
+
+
+def without_team(plan: Any) -> Iterator[str]:
+    """Tables of a plan that are read without their team."""
+    if isinstance(plan, list):
+        for inner in plan:
+            yield from without_team(inner)
+    if not isinstance(plan, dict):
+        return
+    table = plan.get("Relation Name")
+    if table is not None and plan["Node Type"] != "ModifyTable" and table not in OF_NO_TEAM:
+        conditions = [str(value) for key, value in plan.items() if key.endswith(("Cond", "Filter"))]
+        if not any("team_key" in condition for condition in conditions):
+            yield table
+    for inner in plan.values():
+        if isinstance(inner, dict | list):
+            yield from without_team(inner)
+
+
+def plans_without_team(url: str, statements: Statements) -> dict[str, list[str]]:
+    """Statement -> the tables that it reads of all teams."""
+    wrong: dict[str, list[str]] = {}
+    with connect(url) as connection:
+        for statement, values in sorted(statements.items()):
+            if re.match(r"\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b", statement) is None:
+                continue
+            row = connection.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode(), values).fetchone()
+            assert row is not None
+            if tables := sorted(without_team(row[0])):
+                wrong[statement] = tables
+    return wrong
+
+
+def test_every_plan_reads_tables_by_their_team(new_hub: Hub, asked: Statements) -> None:
+    ana, ben = new_hub.browser("Ana", "owner"), new_hub.browser("Ben")
+    save_session(ana, "a", "xylophone", cwd="/work", ownership={"task": "T-1"})
+    ana.put("/hub/v1/sessions/turnlog:a/sharing", json={"visibility": "people", "people": [new_hub.ids["Ben"]]})
+    for client in (ana, ben):
+        for path in READS:
+            assert client.get(path).status_code in (200, 403, 422), path
+    ana.patch("/api/tasks/T-1", json={"name": "x"})
+    ana.delete("/api/tasks/T-1")
+    ana.patch("/api/sessions/turnlog:a", json={"title": "y", "tags": ["t"]})
+    ana.post("/api/sessions/turnlog:a/forget", json={"dry_run": False})
+    ana.delete(f"/hub/v1/members/{new_hub.ids['Ben']}")
+    assert len(asked) > 100
+    found = plans_without_team(new_hub.url, dict(asked))
+    assert [statement for statement in found if OF_ALL_TEAMS not in statement] == []
+
+
+def test_the_check_sees_a_query_of_all_teams(new_hub: Hub) -> None:
+    crossing = "SELECT count(*) FROM turnlog.sessions s JOIN turnlog.owners o ON o.key = s.owner_key WHERE s.key = 1"
+    assert plans_without_team(new_hub.url, {crossing: None}) == {crossing: ["owners", "sessions"]}
