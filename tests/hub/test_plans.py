@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import psycopg
 import pytest
@@ -49,21 +49,24 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Statements:
     return found
 
 
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """All objects of a plan."""
+    if isinstance(value, dict):
+        yield cast("dict[str, Any]", value)
+        value = list(cast("dict[str, Any]", value).values())
+    for inner in cast("list[Any]", value) if isinstance(value, list) else ():
+        yield from nodes(inner)
+
+
 def without_team(plan: Any) -> Iterator[str]:
     """Tables of a plan that are read without their team."""
-    if isinstance(plan, list):
-        for inner in plan:
-            yield from without_team(inner)
-    if not isinstance(plan, dict):
-        return
-    table = plan.get("Relation Name")
-    if table is not None and plan["Node Type"] != "ModifyTable" and table not in OF_NO_TEAM:
-        conditions = [str(value) for key, value in plan.items() if key.endswith(("Cond", "Filter"))]
+    for node in nodes(plan):
+        table = node.get("Relation Name", "")
+        if not table or table in OF_NO_TEAM or table.startswith("pg_") or node["Node Type"] == "ModifyTable":
+            continue
+        conditions = [str(value) for key, value in node.items() if key.endswith(("Cond", "Filter"))]
         if not any("team_key" in condition for condition in conditions):
             yield table
-    for inner in plan.values():
-        if isinstance(inner, dict | list):
-            yield from without_team(inner)
 
 
 def plans_without_team(url: str, statements: Statements) -> dict[str, list[str]]:
