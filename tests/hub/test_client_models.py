@@ -85,7 +85,7 @@ def test_the_page_uses_the_same_types() -> None:
     def declarations(path: Path) -> set[str]:
         return set(re.findall(r"^export (?:interface \w+ \{.*?^\}|type \w+ = [^\n]*)$", path.read_text(), re.S | re.M))
 
-    page = declarations(ROOT / "web/src/api/schema.ts")
+    page = declarations(ROOT / "web/src/api/schema.ts") | declarations(ROOT / "web/src/hub/schema.ts")
     assert len(page) > 100
     other = page - declarations(CLIENTS / "typescript/src/models.ts")
     assert not other, sorted(each.splitlines()[0] for each in other)

@@ -34,6 +34,11 @@ export interface AgentsResponse {
   items: AgentItem[];
 }
 
+/** Whether new sessions of the caller may be shown as the rule says. */
+export interface AgreementBody {
+  agrees: boolean;
+}
+
 /** The user's annotations of a session. A rebuild keeps them. */
 export interface Annotations {
   title: string | null;
@@ -890,6 +895,19 @@ export interface ProviderData {
   opaque?: JsonObject;
 }
 
+/** A person of whom somebody sees sessions. */
+export interface Pusher {
+  id: string;
+  name: string;
+  machines: string[];
+  sessions: number;
+}
+
+/** People of whom the caller sees sessions. */
+export interface Pushers {
+  items: Pusher[];
+}
+
 /** Thinking that the model produced before or between its answers. */
 export interface ReasoningPart {
   type: "reasoning";
@@ -974,6 +992,13 @@ export interface ResumeCommand {
   command: string[];
 }
 
+/** What a rule about age forgets. */
+export interface Retention {
+  sessions: number;
+  people: number;
+  oldest: string | null;
+}
+
 /** The user went back: what followed `to_message_id` left the active branch (None: back to the start). */
 export interface RewindEvent {
   type: "rewind";
@@ -999,6 +1024,20 @@ export interface RewindShown {
 /** What a member becomes. */
 export interface RoleBody {
   role: "owner" | "admin" | "member" | "viewer";
+}
+
+/** The rules of a team. */
+export interface Rules {
+  highest_level: "full" | "metrics" | "redacted";
+  visibility: "private" | "team";
+  retention_days: number | null;
+}
+
+/** What changes of the rules; what is left out stays. */
+export interface RulesBody {
+  highest_level?: "metrics" | "redacted" | "full" | null;
+  visibility?: "private" | "team" | null;
+  retention_days?: number | null;
 }
 
 /** A piece of the messages of a run, in their order. */
@@ -1311,6 +1350,7 @@ export interface StatusResponse {
   version: string;
   sample: boolean;
   prompts: boolean;
+  hub: boolean;
   change_sequence: number;
   sync: SyncProgress;
   search: SearchProgress;
@@ -1368,7 +1408,7 @@ export interface SubagentShare {
 /** What some people used. */
 export interface Sums {
   people?: number;
-  sessions?: number;
+  sessions?: number | null;
   calls?: number;
   unknown_calls?: number;
   unpriced_calls?: number;
@@ -1452,6 +1492,12 @@ export interface TeamRow {
   sums: Sums;
 }
 
+/** The rules of the team. */
+export interface TeamRules {
+  rules: Rules;
+  agreed: boolean;
+}
+
 /** What a team used. */
 export interface TeamUsage {
   by: "day" | "model" | "person" | "project";
@@ -1459,6 +1505,7 @@ export interface TeamUsage {
   rows: TeamRow[];
   folded: Sums | null;
   totals: Sums | null;
+  counted_at: string;
 }
 
 /** Text that was said. In a stored body `text` is a preview when `blob` names the whole. */

@@ -101,6 +101,15 @@ public enum Turnlog {
         }
     }
 
+    /// Whether new sessions of the caller may be shown as the rule says.
+    public struct AgreementBody: Codable, Equatable, Sendable {
+        public var agrees: Bool
+
+        public enum CodingKeys: String, CodingKey {
+            case agrees
+        }
+    }
+
     /// The user's annotations of a session. A rebuild keeps them.
     public struct Annotations: Codable, Equatable, Sendable {
         public var title: String?
@@ -1765,6 +1774,30 @@ public enum Turnlog {
         }
     }
 
+    /// A person of whom somebody sees sessions.
+    public struct Pusher: Codable, Equatable, Sendable {
+        public var id: String
+        public var name: String
+        public var machines: [String]
+        public var sessions: Int
+
+        public enum CodingKeys: String, CodingKey {
+            case id
+            case name
+            case machines
+            case sessions
+        }
+    }
+
+    /// People of whom the caller sees sessions.
+    public struct Pushers: Codable, Equatable, Sendable {
+        public var items: [Pusher]
+
+        public enum CodingKeys: String, CodingKey {
+            case items
+        }
+    }
+
     /// Thinking that the model produced before or between its answers.
     public struct ReasoningPart: Codable, Equatable, Sendable {
         /// One of: reasoning.
@@ -1930,6 +1963,19 @@ public enum Turnlog {
         }
     }
 
+    /// What a rule about age forgets.
+    public struct Retention: Codable, Equatable, Sendable {
+        public var sessions: Int
+        public var people: Int
+        public var oldest: String?
+
+        public enum CodingKeys: String, CodingKey {
+            case sessions
+            case people
+            case oldest
+        }
+    }
+
     /// The user went back: what followed `to_message_id` left the active branch (None: back to the start).
     public struct RewindEvent: Codable, Equatable, Sendable {
         /// One of: rewind.
@@ -1981,6 +2027,34 @@ public enum Turnlog {
 
         public enum CodingKeys: String, CodingKey {
             case role
+        }
+    }
+
+    /// The rules of a team.
+    public struct Rules: Codable, Equatable, Sendable {
+        /// One of: full, metrics, redacted.
+        public var highestLevel: String
+        /// One of: private, team.
+        public var visibility: String
+        public var retentionDays: Int?
+
+        public enum CodingKeys: String, CodingKey {
+            case highestLevel = "highest_level"
+            case visibility
+            case retentionDays = "retention_days"
+        }
+    }
+
+    /// What changes of the rules; what is left out stays.
+    public struct RulesBody: Codable, Equatable, Sendable {
+        public var highestLevel: String?
+        public var visibility: String?
+        public var retentionDays: Int?
+
+        public enum CodingKeys: String, CodingKey {
+            case highestLevel = "highest_level"
+            case visibility
+            case retentionDays = "retention_days"
         }
     }
 
@@ -2585,6 +2659,7 @@ public enum Turnlog {
         public var version: String
         public var sample: Bool
         public var prompts: Bool
+        public var hub: Bool
         public var changeSequence: Int
         public var sync: SyncProgress
         public var search: SearchProgress
@@ -2594,6 +2669,7 @@ public enum Turnlog {
             case version
             case sample
             case prompts
+            case hub
             case changeSequence = "change_sequence"
             case sync
             case search
@@ -2856,6 +2932,17 @@ public enum Turnlog {
         }
     }
 
+    /// The rules of the team.
+    public struct TeamRules: Codable, Equatable, Sendable {
+        public var rules: Rules
+        public var agreed: Bool
+
+        public enum CodingKeys: String, CodingKey {
+            case rules
+            case agreed
+        }
+    }
+
     /// What a team used.
     public struct TeamUsage: Codable, Equatable, Sendable {
         /// One of: day, model, person, project.
@@ -2864,6 +2951,7 @@ public enum Turnlog {
         public var rows: [TeamRow]
         public var folded: Sums?
         public var totals: Sums?
+        public var countedAt: String
 
         public enum CodingKeys: String, CodingKey {
             case by
@@ -2871,6 +2959,7 @@ public enum Turnlog {
             case rows
             case folded
             case totals
+            case countedAt = "counted_at"
         }
     }
 
