@@ -68,6 +68,14 @@ def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str]
     call("hub", "pull", "toy:p", "--to", str(tmp_path / "pulled"), *store)
     (file,) = [path for path in (tmp_path / "pulled").rglob("*") if path.is_file()]
     assert file.read_bytes() == (toy.home / "p.log").read_bytes()
+    assert call("hub", "pull", *store).exit_code == 2
+    everything = tmp_path / "everything"
+    assert call("hub", "pull", "--all", "--to", str(everything), *store).exit_code == 0
+    (file,) = [path for path in everything.rglob("*") if path.is_file()]
+    assert (file.read_bytes(), file.parent.name) == ((toy.home / "p.log").read_bytes(), "toy")
+    file.write_text("other")
+    again = call("hub", "pull", "--all", "--to", str(everything), *store)
+    assert (again.exit_code, "1 of 1 session" in again.output) == (4, True)
     assert ": none (nothing leaves)" in call("hub", "level", "/srv/client", "none", *store).output
     assert "Disconnected" in call("hub", "disconnect", *store).output
     assert call("hub", "status", *store).exit_code == 3

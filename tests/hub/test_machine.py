@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,11 +13,12 @@ from support.hub_double import HubProcess, hub_process
 from support.postgres_stores import PostgresDatabases
 from support.store_answers import Questions, ask
 from turnlog.errors import ConflictError
-from turnlog.hub.machine import redacting
+from turnlog.hub.machine import pusher, redacting
 from turnlog.hub.machine.client import HubClient, HubUnreachableError
 from turnlog.hub.machine.pulling import unpack_logs
 from turnlog.hub.machine.pusher import Pusher, PushReport
 from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.feed.values import TABLES
@@ -228,6 +229,41 @@ def test_at_redacted_secrets_images_and_files_stay(
     assert len(getattr(second.message.parts[0], "text", "")) > 80_000
     with pytest.raises(Exception, match="upload level is redacted"):
         box.logs("claude-code:s1")
+
+
+def test_messages_without_secrets_are_looked_at_once(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box(tmp_path, hub)
+    log(box, "/home/ana/app", "s1", "a prompt", "an answer", f"my token {SECRET}", "another answer")
+    box.sync()
+    looked_at: list[bytes] = []
+    redact_json = Redactor.redact_json
+
+    def noted(self: Redactor, data: bytes, place: str = "$") -> bytes:
+        looked_at.append(data)
+        return redact_json(self, data, place)
+
+    monkeypatch.setattr(Redactor, "redact_json", noted)
+
+    def bodies_of(action: Callable[[], PushReport]) -> tuple[int, int]:
+        looked_at.clear()
+        report = action()
+        return len([data for data in looked_at if b'"role"' in data]), sum(report.masked.values())
+
+    assert bodies_of(box.plan) == (4, 1)
+    assert bodies_of(box.push) == (1, 1)
+    with MachineState(box.store_path) as state:
+        state.generation += 1
+    assert bodies_of(box.push) == (1, 1)
+    # Another version may find what this one did not.
+    monkeypatch.setattr(pusher, "rules_digest", lambda: "other rules")
+    with MachineState(box.store_path) as state:
+        state.generation += 1
+    assert bodies_of(box.plan) == (4, 1)
+    said = str([place.message for place in hub_store.messages("claude-code:s1")])
+    assert "another answer" in said
+    assert SECRET not in said
 
 
 def test_nothing_leaves_if_taking_out_secrets_fails(

@@ -15,7 +15,7 @@ import click
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
-from turnlog.errors import NotFoundError, TurnlogError
+from turnlog.errors import ConflictError, NotFoundError, TurnlogError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -236,33 +236,57 @@ def disconnect(store_path: Path) -> None:
     click.echo(f"Disconnected from {plain(connection.url)}. Its token still holds there: end it on the hub's page.")
 
 
-@click.command(epilog=examples("turnlog hub pull 3f2a91c0", "turnlog hub pull claude-code:3f2a91c0 --to ~/pulled"))
-@click.argument("session_id", metavar="SESSION")
+@click.command(
+    epilog=examples(
+        "turnlog hub pull claude-code:3f2a91c0",
+        "turnlog hub pull claude-code:3f2a91c0 --to ~/pulled",
+        "turnlog hub pull --all --to ~/pulled   # everything that is yours",
+    )
+)
+@click.argument("session_id", metavar="[SESSION]", required=False)
+@click.option("--all", "is_all", is_flag=True, help="All sessions of yours whose log files the hub has.")
 @click.option(
     "--to",
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write into this folder.  [default: the home of the session's agent]",
+    help="Write into this folder; with --all, below a folder for each agent.  [default: the home of the agent]",
 )
 @store_option
-def pull(session_id: str, folder: Path | None, store_path: Path) -> None:
+def pull(session_id: str | None, is_all: bool, folder: Path | None, store_path: Path) -> None:
     """Write a session's log files from the hub on this machine, byte for byte, so that its agent goes on here.
 
     The project must be pushed at the level `full`. An existing file is left as it is; if its content differs, the
     command fails (exit code 4).
     """
     from turnlog.hub.machine.client import HubClient
-    from turnlog.hub.machine.pulling import agent_home, unpack_logs
     from turnlog.hub.machine.state import MachineState
 
+    if is_all is (session_id is not None):
+        raise click.UsageError("name a session, or give --all")
     with MachineState(store_path) as state:
         connection = state.connection()
-    if ":" not in session_id:
-        raise NotFoundError("name the session with its agent, as `turnlog sessions` lists it")
     with HubClient(connection.url, connection.token) as client:
-        packed = client.logs(session_id)
-    for path, size in unpack_logs(packed, folder or agent_home(session_id)):
+        if session_id is not None:
+            if ":" not in session_id:
+                raise NotFoundError("name the session with its agent, as `turnlog sessions` lists it")
+            _pull(client, session_id, folder)
+            return
+        sessions, other = client.sessions_with_logs(), 0
+        for each in sessions:
+            try:
+                _pull(client, each, None if folder is None else folder / each.partition(":")[0])
+            except ConflictError as error:
+                other += 1
+                click.echo(f"turnlog: {plain(str(error))}", err=True)
+    if other:
+        raise ConflictError(f"{other} of {formatting.plural(len(sessions), 'session')} differ from what is here")
+
+
+def _pull(client: HubClient, session_id: str, folder: Path | None) -> None:
+    from turnlog.hub.machine.pulling import agent_home, unpack_logs
+
+    for path, size in unpack_logs(client.logs(session_id), folder or agent_home(session_id)):
         click.echo(f"{plain(str(path))}  {formatting.size(size)}")
 
 

@@ -176,6 +176,10 @@ class HubClient:
         smaller = len(packed) < len(data)
         self._checked(self._request("PUT", f"/hub/v1/blobs/{sha256}", packed if smaller else data, packed=smaller))
 
+    def sessions_with_logs(self) -> list[str]:
+        """Ids of the sessions of this person whose log files the hub has."""
+        return self._json("GET", "/hub/v1/logs")["sessions"]
+
     def logs(self, session_id: str) -> bytes:
         """The log files of a session, as a tar in zstd."""
         return self._checked(self._request("GET", f"/hub/v1/sessions/{quote(session_id)}/logs")).body

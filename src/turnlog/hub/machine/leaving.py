@@ -44,8 +44,10 @@ class Leaving(msgspec.Struct):
     """Files whose bytes leave, too."""
     contents: dict[str, bytes] = {}
     """SHA-256 -> large contents without their secrets."""
-    masked: Counter[str] = Counter()
+    masked: Counter[str] = msgspec.field(default_factory=Counter[str])
     """Rule -> secrets that were taken out."""
+    clean: list[bytes] = []
+    """Digests of messages in which no secret was found."""
 
 
 class Sieve:
@@ -57,6 +59,7 @@ class Sieve:
         salt: str,
         load_blob: Callable[[str], bytes],
         sources: Callable[[set[int]], Mapping[int, set[str | None]]],
+        is_clean: Callable[[bytes], bool],
     ) -> None:
         """Keep what it needs.
 
@@ -65,11 +68,13 @@ class Sieve:
             salt: The same on all machines of a person: names of sessions at `metrics` are made with it.
             load_blob: The bytes of a large content, by its SHA-256.
             sources: Source -> the projects of all sessions of which it says something.
+            is_clean: Whether a message with this digest is known to have no secrets.
         """
         self._levels = levels
         self._names = metrics.HashedNames(salt)
         self._load_blob = load_blob
         self._sources = sources
+        self._is_clean = is_clean
         self._of_source: dict[int, Level] = {}
 
     def hidden_name(self, session_id: str) -> str:
@@ -88,7 +93,7 @@ class Sieve:
         rows: dict[str, list[Row]] = {}
         names = {table: dict(known) for table, known in batch.names.items()}
         bodies: dict[int, bytes] = {}
-        redacting = Redacting(self._load_blob)
+        redacting = Redacting(self._load_blob, self._is_clean)
         ids = {":".join(batch.names["sessions"][key]): key for key in levels}
         for level in ("metrics", "redacted", "full"):
             part = self._part(batch, level, levels, of_message, ids)
@@ -131,7 +136,13 @@ class Sieve:
         shown = {key for key, level in self._of_source.items() if level in ("redacted", "full")}
         held_back = [session_id for session_id, key in ids.items() if key not in left]
         return Leaving(
-            _without_unknown(made, shown), sessions, held_back, archives, redacting.contents, redacting.masked
+            batch=_without_unknown(made, shown),
+            sessions=sessions,
+            held_back=held_back,
+            archives=archives,
+            contents=redacting.contents,
+            masked=redacting.masked,
+            clean=redacting.clean,
         )
 
     def _levels_of(self, batch: FeedBatch) -> dict[int, Level]:

@@ -19,6 +19,7 @@ from turnlog.errors import NotFoundError
 from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError
 from turnlog.hub.machine.leaving import Leaving, Sieve
 from turnlog.hub.machine.levels import Level, Levels
+from turnlog.hub.machine.redacting import rules_digest
 from turnlog.hub.machine.state import MachineState, Sent
 from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
@@ -54,7 +55,7 @@ class PushReport(msgspec.Struct):
     """Session -> level, for those that were sent."""
     refused: set[str] = set()
     """Sessions that somebody else has on the hub."""
-    masked: Counter[str] = Counter()
+    masked: Counter[str] = msgspec.field(default_factory=Counter[str])
     """Rule -> secrets that were taken out."""
     files: int = 0
     """Log files of which bytes were sent."""
@@ -98,6 +99,7 @@ class Pusher:
                     leaving.batch, generation=self._state.generation, withdrawn=sorted(withdrawn)
                 )
                 self._state.add_outgoing(leaving.archives, leaving.contents)
+                self._state.note_clean(leaving.clean)
                 try:
                     accepted = self._client.push(store, batch)
                 except (BehindError, CopiesNeededError, HubRefusedError) as error:
@@ -127,7 +129,7 @@ class Pusher:
         return error.position if error.generation == self._state.generation else FeedPosition()
 
     def plan(self) -> PushReport:
-        """What the next push would send. Nothing is sent or noted."""
+        """What the next push would send. Nothing is sent; only which messages have no secrets is noted."""
         report = PushReport()
         sieve = self._sieve()
         after, generation = self._client.position(self._state.store_id())
@@ -135,17 +137,20 @@ class Pusher:
             after = FeedPosition()
         while (leaving := self._next(after, sieve)) is not None:
             _add(report, leaving, set())
+            self._state.note_clean(leaving.clean)
             report.files += len(leaving.archives)
             report.contents += len(leaving.contents)
             after = leaving.batch.until
         return report
 
     def _sieve(self) -> Sieve:
+        self._state.keep_clean(rules_digest())
         return Sieve(
             current_levels(self._state),
             f"{self._connection.team}/{self._connection.user}",
             self._load_blob,
             self._projects_of_sources,
+            self._state.is_clean,
         )
 
     def _next(self, after: FeedPosition, sieve: Sieve) -> Leaving | None:

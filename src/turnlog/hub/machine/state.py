@@ -1,7 +1,8 @@
 """What this machine knows of its hub: a small database next to the store, which only the user can read.
 
 It says where the hub is and with which token, which level each project has, which sessions were sent under which names,
-and what is still to be sent: archives, and large contents without their secrets.
+and what is still to be sent: archives, and large contents without their secrets. It also says which messages have no
+secrets, so that nobody looks for them again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS sent (session_id TEXT PRIMARY KEY, name TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS shared (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS archives (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS contents (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS clean (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
 _MACHINE_ID: Final = Path("/etc/machine-id")
@@ -216,6 +218,28 @@ class MachineState:
     def drop_contents(self) -> None:
         """Note that the hub lacks no large content."""
         self._database.execute("DELETE FROM contents")
+
+    # -- messages without secrets
+
+    def keep_clean(self, rules: str) -> None:
+        """Forget which messages have no secrets, if other rules than these said so."""
+        if self._fact("clean by") != rules:
+            with self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.execute("DELETE FROM clean")
+                self._set("clean by", rules)
+
+    def is_clean(self, digest: bytes) -> bool:
+        """Whether a message with this digest is known to have no secrets."""
+        return self._database.execute("SELECT 1 FROM clean WHERE digest = ?", (digest,)).fetchone() is not None
+
+    def note_clean(self, digests: Iterable[bytes]) -> None:
+        """Note messages without secrets."""
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany(
+                "INSERT OR IGNORE INTO clean (digest) VALUES (?)", [(digest,) for digest in digests]
+            )
 
     # -- facts
 

@@ -81,6 +81,7 @@ def routes() -> list[Route]:
         ("POST", "/blobs/missing", _missing_blobs),
         ("PUT", "/blobs/{sha256}", _put_blob),
         ("GET", "/blobs/{sha256}", _get_blob),
+        ("GET", "/logs", _sessions_with_logs),
         ("GET", "/sessions/{session_id:path}/logs", _logs),
     )
     return [Route(path, _told(endpoint), methods=[method]) for method, path, endpoint in table]
@@ -280,6 +281,12 @@ async def _get_blob(request: Request) -> Response:
 def _check_hash(sha256: str) -> None:
     if len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
         raise HTTPException(422, "a SHA-256 has 64 hexadecimal digits in lower case")
+
+
+async def _sessions_with_logs(request: Request) -> Response:
+    caller = require_scope(request, "read")
+    ids = await run_in_threadpool(_sync(request).reading(caller).sessions_with_logs, Owner(caller.user))
+    return _json({"sessions": ids})
 
 
 async def _logs(request: Request) -> Response:
