@@ -81,9 +81,9 @@ def test_the_commands_without_json_are_documented() -> None:
     sentence = re.search(r"All commands have `--json`, but (.*?);", DOCS)
     assert sentence is not None
     named = set(re.findall(r"`([\w -]+)`", sentence[1]))
-    # Alone it is the server, whose output is a protocol; `project` alone is `project list`.
+    # Alone it is the server, whose output is a protocol; `project` and `task` alone are their `list`.
     found = {path.strip() for path in commands_without_json(cli, click.Context(cli, info_name=""))}
-    assert found - {"project"} == {*named, "mcp"}
+    assert found - {"project", "task"} == {*named, "mcp"}
 
 
 def test_every_exit_code_is_documented() -> None:

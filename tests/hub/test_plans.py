@@ -15,8 +15,13 @@ from turnlog.store.postgres.connection import connect
 OF_NO_TEAM: Final = frozenset({"schema_version", "users", "identities", "secrets"})
 """A person may be in several teams, and is known by a secret before a team is."""
 
-OF_ALL_TEAMS: Final = "FROM turnlog.members m JOIN turnlog.teams t ON t.team_key = m.team_key WHERE m.user_id = $1"
-"""Asked when somebody signs in: the teams of a person."""
+OF_ALL_TEAMS: Final = (
+    "FROM turnlog.members m JOIN turnlog.teams t ON t.team_key = m.team_key WHERE m.user_id = $1",
+    "FROM turnlog.teams WHERE retention_days > 0",
+)
+"""Which teams there are on a server: those of a person, asked when somebody signs in, and those that keep sessions for
+a time only.
+"""
 
 READS: Final = (
     *("/api/sessions?subagents=true&project=x&model=m&having=errors", "/api/projects", "/api/models", "/api/agents"),
@@ -97,7 +102,7 @@ def test_every_plan_reads_tables_by_their_team(new_hub: Hub, asked: Statements) 
     ana.delete(f"/hub/v1/members/{new_hub.ids['Ben']}")
     assert len(asked) > 100
     found = plans_without_team(new_hub.url, dict(asked))
-    assert [statement for statement in found if OF_ALL_TEAMS not in statement] == []
+    assert [statement for statement in found if not any(known in statement for known in OF_ALL_TEAMS)] == []
 
 
 def test_the_check_sees_a_query_of_all_teams(new_hub: Hub) -> None:
