@@ -333,3 +333,23 @@ def test_a_file_that_is_written_anew_as_it_grows_ends_with_its_newest_message(
     with open_store(store) as opened:
         found = opened.messages(f"cline:{session}")
     assert [(each.message.id, each.membership.fate) for each in found] == [(name, Fate.ACTIVE) for name in ids]
+
+
+@pytest.mark.parametrize("names", [("Apples", "Pears"), ("Pears", "Apples")])
+@pytest.mark.parametrize("is_users", ["true", "false"])
+def test_the_newest_name_in_a_file_beside_the_log_is_the_title(
+    names: tuple[str, str], is_users: str, home: Path, tmp_path: Path
+) -> None:
+    session, store = "3a1a7239-e53d-442c-905c-df7a746e5303", tmp_path / "store.db"
+    folder = home / f".copilot/session-state/{session}"
+    folder.mkdir(parents=True)
+    start = {"type": "session.start", "id": "e1", "timestamp": TIME, "data": {"sessionId": session, "version": 1}}
+    asked = {"type": "user.message", "id": "e2", "timestamp": TIME, "data": {"content": "Sort the fruit"}}
+    (folder / "events.jsonl").write_bytes(lines(start, asked))
+    for name in names:
+        (folder / "workspace.yaml").write_text(f"id: {session}\nname: {name}\nuser_named: {is_users}\n")
+        sync(store)
+    for again in (lambda: None, lambda: rebuild(store)):
+        again()
+        with open_store(store) as opened:
+            assert opened.session(f"copilot-cli:{session}").title == names[1]

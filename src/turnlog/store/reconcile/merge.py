@@ -82,7 +82,7 @@ def merge_session_changes(one: SessionChange, other: SessionChange, *, is_rewrit
 
     `position` decides which one is later. If the positions are equal, the JSON of the changes decides, so that the
     order of merging does not matter. Only where `other` `is_rewritten`, from a file that had another content before,
-    it is the later one then: files that are read whole give all that they say the position 0.
+    it is the later one then, and gives the titles: files that are read whole give all that they say the position 0.
     """
     changes = one, other
     if not is_rewritten or one.position != other.position:
@@ -93,6 +93,9 @@ def merge_session_changes(one: SessionChange, other: SessionChange, *, is_rewrit
     }
     project = _project(earlier, later)
     titles, titled_at = _merge_titles(earlier, later)
+    if is_rewritten:
+        # The name beside a log is older than the log's records, by position, also when it was changed last.
+        titles |= {source: title for source, title in other.titles.items() if source != "prompt"}
     return SessionChange(
         session_id=later.session_id,
         position=later.position,
