@@ -40,24 +40,32 @@ def sessions(sample: str) -> list[dict[str, Any]]:
     return ask(f"{sample}/api/sessions?subagents=true&limit=200")["items"]
 
 
-@pytest.fixture
-def visit(browser: Browser, sample: str) -> Iterator[Visit]:
+@pytest.fixture(scope="module")
+def window(browser: Browser, sample: str) -> Iterator[Visit]:
+    """A window in which all these tests go from session to session."""
     context = browser.new_context(viewport={"width": 1280, "height": 1600})
     visit = Visit(context, sample)
+    visit.open("/")
     yield visit
     context.close()
-    assert visit.problems == []
+
+
+@pytest.fixture
+def visit(window: Visit) -> Iterator[Visit]:
+    yield window
+    problems, window.problems = window.problems, []
+    assert problems == []
 
 
 def open_session(visit: Visit, session: dict[str, Any]) -> Page:
-    return visit.open(f"/sessions/{quote(session['id'], safe=':')}")
+    return visit.go_on(f"/sessions/{quote(session['id'], safe=':')}")
 
 
 def of_agent(sample: str, agent: str, tool: str, visit: Visit, shown: str = ".tool-row") -> Page:
     """The first session of an agent in which this tool was called and this of it is shown."""
     calls = ask(f"{sample}/api/tool-calls?agent={agent}&tool={quote(tool)}&limit=200")["items"]
     for session in {call["session_id"]: None for call in calls}:
-        page = visit.open(f"/sessions/{quote(session, safe=':')}")
+        page = visit.go_on(f"/sessions/{quote(session, safe=':')}")
         page.locator(".message").first.wait_for()
         if page.locator(".tool", has_text=tool).filter(has=page.locator(shown)).count():
             return page

@@ -49,7 +49,16 @@ class Visit:
     def open(self, path: str) -> Page:
         """Go to a page of the app and wait until its content is there."""
         self.page.goto(self._address + path)
-        self.page.locator("main").wait_for()
+        return self._loaded()
+
+    def go_on(self, path: str) -> Page:
+        """Go from a page of the app to another one, as its links do. To load the app anew takes a second."""
+        self.page.evaluate("path => history.pushState(null, '', path)", path)
+        return self._loaded()
+
+    def _loaded(self) -> Page:
+        # While a page is being loaded, the one before is still there, out of sight.
+        expect(self.page.locator("main")).to_have_count(1)
         expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
         return self.page
 
