@@ -88,10 +88,11 @@ units-%: .build/tools .build/bytecode $(STATIC) $(JUDGES)
 units: .build/tools .build/bytecode $(STATIC) $(JUDGES)
 	$(BIN)/pytest -n 2 -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 
-# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. They are
-# all in one folder: collecting the others would take each process half a minute.
+# A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. Their files
+# are named: collecting the others would take each process half a minute.
 pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser
 	$(BIN)/pytest -n 2 --loadscope-reorder -m browser $(or $(ARGS),tests/e2e) || [ $$? -eq 5 ]
+	$(if $(ARGS),,$(BIN)/pytest -m browser tests/hub/test_pages.py)
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix
@@ -161,11 +162,14 @@ clean: ## Remove everything that was made
 	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Debian's chromium: the browser tests download none of their own.
+# Debian's chromium: the browser tests download none of their own. Its shell without windows takes less than half of the
+# time; where that cannot be installed, or only with a password, the whole browser does.
 browser:
-	@command -v chromium >/dev/null || { \
-		$(ROOT) apt-get update -qq; \
-		DEBIAN_FRONTEND=noninteractive $(ROOT) apt-get install -qq -y --no-install-recommends chromium fonts-liberation; }
+	@{ command -v chromium-headless-shell$(if $(ROOT), || command -v chromium); } >/dev/null || { \
+		$(ROOT) apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive $(ROOT) apt-get install -qq -y --no-install-recommends \
+			chromium-headless-shell fonts-liberation; \
+	} || command -v chromium
 
 # Newer versions: make lock UPGRADE=1. uv resolves for every platform and Python at once. Extras stay in the locks:
 # older versions of pip look for "package[extra]" apart from "package", and refuse a newer release, whose hash is missing.

@@ -11,9 +11,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from support.browser_history import write_home
 from support.browser_server import serving
-from support.browser_visit import Visit
-
-CHROMIUM = "/usr/bin/chromium"
+from support.browser_visit import CHROMIUM, Visit
 
 
 @pytest.fixture(scope="session")

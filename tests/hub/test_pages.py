@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from support.browser_visit import CHROMIUM
 from support.hubs import hub, listening, save_counted, save_session
 from support.postgres_stores import PostgresDatabases
 
@@ -24,7 +25,7 @@ def chromium() -> Iterator[Browser]:
     """Debian's browser."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
+            executable_path=CHROMIUM,
             args=[
                 *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
                 *("--disable-component-update", "--disable-sync"),
