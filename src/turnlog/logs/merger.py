@@ -182,6 +182,7 @@ class SourceMerger:
                 changed[message_id] = change.session_id
         for change in changes.events:
             self._session(change.session_id)
+            # Copies of a log have the same events: the file that was read first is the one that is named.
             key = (change.event.position, _event_id(change.event))
             self._events[change.session_id].setdefault(key, (change, source.path))
         for link in map(self.links.add, changes.links):
@@ -204,6 +205,7 @@ class SourceMerger:
 
     def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:
         """The end of the call that started a subagent, where that is known; None for any other session."""
+        # In a damaged log, a session may be its own ancestor.
         seen.add(session_id)
         for link in self.links.of(child=session_id):
             parent = link.parent_session_id
@@ -233,6 +235,7 @@ class SourceMerger:
                 place,
                 parents[message_id],
                 fates.get(message_id),
+                # A copy is billed where its original is not among the sources: somebody has paid for it.
                 is_billed=not place.placement.copied or not self._has_original(message_id),
             )
             for message_id, place in places.items()

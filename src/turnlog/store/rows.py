@@ -163,6 +163,7 @@ def believable(count: int | None) -> int | None:
 
 def quarter_hour_of(created_at: int | None) -> int:
     """The quarter hour of a stored time, in quarter hours since 1970-01-01 UTC; 0 for an unknown time."""
+    # Every zone is quarter hours away from UTC, so these add up to the days of each.
     return 0 if created_at is None else created_at // 900_000
 
 
@@ -190,6 +191,7 @@ def message_facts(message: Message) -> MessageFacts:
             continue
         if isinstance(part, TextPart):
             texts.append(part.text)
+            # Only metadata can say that a part is synthetic, and most parts have none.
             if not part.metadata or not part.is_synthetic:
                 said.append(part.text)
         elif isinstance(part, ReasoningPart):
@@ -213,6 +215,7 @@ def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
     if not _is_step(message):
         return None
     *buckets, exactness = message_buckets(message)
+    # As zeros, a call without any count would pass for one that cost nothing.
     if all(count is None for count in buckets):
         return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0, 0, 0)
     return (1, 0, cost is None, *[count or 0 for count in buckets], exactness == "lower_bound", cost or 0, 0, 0)
@@ -313,6 +316,7 @@ def _call_row(sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any,
     started = milliseconds(part.started_at)
     completed = duration = exit_code = spill = None
     output_size = 0
+    # A call in the background has a result when it starts and one when it ends: what the later one says counts.
     for result in part.results:
         completed = milliseconds(result.completed_at) or completed
         exit_code = exit_code if result.exit_code is None else believable(result.exit_code)
@@ -370,6 +374,7 @@ def usage_total(sums: Mapping[str, int]) -> UsageTotal:
     known: dict[str, Any] = {
         name: None if count == 0 and name in _OFTEN_UNTOLD else count for name in BUCKETS for count in [sums[name]]
     }
+    # A total of a session is what an agent counted beside the calls that its log shows.
     exactness = "estimated" if sums["session_totals"] else "lower_bound" if sums["lower_bound"] else "exact"
     usage = Usage(**known, exactness=exactness)
     return UsageTotal(usage=usage, calls=calls, unknown_calls=unknown, covered_calls=covered)

@@ -67,6 +67,7 @@ class SourceState(msgspec.Struct, kw_only=True):
 
 def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]:
     """Path -> fingerprint of the sources that were read without a problem and still exist."""
+    # What kept a source from being read may be mended without a change of the file, so every pass tries it again.
     rows = connection.execute(
         "SELECT path, size, mtime_ns, device, inode FROM sources WHERE problem IS NULL AND vanished_at IS NULL"
     )

@@ -270,6 +270,7 @@ def exec_structured_result(record: bytes, tool_call_id: str) -> Raw | None:
 
 
 _ITEMS = 256
+"""Items that are remembered. The state is stored with every cursor, and a run may print any number of them."""
 
 
 class PendingStreamItem(msgspec.Struct, array_like=True):

@@ -346,6 +346,8 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
 
 
 _DEEPEST = 8
+"""Levels of objects and lists in which a call is looked for. A response has its calls above these; what a hostile file
+nests deeper must not exhaust the stack."""
 
 
 def _calls_in(value: object, call_id: str, depth: int) -> Iterator[dict[str, Any]]:

@@ -124,6 +124,7 @@ class _Context(LogContext):
         )
         self.changes.messages.append(MessageChange(message=message, placement=placement))
         self.changes.counts.messages += 1
+        # A row that has changed is appended again, behind newer ones: its position is its place, not its line.
         if row.position >= self.state.newest:
             self.state.newest, self.state.leaf = row.position, message.id
 
@@ -137,6 +138,7 @@ def _result_records(message: Message, row: VibeRow) -> Iterator[RecordRef]:
     for part in message.parts:
         for result in part.results if isinstance(part, ToolCallPart) else ():
             at = position_at(result.completed_at.timestamp() * 1000) if result.completed_at is not None else 0
+            # Where a clock was set back, a result would come before its call.
             yield max(at, row.position + 1), 0, result.id
 
 
@@ -152,6 +154,7 @@ def _read_prompt(context: _Context, row: VibeRow) -> None:
     if title and not context.state.is_titled:
         context.state.is_titled = True
         context.session.titles["prompt"] = title
+    # The first prompt of a subagent is its task, which the model of its parent wrote.
     is_subagent = "child-" in context.session_id and row.turn == 1
     message = Message(
         id=row.id,
@@ -292,6 +295,7 @@ def _add_total(context: _Context, total: Json, model: str | None) -> None:
     known = [sum(counts) for counts in zip(*context.state.used.values(), strict=True)] or [0, 0, 0]
     rest = [max(0, one - other) for one, other in zip(_counts_of(total), known, strict=True)]
     usage = usage_of({"input_tokens": rest[0], "cached_input_tokens": rest[1], "output_tokens": rest[2]}, exact=False)
+    # A total that is left out would keep its earlier value in the store.
     if usage is None and context.state.has_total:
         usage = Usage(input=0, cache_read=0, output=0, exactness="estimated")
     if usage is not None:
