@@ -23,11 +23,11 @@ def test_the_examples_print_what_the_page_says() -> None:
     assert len(EXAMPLES) == PAGE.count("```python") > 0
 
 
-def test_the_table_tells_every_feature_and_its_first_releases() -> None:
+def test_the_table_has_every_feature_and_its_first_releases() -> None:
     for name, first in FEATURES.items():
         row = " | ".join(str(first.get(major, "-")) for major in NEWEST)
         assert name == "base" or f"| {name} | {row} |" in PAGE, name
 
 
-def test_the_releases_that_a_major_means_are_told() -> None:
+def test_the_releases_that_a_major_means_are_reported() -> None:
     assert all(str(release) in PAGE for release in NEWEST.values())

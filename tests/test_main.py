@@ -9,7 +9,7 @@ def test_python_dash_m_runs_the_command() -> None:
     assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == f"turnlog {__version__}\n"
 
 
-def test_an_interrupt_while_it_is_imported_is_told_in_one_line() -> None:
+def test_an_interrupt_while_it_is_imported_is_reported_in_one_line() -> None:
     script = (
         "import builtins, sys; importing = builtins.__import__\n"
         "def interrupted(name, *rest):\n"

@@ -36,5 +36,5 @@ def test_every_python_block_is_an_example_that_runs() -> None:
     assert len(EXAMPLES) == PAGE.count("```python") > 0
 
 
-def test_every_public_name_is_told_of() -> None:
+def test_every_public_name_is_described() -> None:
     assert [name for name in turnlog.__all__ if name not in PAGE] == []

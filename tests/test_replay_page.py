@@ -29,7 +29,7 @@ def test_the_blocks_run_one_after_the_other(
     assert names["chunks"]
 
 
-def test_every_event_of_a_replay_is_told_of() -> None:
+def test_every_event_of_a_replay_is_described() -> None:
     shown = [name for name in replay.__all__ if name.endswith(("Shown", "Started", "Metadata"))]
     assert len(shown) == 13
     assert [name for name in shown if name not in PAGE] == []

@@ -19,7 +19,7 @@ def listed() -> list[str]:
     return re.findall(r"^\| (R-[SCHKO]\d+) \| (?!`tests/)", REQUIREMENTS.read_text(), re.MULTILINE)
 
 
-def test_every_row_stands_once_and_none_is_missing() -> None:
+def test_every_row_appears_once_and_none_is_missing() -> None:
     expected = {f"R-{letter}{number}": 1 for letter, rows in ROWS_OF.items() for number in range(1, rows + 1)}
     assert Counter(listed()) == expected
 

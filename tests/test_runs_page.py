@@ -22,11 +22,11 @@ def test_the_code_makes_runtimes() -> None:
     assert isinstance(names["codex"], AgentRuntime)
 
 
-def test_every_command_is_told_of() -> None:
+def test_every_command_is_described() -> None:
     names = runs.list_commands(click.Context(runs))
     assert names
     assert [name for name in names if f"turnlog runs {name}" not in PAGE] == []
 
 
-def test_every_field_of_a_run_is_told_of() -> None:
+def test_every_field_of_a_run_is_described() -> None:
     assert [name for name in Run.__struct_fields__ if f"`{name}`" not in PAGE] == []

@@ -156,7 +156,9 @@ def _messages(**fields: Any) -> list[Message]:
         ),
     ],
 )
-def test_a_history_that_is_made_wrongly_is_told_where(fields: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+def test_a_history_that_is_made_wrongly_is_reported_where(
+    fields: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
     messages = _messages(**fields)
     with open_store(tmp_path / "turnlog.db", create=True) as store:
         for take in (
@@ -178,7 +180,7 @@ def test_a_usage_that_is_no_usage_is_not_stored(tmp_path: Path) -> None:
                 store.save_messages("bot:1", _messages(usage=usage))
 
 
-def test_a_ui_message_that_is_made_wrongly_is_told_where() -> None:
+def test_a_ui_message_that_is_made_wrongly_is_reported_where() -> None:
     wrong_parts: Any = ("hi",)
     with pytest.raises(TypeError, match=re.escape("messages[0].parts[0] cannot be 'hi' (str): expected a TextUIPart")):
         from_ui_messages([UIMessage(id="m", role="user", parts=wrong_parts)])

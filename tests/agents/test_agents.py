@@ -60,7 +60,7 @@ def test_a_package_that_cannot_be_loaded_takes_nothing_down(tmp_path: Path, monk
         assert names() == built_in
 
 
-def test_an_unknown_name_is_told_with_those_there_are() -> None:
+def test_an_unknown_name_is_reported_with_those_there_are() -> None:
     with pytest.raises(TurnlogError, match=r"no agent is named 'codecks'; there are .*claude-code"):
         agent("codecks")
 

@@ -20,7 +20,7 @@ def test_other_files_are_what_they_are() -> None:
     assert not is_compressed("/x/log.jsonl")
 
 
-def test_a_compressed_file_is_what_stands_inside() -> None:
+def test_a_compressed_file_is_what_is_inside() -> None:
     assert is_compressed("/x/log.jsonl.zst")
     assert decompress("/x/log.jsonl.zst", PACKED) == (TEXT, None)
     assert decompress("/x/log.jsonl.zst", b"") == (b"", None)

@@ -174,7 +174,7 @@ def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:
     assert list(agent(name).discover()) == []
 
 
-def test_its_logs_are_known_by_what_stands_in_them(name: str) -> None:
+def test_its_logs_are_known_by_what_is_in_them(name: str) -> None:
     """R-S21"""
     for source in conversations(name):
         detection = detect(file_of(source))

@@ -70,7 +70,7 @@ def test_a_last_line_without_newline_is_read_when_it_is_whole() -> None:
     assert Result(good("a") + b"\n" + good("b")).texts == ["a", "b"]
 
 
-def test_a_torn_last_line_is_told_and_the_rest_kept() -> None:
+def test_a_torn_last_line_is_reported_and_the_rest_kept() -> None:
     torn = good("b")[:-4]
     result = Result(good("a") + b"\n" + torn)
     assert result.texts == ["a"]
@@ -160,7 +160,7 @@ def test_a_record_behind_a_torn_one_is_kept() -> None:
     assert (result.problems, result.only.reason) == ([(0, len(fragment), 1, "error")], "cut off by another record")
 
 
-def test_a_torn_record_behind_a_whole_one_is_told() -> None:
+def test_a_torn_record_behind_a_whole_one_is_reported() -> None:
     fragment = good("b")[:12]
     result = Result(good("a") + fragment + b"\n")
     assert result.texts == ["a"]
@@ -175,14 +175,14 @@ def test_pieces_of_a_torn_record_are_not_taken_for_records() -> None:
 
 
 @pytest.mark.parametrize("line", [b"{not json}", b"garbage", b'"text"', b"[1,2]", b"123", b"null"])
-def test_what_is_no_object_is_told(line: bytes) -> None:
+def test_what_is_no_object_is_reported(line: bytes) -> None:
     result = Result(line + b"\n" + good("a") + b"\n")
     assert result.texts == ["a"]
     assert result.counts.unreadable == 1
     assert result.problems == [(0, len(line), 1, "error")]
 
 
-def test_nesting_too_deep_is_told() -> None:
+def test_nesting_too_deep_is_reported() -> None:
     line = b'{"type":"good","raw":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     result = Result(line + b"\n" + good("a") + b"\n")
     assert result.texts == ["a"]
@@ -229,7 +229,7 @@ records = st.lists(st.text(max_size=8).map(good), max_size=6)
     st.lists(st.sampled_from([b"", b"\x00\x00", b"  \r", b'{"type":"go', b"}{", b"\xff\xfe"]), max_size=4),
     st.data(),
 )
-def test_sound_records_survive_whatever_stands_between_them(
+def test_sound_records_survive_whatever_is_between_them(
     sound: list[bytes], junk: list[bytes], data: st.DataObject
 ) -> None:
     """R-S34: damage costs the damaged lines only, and each of them is counted."""

@@ -126,7 +126,7 @@ def test_no_record_is_of_an_unknown_kind(name: str) -> None:
 
 
 @every_agent
-def test_ids_roles_and_parents_are_told(name: str) -> None:
+def test_ids_roles_and_parents_are_known(name: str) -> None:
     """R-C4"""
     for session, messages in everything(name):
         ids = [placed.message.id for placed in messages]

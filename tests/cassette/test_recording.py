@@ -122,7 +122,7 @@ def test_answers_that_a_compaction_kept_stand_before() -> None:
     assert second.asks == (EarlierAnswer(parts=first.answer.parts), AskedText(text="three"))
 
 
-def test_a_prompt_that_the_log_does_not_tell_may_be_any() -> None:
+def test_a_prompt_that_the_log_does_not_have_may_be_any() -> None:
     made = recorded(developer("reminder"), assistant("a"))
     (only,) = exchanges(made)
     assert only.asks == (AskedText(text=None), AskedText(text="reminder", optional=True))

@@ -88,7 +88,7 @@ def test_claude_code_streams_its_answer_piece_by_piece(agent: FakeAgent) -> None
 
 
 @pytest.mark.parametrize("name", ["compact", "denied", "interrupt", "retry", "subagent-sync"])
-def test_streams_without_pieces_are_told_whole(agent: FakeAgent, name: str) -> None:
+def test_streams_without_pieces_are_read_whole(agent: FakeAgent, name: str) -> None:
     agent.record(*claude_prints(name))
     events = answered(claude(agent), asked("go"))
     assert isinstance(events[0], RunStart)

@@ -24,7 +24,7 @@ def codex(agent: FakeAgent, **options: Any) -> AgentRuntime:
 
 
 @pytest.mark.parametrize("name", ["basic", "codemode", "mcp", "openai", "subagent-gpt-5.5"])
-def test_codex_tells_item_by_item(agent: FakeAgent, name: str) -> None:
+def test_codex_prints_item_by_item(agent: FakeAgent, name: str) -> None:
     agent.record(*codex_prints(name))
     events = answered(codex(agent), asked("Give me a tour"))
     first = events[0]

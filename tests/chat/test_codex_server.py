@@ -44,7 +44,7 @@ def server(agent: FakeAgent, **options: Any) -> AgentRuntime:
 
 
 @pytest.mark.parametrize(("name", "approved", "status"), [("allow", True, "success"), ("deny", False, "denied")])
-def test_the_app_server_tells_words_as_they_come_and_asks(
+def test_the_app_server_sends_words_as_they_come_and_asks(
     agent: FakeAgent, name: str, approved: bool, status: str
 ) -> None:
     agent.record(*recording(name, SERVER))

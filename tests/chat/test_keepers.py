@@ -126,7 +126,7 @@ def test_any_id_of_a_page_comes_back(keeper: NativeKeeper, id: str) -> None:
     asyncio.run(run())
 
 
-def test_an_edited_message_stands_beside_the_retracted_one(keeper: NativeKeeper, store: Store) -> None:
+def test_an_edited_message_is_beside_the_retracted_one(keeper: NativeKeeper, store: Store) -> None:
     async def run() -> None:
         chat = Chat(Script(ASKING, ANSWER), keeper)
         await drain(await chat.post(post()))

@@ -91,7 +91,7 @@ def test_a_message_sent_twice_stays() -> None:
 @pytest.mark.parametrize(
     ("message_id", "kept"), [(None, ["u1", "a1", "u2"]), ("a1", ["u1"]), ("u1", ["u1"]), ("a2", ["u1", "a1", "u2"])]
 )
-def test_regenerating_keeps_what_stands_before_the_answer(message_id: str | None, kept: list[str]) -> None:
+def test_regenerating_keeps_what_is_before_the_answer(message_id: str | None, kept: list[str]) -> None:
     plan = plan_answer(ANSWERED, post(messages=[], trigger="regenerate-message", messageId=message_id))
     assert ids(plan.messages) == kept
     assert ids(plan.messages + plan.retracted) == ids(ANSWERED)

@@ -24,7 +24,7 @@ def server(tmp_path: Path, runner: asyncio.Runner) -> Iterator[SharedStreams]:
     yield from each_shared_streams("redis", tmp_path, runner)
 
 
-def test_what_a_client_tells_twice_is_kept_once(server: SharedStreams, runner: asyncio.Runner) -> None:
+def test_what_a_client_says_twice_is_kept_once(server: SharedStreams, runner: asyncio.Runner) -> None:
     """A connection that breaks before the answer: the client cannot know what was kept, and more may have come."""
 
     async def run() -> None:

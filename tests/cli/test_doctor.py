@@ -32,7 +32,7 @@ def synced(home: Path, run: Command) -> Path:
 
 
 @pytest.mark.usefixtures("synced")
-def test_agents_tell_versions_and_unknown_kinds(run: Command) -> None:
+def test_agents_show_versions_and_unknown_kinds(run: Command) -> None:
     items = {item["agent"]: item for item in json.loads(run("agents", "--json").stdout)["items"]}
     assert items["claude-code"]["versions"] == [{"version": "9.9.1", "sessions": 1}]
     assert {"kind": "quantum", "count": 1} in items["claude-code"]["unknown_kinds"]

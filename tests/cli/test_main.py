@@ -62,7 +62,7 @@ def test_the_manual_names_every_option() -> None:
     assert [said for said in options if not any(f"{name}`" in manual or f"{name} " in manual for name in said)] == []
 
 
-def test_the_version_is_told(run: Command) -> None:
+def test_the_version_is_reported(run: Command) -> None:
     assert run("--version").stdout == f"turnlog {__version__}\n"
 
 
@@ -127,7 +127,7 @@ def test_each_kind_of_failure_has_its_exit_code_and_one_line(
 
 
 @pytest.mark.usefixtures("store")
-def test_a_mistake_of_our_own_is_told_in_full(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_our_own_is_reported_in_full(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise sqlite3.IntegrityError("UNIQUE constraint failed")
 
@@ -197,7 +197,7 @@ def test_a_reader_that_goes_away_in_the_middle_is_noticed_without_buffers_too(st
     "arguments", [["--help"], ["--version"], ["usage", "--help"], ["completion", "bash"], ["db", "path"], ["usage"]]
 )
 @pytest.mark.usefixtures("store")
-def test_what_a_full_disk_does_not_take_is_told_in_one_line(arguments: list[str]) -> None:
+def test_what_a_full_disk_does_not_take_is_reported_in_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         result = subprocess.run(command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert result.returncode == 1

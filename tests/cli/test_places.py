@@ -84,7 +84,7 @@ def test_on_a_terminal_an_agent_that_is_not_here_has_one_place(home: Path) -> No
 
 
 @pytest.mark.usefixtures("store", "plain_agent")
-def test_doctor_tells_what_could_not_be_read_and_where(run: Command, logs: Path) -> None:
+def test_doctor_says_what_could_not_be_read_and_where(run: Command, logs: Path) -> None:
     """R-S34."""
     result = run("doctor", "--json")
     assert result.exit_code == 6
@@ -177,7 +177,7 @@ def test_doctor_knows_that_sessions_in_a_database_are_no_files(run: Command, hom
     assert root["pending"] == 1
 
 
-def test_doctor_tells_of_folders_that_it_cannot_look_into(run: Command, home: Path) -> None:
+def test_doctor_names_folders_that_it_cannot_look_into(run: Command, home: Path) -> None:
     projects = home / ".claude/projects"
     projects.parent.mkdir()
     projects.symlink_to("projects")

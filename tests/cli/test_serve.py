@@ -241,7 +241,9 @@ def _tell_a_prompt(home: Path) -> None:
 
 @pytest.mark.usefixtures("sample")
 @pytest.mark.parametrize("begin", [_log_a_prompt, _tell_a_prompt], ids=["log", "hook"])
-def test_the_sample_gives_way_to_the_first_session_without_a_restart(begin: Callable[[Path], None], home: Path) -> None:
+def test_the_sample_is_replaced_by_the_first_session_without_a_restart(
+    begin: Callable[[Path], None], home: Path
+) -> None:
     """R-C18: also where a hook is the only one to tell of it, before the agent writes its log."""
     with process("serve", "--no-browser", "--port", "0") as link:
         folder = paths.data_dir()

@@ -45,7 +45,7 @@ def test_the_head_has_the_command_that_continues_a_session(run: Command, monkeyp
     assert "resume:" not in run("show", SUBAGENT).stdout
 
 
-def test_a_transcript_tells_everything_in_its_order(run: Command) -> None:
+def test_a_transcript_has_everything_in_its_order(run: Command) -> None:
     """R-S19."""
     expected = [
         "Repair the webshop",

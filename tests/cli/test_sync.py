@@ -79,7 +79,7 @@ def test_a_subagent_that_is_read_before_its_session_is_no_session(
 
 
 @pytest.mark.usefixtures("synced")
-def test_for_people_a_pass_is_told_in_sentences(run: Command) -> None:
+def test_for_people_a_pass_is_reported_in_sentences(run: Command) -> None:
     result = run("sync")
     assert result.exit_code == 0
     assert "Read 3 of 3 files (" in result.stdout
@@ -89,7 +89,7 @@ def test_for_people_a_pass_is_told_in_sentences(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("synced")
-def test_files_that_are_gone_are_told_and_kept(run: Command, logs: Path) -> None:
+def test_files_that_are_gone_are_reported_and_kept(run: Command, logs: Path) -> None:
     run("sync")
     (logs / f"{SESSION.partition(':')[2]}.jsonl").unlink()
     assert "1 file gone from disk; what was read from them stays." in run("sync").stdout
@@ -117,7 +117,7 @@ def test_without_logs_it_says_where_they_are_looked_for(run: Command, monkeypatc
     assert "No logs found. `turnlog agents`" in run("sync").stdout
 
 
-def test_what_could_not_be_read_is_told_also_where_there_is_nothing_else(home: Path, run: Command) -> None:
+def test_what_could_not_be_read_is_reported_also_where_there_is_nothing_else(home: Path, run: Command) -> None:
     project = home / ".claude" / "projects" / "p"
     project.mkdir(parents=True)
     Path(os.fsdecode(os.fsencode(project) + b"/\xff.jsonl")).touch()

@@ -155,7 +155,7 @@ def test_a_stop_at_the_server_ends_it_everywhere(pages: Pages, server: Server, c
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_error_is_told_and_what_came_before_is_kept(
+def test_an_error_is_reported_and_what_came_before_is_kept(
     pages: Pages, server: Server, chat_id: str, version: int
 ) -> None:
     page = Page(pages, server.api(version), version, chat_id)

@@ -149,7 +149,7 @@ def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_hom
     expect(messages).to_have_text(re.compile(rf"^{before + 2}\b"))
 
 
-def test_what_runs_stands_first_with_what_it_does(visit: Visit, agent_home: Path) -> None:
+def test_what_runs_comes_first_with_what_it_does(visit: Visit, agent_home: Path) -> None:
     append_call(agent_home, "Bash", command="make all the shelves")
     page = visit.open("/")
     now = page.get_by_role("region", name="Now")

@@ -44,7 +44,7 @@ def test_a_choice_of_blocks_keeps_the_place(visit: Visit) -> None:
     expect(page.get_by_text("Prompt number 9:").last).to_be_in_viewport()
 
 
-def test_a_pinned_message_stands_above_the_prompts_and_stays(visit: Visit) -> None:
+def test_a_pinned_message_is_above_the_prompts_and_stays(visit: Visit) -> None:
     page = visit.open(VARIED)
     message = page.locator(".message", has_text="I begin.").first
     message.hover()

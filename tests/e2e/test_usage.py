@@ -24,7 +24,7 @@ def test_days_are_a_chart_and_a_table_that_says_what_it_contains(visit: Visit) -
     expect(page.get_by_text(unpriced)).to_be_visible()
 
 
-def test_a_day_stands_under_its_bar(visit: Visit) -> None:
+def test_a_day_is_under_its_bar(visit: Visit) -> None:
     page = visit.open("/usage")
     labels = page.locator(".visx-axis-bottom .chart-label text")
     name, bar = (part.last.bounding_box() for part in (labels, page.locator(".chart-bar")))

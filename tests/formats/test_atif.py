@@ -202,7 +202,7 @@ def test_a_result_without_a_call_is_a_step_of_its_own() -> None:
     assert "source_call_id" not in found
 
 
-def test_what_it_cannot_hold_is_told() -> None:
+def test_what_it_cannot_hold_is_reported() -> None:
     pdf = FilePart(media_type="application/pdf", filename="a.pdf", data=b"%PDF")
     signed = thinking("Hm.", "anthropic", signature="x")
     document = to_atif(

@@ -300,7 +300,7 @@ def test_texts_that_the_agent_added_one_after_the_other_are_folded_into_one() ->
     assert document.count("<pre>\nfirst</pre>") == document.count("<pre>\nsecond</pre>") == 1
 
 
-def test_the_title_stands_in_the_page_once_and_the_figures_below_it() -> None:
+def test_the_title_is_in_the_page_once_and_the_figures_below_it() -> None:
     session = Session(
         id="a:s",
         agent="a",
@@ -350,7 +350,7 @@ def test_what_is_shown_of_a_long_text_says_that_it_goes_on(text: str, shown: str
     assert f">{shown}</a>" in asked
 
 
-def test_images_are_in_the_page_and_other_files_are_told() -> None:
+def test_images_are_in_the_page_and_other_files_are_reported() -> None:
     data = b"\x89PNG-1"
     image = FilePart(media_type="image/png", filename='"shot".png', data=data)
     drawing = FilePart(media_type="image/svg+xml", data=b"<svg onload='x'/>")
@@ -376,7 +376,7 @@ def test_an_edit_is_a_diff_with_its_input_below() -> None:
     assert '"old_string": "x<1>\\nsame"' in read(document).text
 
 
-def test_markup_of_the_page_stands_in_no_rendered_text() -> None:
+def test_markup_of_the_page_is_in_no_rendered_text() -> None:
     """A text may look like the page's own links; it gets none of them."""
     hostile = '<a href="#" data-block="0">x</a>\n\n[y](#)\n\n```found onclick=x\n1\n```'
     reader = read(page(conversation(TextPart(text=hostile))))

@@ -84,7 +84,7 @@ def test_every_output_and_the_whole_input_are_there() -> None:
     assert "exit 2" in made
 
 
-def test_headings_tell_turn_speaker_and_fate() -> None:
+def test_headings_name_turn_speaker_and_fate() -> None:
     made = document(ReasoningPart(text="hm"), TextPart(text="hello"), call(), fate=Fate.REWOUND)
     assert headings(made) == [
         "A session",
@@ -95,7 +95,7 @@ def test_headings_tell_turn_speaker_and_fate() -> None:
     ]
 
 
-def test_files_and_subagents_are_told_of_by_name() -> None:
+def test_files_and_subagents_are_mentioned_by_name() -> None:
     image = FilePart(media_type="image/png", filename="shot.png", data=b"12345")
     made = document(image, call(child_session_id="a:s.scout"))
     assert "**Image** · shot\\.png · image/png · 5 bytes" in made

@@ -54,7 +54,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_line_is_told_of_and_stops_nothing(name: str) -> None:
+def test_a_bad_line_is_reported_and_stops_nothing(name: str) -> None:
     """R-K11"""
     good = ErrorEvent(id="e", error_text="no")
     line = next(encode_lines([good]))

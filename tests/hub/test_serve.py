@@ -140,7 +140,7 @@ def test_settings_come_from_a_file_and_what_is_given_counts_more(tmp_path: Path)
         ("= 1", "hub.toml"),
     ],
 )
-def test_settings_that_cannot_be_used_are_told_with_their_place(text: str, reason: str, tmp_path: Path) -> None:
+def test_settings_that_cannot_be_used_are_reported_with_their_place(text: str, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "hub.toml"
     file.write_text(text)
     with pytest.raises(SettingsError, match=reason):

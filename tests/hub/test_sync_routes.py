@@ -167,7 +167,7 @@ def test_nothing_of_a_wrong_batch_is_written(
     assert machine.push(batch).status_code == 200
 
 
-def test_torn_and_foreign_bodies_are_told(client: TestClient, store: PostgresStore, tmp_path: Path) -> None:
+def test_torn_and_foreign_bodies_are_reported(client: TestClient, store: PostgresStore, tmp_path: Path) -> None:
     machine = Machine(client, "ana/laptop")
     with ToyStore(tmp_path) as toy:
         toy.add("s.log", said("u1", "hello"))

@@ -180,7 +180,7 @@ def test_the_first_line_may_be_longer_than_what_is_looked_at_first(size: int) ->
     assert list(messages) == ["u1", "m1"]
 
 
-def test_a_subagent_that_stands_in_the_same_log_is_told_too() -> None:
+def test_a_subagent_in_the_same_log_is_read_too() -> None:
     """Recorded with Claude Code 1.0.24, whose subagents have no files."""
     log = next(path for path in (DATA.parent / "versions/1.0.24").rglob("*.jsonl") if SIDECHAIN in path.read_bytes())
     history = read_session(log)

@@ -80,7 +80,7 @@ def test_every_state_but_a_refusal_can_end_in_every_outcome(state: ToolState) ->
         (["success", "aborted"], S.ABORTED),
     ],
 )
-def test_the_last_allowed_result_says_where_a_call_stands(
+def test_the_last_allowed_result_says_where_a_call_is(
     start: ToolState, statuses: list[ResultStatus], state: ToolState
 ) -> None:
     assert state_after(start, statuses) is state

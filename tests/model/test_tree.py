@@ -120,7 +120,7 @@ def test_a_compaction_that_was_rewound_compacts_nothing() -> None:
     assert fates(nodes, "x", Compaction(id="k", position=15, summary="nowhere"))["a"] == "compacted < k"
 
 
-def test_what_stands_beside_the_conversation_stays_there() -> None:
+def test_what_is_beside_the_conversation_stays_there() -> None:
     side = Node(id="w", parent="a", position=500, sidecar=True)
     nodes = [*chain("a", "b"), side]
     assert default_leaf(nodes) == "b"

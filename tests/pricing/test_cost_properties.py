@@ -77,7 +77,7 @@ def is_ours(provider: str, model: str) -> bool:
 
 
 @pytest.mark.parametrize("provider", get_snapshot().providers, ids=lambda provider: provider.id)
-def test_prices_are_those_of_genai_prices_where_it_tells_them(provider: types.Provider) -> None:
+def test_prices_are_those_of_genai_prices_where_it_has_them(provider: types.Provider) -> None:
     for name, model in listed(provider):
         for at, into, read, written in [] if is_ours(provider.id, model.id) else CALLS:
             theirs = model.calc_price(

@@ -59,7 +59,7 @@ def test_everything_is_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("loader", [None, load])
-def test_where_there_is_no_more_than_a_preview_it_is_told(loader: Any) -> None:
+def test_where_there_is_no_more_than_a_preview_it_is_reported(loader: Any) -> None:
     history = [user(TextPart(text="who", blob=reference("gone")))]
     assert loaded(*history, loader=loader) == (history, ["preview-only"])
 

@@ -49,7 +49,7 @@ def text_in_place(part: FilePart, **options: Any) -> tuple[str, list[str]]:
         ),
     ],
 )
-def test_what_is_not_sent_is_told_in_its_place(part: FilePart, loss: str, told: str) -> None:
+def test_what_is_not_sent_is_reported_in_its_place(part: FilePart, loss: str, told: str) -> None:
     text, losses = text_in_place(part)
     assert text.startswith(told)
     assert losses == [loss]

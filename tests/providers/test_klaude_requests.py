@@ -172,7 +172,7 @@ def test_reasoning_goes_back_into_its_field(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", provider_names())
-def test_developer_text_stands_where_klaude_code_puts_it(tmp_path: Path, name: str) -> None:
+def test_developer_text_is_where_klaude_code_puts_it(tmp_path: Path, name: str) -> None:
     """R-K22, R-K23."""
 
     def developer(identity: str, words: str, **data: Any) -> dict[str, Any]:

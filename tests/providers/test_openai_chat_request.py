@@ -77,7 +77,7 @@ def test_text_around_a_call_stays_apart_and_cut_text_does_not() -> None:
     assert sent(assistant("before", call("c1", result("r")), "af", "ter"))[0]["content"] == "before\n\nafter"
 
 
-def test_developer_text_behind_a_tool_stands_in_its_result() -> None:
+def test_developer_text_behind_a_tool_is_in_its_result() -> None:
     assert sent(assistant(call("c1", result("out"))), developer("REMINDER"))[1]["content"] == "out\nREMINDER\n"
 
 

@@ -75,7 +75,7 @@ def test_at_every_byte_it_holds_what_came_and_never_less(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_wherever_it_ends_early_that_is_told(name: str) -> None:
+def test_wherever_it_ends_early_that_is_reported(name: str) -> None:
     data = recorded(name)
     for end in range(0, len(data), 97):
         stream = provider(name).open_stream()

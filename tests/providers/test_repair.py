@@ -70,7 +70,7 @@ def test_of_two_aborts_the_first_was_told() -> None:
     assert kinds == ["superseded-result"]
 
 
-def test_a_report_that_a_message_tells_is_not_told_twice() -> None:
+def test_a_report_that_a_message_has_is_not_reported_twice() -> None:
     task = call("c1", result("launched", preliminary=True), result("the report"))
     report = developer("<task>the report</task>", origin=Origin.NOTIFICATION)
     made, kinds = repaired(user("q"), assistant(task), assistant("waiting"), report, assistant("I see"))
@@ -165,7 +165,7 @@ def test_what_no_model_said_is_left_out() -> None:
     assert kinds == ["failed-answer", "failed-answer"]
 
 
-def test_the_system_prompt_stands_apart_and_once() -> None:
+def test_the_system_prompt_appears_apart_and_once() -> None:
     made, kinds = repaired(system("one"), user("q"), system("two"), system("one"), assistant("a"))
     assert made.system == ("one", "two")
     assert kinds == ["system-moved", "system-repeated"]

@@ -70,7 +70,7 @@ def test_the_rest_of_a_picture_stays() -> None:
     assert Redactor().redact(before[:60]) == before[:60]
 
 
-def test_the_name_beside_a_value_tells_it() -> None:
+def test_the_name_beside_a_value_says_it() -> None:
     for shown in ({"name": "DB_PASSWORD", "value": "tr0ub4dor&3"}, {"key": "DB_PASSWORD", "value": "tr0ub4dor&3"}):
         made = {**shown, "value": "[REDACTED:password]"}
         assert Redactor().redact([shown, {"name": "LEVEL", "value": "tr0ub4dor&3"}]) == [

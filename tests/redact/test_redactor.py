@@ -114,7 +114,7 @@ def test_exact_json_keeps_every_other_byte() -> None:
     assert Redactor().redact_json(data.encode()).decode() == data.replace(SECRET, MASK)
 
 
-def test_the_name_of_a_field_tells_a_secret() -> None:
+def test_the_name_of_a_field_reveals_a_secret() -> None:
     value = {"password": "tr0ub4dor&3", "db_password": "hunter2", "X-Api-Key": "0c9e4b5277aa4b7b9f11", "token": 12}
     kept: dict[str, Any] = {"signature": "EqQBCkYIARgCKkA0c9e4b5277aa4b7b9f11", "max_tokens": "4096a1b2c3d4e5f6"}
     made = Redactor().redact(value | kept)

@@ -255,7 +255,7 @@ def test_errors_and_facts_are_shown() -> None:
     assert shown[-1] == ErrorShown(message_id="a", error_text="overloaded", kind="api", status=529)
 
 
-def test_a_response_tells_its_metadata_where_it_is_wanted() -> None:
+def test_a_response_has_its_metadata_where_it_is_wanted() -> None:
     """R-K20"""
     usage, cost = Usage(input=3, output=5), Cost(amount=Decimal("0.5"))
     told = answer("hi", usage=usage, stop_reason="stop", raw_stop_reason="end_turn", cost=cost, response_id="r")

@@ -65,7 +65,7 @@ def test_an_agent_that_began_by_itself_has_a_run_without_a_prompt() -> None:
     assert list(iter_runs([RunMetadataEvent(id="m", kind="mode")])) == []
 
 
-def test_a_run_is_told_step_by_step() -> None:
+def test_a_run_is_reported_step_by_step() -> None:
     said = answer(
         ReasoningPart(text="hm"),
         "I look",
@@ -83,7 +83,7 @@ def test_a_run_is_told_step_by_step() -> None:
     )
 
 
-def test_results_that_came_with_their_call_are_told_with_it() -> None:
+def test_results_that_came_with_their_call_are_reported_with_it() -> None:
     part = ToolCallPart(
         tool_call_id="w", tool_name="search", provider_executed=True, results=(ToolResult(id="r"),), input=Raw(b"{}")
     )

@@ -88,7 +88,7 @@ def test_only_the_last_compaction_counts() -> None:
     assert ids(model_view(history).events) == ["s"]
 
 
-def test_a_replacement_is_seen_though_no_record_tells_it() -> None:
+def test_a_replacement_is_seen_though_no_record_names_it() -> None:
     replaced = Message(id="new", role="user")
     history = at_places([with_fate(user("old")), CompactionEvent(id="x", replacement=(replaced,)), answer("go on")])
     assert ids(model_view(history).events) == ["new", "a"]
@@ -102,7 +102,7 @@ def test_what_left_the_branch_is_not_seen(fate: Fate) -> None:
     assert ids(model_view(history).events) == ["u", "b"]
 
 
-def test_a_result_that_was_late_stands_where_it_arrived() -> None:
+def test_a_result_that_was_late_is_where_it_arrived() -> None:
     history = placed([answer(call("c")), message("v", "user", "wait"), result("c"), answer("so", id="b")])
     assert ids(model_view(history).events) == ["a", "v", "c", "b"]
 

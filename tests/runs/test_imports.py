@@ -162,7 +162,7 @@ def test_how_it_ended(fields: dict[str, Any], status: str, error: str | None) ->
         1769421600000,
     ],
 )
-def test_times_are_told_in_many_ways(told: object) -> None:
+def test_times_are_written_in_many_ways(told: object) -> None:
     (record,) = iter_records(json.dumps({"prompt": "go", "startedAt": told, "durationMs": 1500}).encode())
     assert record.run is not None
     assert record.run.started_at == datetime(2026, 1, 26, 10, tzinfo=UTC)
@@ -193,7 +193,7 @@ def test_records_come_as_a_list_or_as_lines(text: str) -> None:
     assert record.run.id == "agent-7"
 
 
-def test_what_is_no_record_is_told_with_its_place() -> None:
+def test_what_is_no_record_is_reported_with_its_place() -> None:
     lines = ["{not json", "[1]", json.dumps({"result": "x"}), "", json.dumps({"prompt": 7}), json.dumps(SMITHERS)]
     summary = import_runs(paths.database_path(), "\n".join(lines).encode())
     assert summary.runs == 1

@@ -106,7 +106,7 @@ def test_what_is_no_file_is_no_token(tmp_path: Path) -> None:
             read_token(tmp_path / name)
 
 
-def test_the_key_of_the_page_tells_nothing_of_the_token() -> None:
+def test_the_key_of_the_page_says_nothing_of_the_token() -> None:
     assert TOKEN not in page_key(TOKEN)
     assert page_key(TOKEN) == page_key(TOKEN) != page_key(TOKEN + "x")
 
@@ -194,7 +194,7 @@ def test_addresses_without_number_use_no_memory_without_end(signing_in: SignIn) 
     assert len(vars(signing_in)["_wrong"]) <= 1000
 
 
-def test_where_nobody_tells_whose_a_connection_is_a_file_is_opened_and_deleted_after_use(
+def test_where_nobody_says_whose_a_connection_is_a_file_is_opened_and_deleted_after_use(
     signing_in: SignIn, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert signing_in.link("http://127.0.0.1:1/", opened=True).file is None

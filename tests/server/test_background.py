@@ -78,7 +78,7 @@ class Passes:
         return [type(report).__name__ for report in self.reports]
 
 
-def test_a_pass_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(on_progress: ReportProgress) -> SyncSummary:
         on_progress("find", 3, 3)
         for done in range(1000):

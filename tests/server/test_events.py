@@ -93,7 +93,7 @@ def test_a_message_comes_with_its_place_and_the_summary(served: Served) -> None:
     assert event.data["events"] == event.data["children"] == []
 
 
-def test_a_result_and_an_event_are_told_as_they_arrive(served: Served) -> None:
+def test_a_result_and_an_event_are_reported_as_they_arrive(served: Served) -> None:
     """R-S39: tool calls and results step by step."""
     call = ToolCallPart(
         tool_call_id="n1",

@@ -166,7 +166,7 @@ def test_owners_are_told_apart(client: TestClient) -> None:
     assert client.get("/api/usage", params={"by": "session", "team": "red"}).status_code == 200
 
 
-def test_the_owner_of_a_session_that_logs_tell_of(own_store: Path, open_client: OpenClient) -> None:
+def test_the_owner_of_a_session_that_logs_name(own_store: Path, open_client: OpenClient) -> None:
     client = open_client(own_store)
     assert client.put(f"/api/sessions/{MAIN}/ownership", json=RED).status_code == 200
     assert ids(client, team="red") == [MAIN]
@@ -193,7 +193,7 @@ def test_a_native_session_is_deleted_for_good(client: TestClient) -> None:
     assert client.post("/api/sessions", json={"agent": "my-bot", "external_id": "one"}).status_code == 409
 
 
-def test_what_logs_tell_of_is_not_written(own_store: Path, open_client: OpenClient) -> None:
+def test_what_logs_name_is_not_written(own_store: Path, open_client: OpenClient) -> None:
     client = open_client(own_store)
     agent, _, name = MAIN.partition(":")
     for body in ({"agent": agent, "external_id": name}, {"agent": "claude-code", "external_id": "new"}):

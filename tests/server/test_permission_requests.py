@@ -126,7 +126,7 @@ def recorded(case: Case, name: str) -> list[str]:
     return (DATA / case.agent / "live" / name).read_text(encoding="utf-8").splitlines()
 
 
-def test_what_it_asks_is_told_and_the_answer_goes_back(prompted: Prompted) -> None:
+def test_what_it_asks_is_reported_and_the_answer_goes_back(prompted: Prompted) -> None:
     prompted.agent.record(*recorded(prompted.case, "allow.txt"))
     prompted.send()
     for tool_name, words in prompted.case.asks:

@@ -128,14 +128,14 @@ def test_the_agent_goes_on_with_the_session_in_its_folder(page: TestClient, star
     assert (run["agent"], run["status"]) == ("claude-code", "completed")
 
 
-def test_why_it_failed_is_told_until_the_next_prompt(page: TestClient, started: Path) -> None:
+def test_why_it_failed_is_reported_until_the_next_prompt(page: TestClient, started: Path) -> None:
     page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "fail"})
     assert "no such session" in ended(page)["problem"]
     page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "go on"})
     assert ended(page)["problem"] is None
 
 
-def test_why_it_failed_in_the_middle_is_told(page: TestClient, started: Path) -> None:
+def test_why_it_failed_in_the_middle_is_reported(page: TestClient, started: Path) -> None:
     page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "broke"})
     assert ended(page)["problem"] == "Credit is too low"
     assert len(started.read_text().splitlines()) == 1
@@ -172,7 +172,7 @@ def test_an_agent_at_work_in_a_terminal_is_left_alone(
     assert not started.exists()
 
 
-def test_a_folder_that_is_gone_is_told(page: TestClient, started: Path, folder: Path) -> None:
+def test_a_folder_that_is_gone_is_reported(page: TestClient, started: Path, folder: Path) -> None:
     folder.rmdir()
     answer = page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "go on"})
     assert answer.status_code == 409

@@ -43,7 +43,7 @@ def _pages(client: TestClient, way: str, limit: int, **first: int) -> list[dict[
     return pieces
 
 
-def test_a_page_stands_around_a_position_and_none_beyond_the_end(client: TestClient) -> None:
+def test_a_page_is_around_a_position_and_none_beyond_the_end(client: TestClient) -> None:
     whole = client.get(ADDRESS).json()["items"]
     middle = whole[len(whole) // 2]["event"]["position"]
     page = client.get(ADDRESS, params={"around": middle, "limit": 2}).json()["items"]

@@ -118,7 +118,7 @@ def test_its_subagent_answers_the_call_that_started_it(sample: Path) -> None:
         assert call.results[0].output_text.endswith("There are 2 files.")
 
 
-def test_every_agent_has_a_folder_that_is_told_of() -> None:
+def test_every_agent_has_a_folder_that_is_described() -> None:
     listed = (LOGS / "README.md").read_text()
     assert sample_roots()
     assert [root.name for root in sample_roots() if f"`{root.name}`" not in listed] == []

@@ -219,7 +219,7 @@ def test_a_misspelt_word_is_answered_with_what_may_be_meant(indexed: TestClient)
         assert (answer.items, answer.suggestion) == ([], "repair window")
 
 
-def test_a_shared_message_stands_in_the_session_that_is_asked_for(indexed: TestClient) -> None:
+def test_a_shared_message_is_in_the_session_that_is_asked_for(indexed: TestClient) -> None:
     for asked in (MAIN, FORK):
         (group,) = search(indexed, q="repair", session=asked, sort="relevance").items
         assert (group.session.id, group.matches) == (asked, 1)

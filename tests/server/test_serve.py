@@ -164,7 +164,7 @@ def test_logs_are_read_now_and_as_they_grow(tmp_path: Path, logs: Path) -> None:
         assert found["items"][0]["hits"][0]["message_id"] == "a2"
 
 
-def test_an_appended_line_is_told_with_its_content(tmp_path: Path, logs: Path) -> None:
+def test_an_appended_line_is_reported_with_its_content(tmp_path: Path, logs: Path) -> None:
     """R-S39: from the agent's file to who watches the session, without a request between."""
     with serving(tmp_path / "turnlog.db", sync=True) as served:
         served.wait_until("/api/status", lambda found: found["sync"]["passes"] > 0)

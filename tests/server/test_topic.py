@@ -56,7 +56,7 @@ def test_a_slow_reader_loses_its_place_and_goes_on_at_the_end(monkeypatch: pytes
     asyncio.run(run())
 
 
-def test_the_end_is_told_behind_the_last_frame() -> None:
+def test_the_end_is_reported_behind_the_last_frame() -> None:
     async def run() -> None:
         topic = Topic(0)
         reader = topic.join()

@@ -143,7 +143,7 @@ def test_an_empty_file_is_a_file(archive: Archive) -> None:
     assert archive.read(KEY, 0, 0, 0) == b""
 
 
-def test_a_damaged_frame_is_told(archive: Archive, connection: sqlite3.Connection) -> None:
+def test_a_damaged_frame_is_reported(archive: Archive, connection: sqlite3.Connection) -> None:
     grow(archive, b"0123456789", [])
     connection.execute("UPDATE archive SET length = 11")
     with pytest.raises(StoreError, match="damaged"):

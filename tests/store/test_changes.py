@@ -56,7 +56,7 @@ class Told:
         self.events = [event["type"] for event in msgspec.json.decode(found.events)]
 
 
-def test_new_messages_are_told_with_their_places(toys: ToyStore, store: Store) -> None:
+def test_new_messages_are_reported_with_their_places(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"))
     before = store.last_change()
     toys.add("s.log", answer("m2", "r-m1"), prompt("m3", "r-m2"))
@@ -66,7 +66,7 @@ def test_new_messages_are_told_with_their_places(toys: ToyStore, store: Store) -
     assert [row["turn"] for row in told.rows] == [1, 2]
 
 
-def test_a_result_tells_its_call_again(toys: ToyStore, store: Store) -> None:
+def test_a_result_names_its_call_again(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), line(kind="call", id="r-m2", message="m2", call="c1", tool="Bash", model="opus"))
     before = store.last_change()
     toys.add("s.log", line(kind="result", id="r-1", call="c1", text="done"))
@@ -75,7 +75,7 @@ def test_a_result_tells_its_call_again(toys: ToyStore, store: Store) -> None:
     assert [result for result, _ in told.rows[0]["results"]] != []
 
 
-def test_a_rewind_tells_fates_without_bodies(toys: ToyStore, store: Store) -> None:
+def test_a_rewind_names_fates_without_bodies(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), answer("m2", "r-m1"), prompt("m3", "r-m2"), answer("m4", "r-m3"))
     before = store.last_change()
     toys.add("s.log", prompt("m5", "r-m2"))
@@ -84,7 +84,7 @@ def test_a_rewind_tells_fates_without_bodies(toys: ToyStore, store: Store) -> No
     assert told.fates == {"m5": "active", "m3": "rewound", "m4": "rewound"}
 
 
-def test_a_compaction_tells_its_event_and_the_fates(toys: ToyStore, store: Store) -> None:
+def test_a_compaction_names_its_event_and_the_fates(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), answer("m2", "r-m1"))
     before = store.last_change()
     toys.add("s.log", line(kind="compact", id="r-c", parent="r-m2"), prompt("m3", "r-c"))
@@ -93,7 +93,7 @@ def test_a_compaction_tells_its_event_and_the_fates(toys: ToyStore, store: Store
     assert told.fates["m1"] == told.fates["m2"] == "compacted"
 
 
-def test_spans_that_meet_tell_everything_once(toys: ToyStore, store: Store) -> None:
+def test_spans_that_meet_have_everything_once(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m0"))
     places = [store.last_change()]
     for number in range(1, 6):
@@ -125,7 +125,7 @@ def test_too_much_is_not_told(toys: ToyStore, store: Store) -> None:
     assert store.session_changes(S, before, store.last_change(), limit=8) is not None
 
 
-def test_what_is_gone_is_told(toys: ToyStore, store: Store) -> None:
+def test_what_is_gone_is_reported(toys: ToyStore, store: Store) -> None:
     """A stream gives way to the log: its messages and events are no longer part of the session."""
     toys.add("s.stream", prompt("p1"), answer("p2", "r-p1"), line(kind="strange", id="e1"))
     (event,) = store.events(S)

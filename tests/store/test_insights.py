@@ -205,7 +205,7 @@ def test_commands_of_one_program_count_together(report: Insights) -> None:
     assert (npm.longest_session_id, npm.longest_message_id) == ("plain:shop", "a1")
 
 
-def test_tools_tell_failures_from_refusals(report: Insights) -> None:
+def test_tools_distinguish_failures_from_refusals(report: Insights) -> None:
     found = {each.tool_name: (each.calls, each.failed, each.denied) for each in report.tools}
     assert found == {"Bash": (3, 1, 1), "Edit": (3, 1, 0), "Read": (1, 0, 0)}
 

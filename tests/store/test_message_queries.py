@@ -190,7 +190,7 @@ def test_an_unknown_blob_is_an_error(store: Store, sha256: str) -> None:
         store.blob(sha256)
 
 
-def test_memberships_tell_place_turn_fate_payer_and_records(store: Store, places: Places) -> None:
+def test_memberships_have_place_turn_fate_payer_and_records(store: Store, places: Places) -> None:
     """R-S24."""
     prompt, answer, shown = store.messages("plain:one")
     size = places.path.stat().st_size
@@ -292,7 +292,7 @@ def test_messages_with_what_the_agent_kept_of_the_results_of_some_kinds(store: S
             assert call_of(found, asked.tool_call_id) == (expected if asked.kind is kind else asked)
 
 
-def test_an_agent_that_is_not_there_any_more_tells_nothing(store: Store) -> None:
+def test_an_agent_that_is_not_there_any_more_says_nothing(store: Store) -> None:
     assert store.message("m2", structured=True) == store.message("m2")
 
 

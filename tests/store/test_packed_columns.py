@@ -136,7 +136,7 @@ def test_what_columns_do_not_hold_is_kept_whole(event: HistoryEvent) -> None:
     assert decode_event(event_json(None, *packed)) == event
 
 
-def test_a_session_and_its_window_tell_every_event(tmp_path: Path) -> None:
+def test_a_session_and_its_window_have_every_event(tmp_path: Path) -> None:
     """R-K11: nothing of an event is lost on its way through the store."""
     home, path = tmp_path / "home", tmp_path / "turnlog.db"
     home.mkdir()

@@ -136,7 +136,7 @@ def test_the_preview_of_a_prompt_is_what_was_typed_where_the_agent_put_in_more()
     assert message_facts(assistant(put_in)).preview == "Called the Read tool"
 
 
-def test_flags_tell_what_a_message_holds() -> None:
+def test_flags_say_what_a_message_holds() -> None:
     """R-S25: has_tool_calls, has_reasoning, has_files."""
     call = ToolCallPart(tool_call_id="c", tool_name="t")
     facts = [message_facts(assistant(*parts)) for parts in ((), (call,), (ReasoningPart(text=""),))]

@@ -141,7 +141,7 @@ def test_status(store: Store, logs: Path, tmp_path: Path) -> None:
     assert status.last_sync_at is not None
 
 
-def test_the_change_sequence_tells_what_is_new(store: Store, logs: Path, tmp_path: Path) -> None:
+def test_the_change_sequence_says_what_is_new(store: Store, logs: Path, tmp_path: Path) -> None:
     before = store.status().change_sequence
     assert store.changes(before) == []
     Log(logs, "zoo").message(Message(id="z2", role="user", created_at=at(10)))

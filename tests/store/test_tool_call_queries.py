@@ -156,7 +156,7 @@ def test_all_calls_newest_message_first(store: Store) -> None:
     ]
 
 
-def test_a_call_says_where_it_stands(store: Store) -> None:
+def test_a_call_says_where_it_is(store: Store) -> None:
     """R-C8, R-C9, R-S26."""
     found = store.tool_calls(ToolCallFilter(tool="Bash", state="output-available")).items
     assert found == (

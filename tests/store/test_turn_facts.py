@@ -171,7 +171,7 @@ def test_what_was_rewound_or_printed_does_not_count(told: Told) -> None:
     assert (told.state().evidence, told.state().detail) == ("turn-ended", "command_output")
 
 
-def test_inputs_that_tell_nothing_have_no_summary(told: Told) -> None:
+def test_inputs_that_say_nothing_have_no_summary(told: Told) -> None:
     told.prompt("m1")
     told.answer("m2", call("c1", lines=7))
     state = told.state()

@@ -96,7 +96,7 @@ def stored(message: Message) -> Message:
     return msgspec.structs.replace(message, parts=parts)
 
 
-def test_a_row_tells_what_the_session_adds(path: Path) -> None:
+def test_a_row_says_what_the_session_adds(path: Path) -> None:
     with open_store(path) as store:
         rows = read(store.window("plain:one"))["rows"]
         answer = store.messages("plain:one")[7]

@@ -65,7 +65,7 @@ def test_who_wants_to_hear_nothing_waits_all_the_same(path: Path) -> None:
     assert told == [str(path)]
 
 
-def test_waiting_has_an_end_though_it_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_has_an_end_though_it_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_SECONDS", 0.1)
     told: list[str] = []
     with (

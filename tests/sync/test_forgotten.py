@@ -145,7 +145,7 @@ def test_what_a_session_shares_with_its_own_subagent_goes_from_the_index_too(tmp
     assert b"xylophonist" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.db*"))
 
 
-def test_whoever_reads_meanwhile_keeps_the_bytes_and_that_is_told(
+def test_whoever_reads_meanwhile_keeps_the_bytes_and_that_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, store = tmp_path / "home", tmp_path / "turnlog.db"

@@ -108,7 +108,7 @@ def test_a_large_file_is_folded_in_pieces_of_whole_lines(store: ToyStore, monkey
 # -- the last line
 
 
-def test_a_torn_last_line_is_told_until_it_is_complete_and_read_once(store: ToyStore) -> None:
+def test_a_torn_last_line_is_reported_until_it_is_complete_and_read_once(store: ToyStore) -> None:
     """R-S34: a truncated last line; never doubled, never lost."""
     first, second = text("m1"), text("m2")
     store.add("s.log", first, second[:20])

@@ -192,7 +192,7 @@ def test_a_file_that_could_never_be_read_has_nothing_to_rebuild(home: Path, stor
     assert ask(store, "SELECT count(*) FROM diagnostics") == 0
 
 
-def test_progress_is_told(home: Path, store: Path) -> None:
+def test_progress_is_reported(home: Path, store: Path) -> None:
     for number in range(3):
         (home / f"s{number}.log").write_bytes(prompt(f"m{number}"))
     sync(store, roots=[home], agents=[ToyAgent()])

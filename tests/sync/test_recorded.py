@@ -125,7 +125,7 @@ def digest(path: Path) -> str:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_of_two_files_of_one_session_the_earlier_tells_project_and_prompt(backwards: bool, tmp_path: Path) -> None:
+def test_of_two_files_of_one_session_the_earlier_names_project_and_prompt(backwards: bool, tmp_path: Path) -> None:
     """R-C4, R-C13: 2.1.330 was given the same session id in two folders."""
     sources = sources_in([DATA / "versions" / "2.1.330-folders"])
     connection = connect(tmp_path / "store.db", checked=False)

@@ -88,7 +88,7 @@ def test_a_root_that_is_not_there_is_no_error(tmp_path: Path, store: Path) -> No
     assert scan(store, tmp_path / "nowhere").sources == 0
 
 
-def test_a_name_that_is_no_text_is_told_and_the_rest_is_read(home: Path, store: Path) -> None:
+def test_a_name_that_is_no_text_is_reported_and_the_rest_is_read(home: Path, store: Path) -> None:
     (home / "a.log").write_bytes(prompt("m1"))
     odd = Path(os.fsdecode(os.fsencode(home) + b"/b\xff.log"))
     odd.write_bytes(prompt("m2"))
@@ -164,7 +164,7 @@ def test_a_pass_over_one_home_says_nothing_of_another(home: Path, store: Path, t
     assert scan(store, other).vanished == 1
 
 
-def test_a_problem_is_told_each_time_and_forgotten_when_it_is_past(home: Path, store: Path) -> None:
+def test_a_problem_is_reported_each_time_and_forgotten_when_it_is_past(home: Path, store: Path) -> None:
     (home / "bad.log").mkdir()
     (home / "loop.log").symlink_to(home / "loop.log")
     (home / "good.log").write_bytes(prompt("m1"))
@@ -195,7 +195,7 @@ def test_a_file_that_goes_away_during_the_pass_is_left_to_the_next(
     assert (summary.messages, summary.problems) == (1, [])
 
 
-def test_progress_tells_of_every_phase(home: Path, store: Path) -> None:
+def test_progress_names_every_phase(home: Path, store: Path) -> None:
     (home / "a.log").write_bytes(prompt("m1"))
     told: list[tuple[str, int, int]] = []
     sync(

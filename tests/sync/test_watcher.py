@@ -74,7 +74,7 @@ def messages(tmp_path: Path) -> int:
         connection.close()
 
 
-def test_an_appended_line_is_told_and_committed(
+def test_an_appended_line_is_reported_and_committed(
     tmp_path: Path, home: Path, watcher: Watcher, syncer: Syncer, saved: list[tuple[set[str], int]]
 ) -> None:
     append(home / "a.log", "m1")

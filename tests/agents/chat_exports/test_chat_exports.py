@@ -85,7 +85,7 @@ def everything(database: Path) -> list[Any]:
 # -- ChatGPT
 
 
-def test_the_conversation_stands_in_the_order_of_time_with_results_at_their_calls(database: Path) -> None:
+def test_the_conversation_is_in_the_order_of_time_with_results_at_their_calls(database: Path) -> None:
     """R-K7"""
     summary = import_file(database, CHATGPT / "conversations.json")
     assert (summary.agent, summary.new_sessions, summary.problems) == ("chatgpt", 2, [])
@@ -315,7 +315,7 @@ def test_exports_of_two_services_are_not_imported_as_one(database: Path, tmp_pat
 
 
 @pytest.mark.parametrize("damage", ["cut", "list"])
-def test_a_damaged_export_is_told_of_and_loses_nothing(database: Path, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_export_is_reported_and_loses_nothing(database: Path, tmp_path: Path, damage: str) -> None:
     home = tmp_path / "home"
     home.mkdir()
     path = zipped(CHATGPT, home / "export.zip")

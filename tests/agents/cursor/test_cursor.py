@@ -225,7 +225,7 @@ def test_a_summary_stands_for_the_messages_that_it_replaced(root: Path, database
     assert [each.membership.fate for each in placed[-2:]] == [Fate.ACTIVE] * 2
 
 
-def test_a_message_that_is_encrypted_is_told_of(root: Path, database: Path) -> None:
+def test_a_message_that_is_encrypted_is_reported(root: Path, database: Path) -> None:
     write_home(CASES / "chat", root)
     [store_db] = root.rglob("store.db")
     with closing(sqlite3.connect(store_db)) as connection, connection:

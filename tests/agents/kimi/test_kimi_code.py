@@ -235,7 +235,7 @@ def test_an_interrupted_step_has_its_tokens_though_its_end_has_none() -> None:
     ]
 
 
-def test_a_compaction_keeps_prompts_and_its_call_stands_beside_the_conversation() -> None:
+def test_a_compaction_keeps_prompts_and_its_call_is_beside_the_conversation() -> None:
     found = read(sources("2.1.0/compaction"))
     [compaction] = [each for each in events_of(found) if isinstance(each, CompactionEvent)]
     kept = [text_of(found.messages[name]) for name in compaction.kept_message_ids]

@@ -62,7 +62,7 @@ def listening(data: Path, answer: bytes) -> Generator[list[bytes]]:
         thread.join(5)
 
 
-def test_a_running_server_is_told(home: Path, tmp_path: Path) -> None:
+def test_a_running_server_is_reported(home: Path, tmp_path: Path) -> None:
     with listening(tmp_path, b"HTTP/1.1 202 Accepted\r\n\r\n") as heard:
         tell(tmp_path)
     head, _, body = b"".join(heard).partition(b"\r\n\r\n")

@@ -185,7 +185,7 @@ def line_of(at: float, event: dict[str, Any]) -> bytes:
     return json.dumps({"at": at, "event": event}).encode() + b"\n"
 
 
-def test_what_no_log_ever_tells_stays(tmp_path: Path) -> None:
+def test_what_no_log_ever_has_stays(tmp_path: Path) -> None:
     """A prompt that another hook blocked reaches no log; what waits for an answer is not past either."""
     recorded = recording("claude-code")
     last = json.loads(recorded.lines[-1])

@@ -284,7 +284,7 @@ def test_what_a_record_says_of_a_message_survives_every_rewind(store: ToyStore) 
     assert store.fates("s") == {"a1": "active", "a2": "rewound < b1", "x": "superseded", "w": "sidecar", "b1": "active"}
 
 
-def test_a_fate_that_a_later_line_tells_is_kept(store: ToyStore) -> None:
+def test_a_fate_that_a_later_line_has_is_kept(store: ToyStore) -> None:
     store.add("s.log", A, answer("x", parent="r-a2"))
     store.add("s.log", line(kind="text", id="r2", parent="r-x", message="x", block=1, text="!", fate="superseded"))
     assert store.fates("s")["x"] == "superseded"

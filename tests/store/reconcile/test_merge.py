@@ -140,7 +140,7 @@ def test_of_two_values_the_later_wins_and_the_first_project_stays() -> None:
     assert (joined.project_path, joined.cwd, joined.titles, joined.first_at) == ("/a", "/b", {"prompt": "y"}, at(1))
 
 
-def test_of_two_projects_or_prompts_with_a_time_the_earlier_counts_wherever_it_stands() -> None:
+def test_of_two_projects_or_prompts_with_a_time_the_earlier_counts_wherever_it_is() -> None:
     first = SessionChange(session_id=SESSION, position=9, project_path="/b", project_at=at(1), titled_at=at(1))
     second = SessionChange(session_id=SESSION, position=1, project_path="/a", project_at=at(2), titled_at=at(2))
     untimed = SessionChange(session_id=SESSION, position=0, project_path="/c")

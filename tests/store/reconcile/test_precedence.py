@@ -76,7 +76,7 @@ def test_a_stream_alone_is_a_session_like_any_other(store: ToyStore) -> None:
     assert found(store, "printed") == found(store, "output") == ["item1"]
 
 
-def test_what_only_a_stream_tells_gives_way_to_the_log(tmp_path: Path) -> None:
+def test_what_only_a_stream_has_is_superseded_by_the_log(tmp_path: Path) -> None:
     files = {"s.stream": SEEN, "s.log": LOG}
 
     def look(store: ToyStore) -> None:
@@ -98,7 +98,7 @@ def test_what_only_a_stream_tells_gives_way_to_the_log(tmp_path: Path) -> None:
     in_any_order(tmp_path, files, look)
 
 
-def test_what_log_and_stream_both_have_stands_where_the_log_has_it(tmp_path: Path) -> None:
+def test_what_log_and_stream_both_have_is_where_the_log_has_it(tmp_path: Path) -> None:
     """Also when the stream knew it first, and when the log comes to it only later."""
     shared = line(
         kind="text", id="r3", parent="r2", message="m3", text="both", at=5, model="opus", tokens=[1, 1], stop="end"

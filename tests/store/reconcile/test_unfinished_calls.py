@@ -62,7 +62,7 @@ def test_what_a_killed_subagent_left_open_is_aborted_in_any_order_of_the_files(t
         connection.close()
 
 
-def test_a_resume_tells_that_a_subagent_in_the_background_was_stopped(tmp_path: Path) -> None:
+def test_a_resume_says_that_a_subagent_in_the_background_was_stopped(tmp_path: Path) -> None:
     """R-K9: 2.1.231 was killed, and says so of its subagent when it begins anew."""
     read(tmp_path / "store.db", DATA / "versions" / "2.1.231-stopped")
     assert states(tmp_path / "store.db") == {"toolu_taskC": "aborted", "toolu_w1": "aborted", "toolu_sC1": "aborted"}

@@ -244,7 +244,7 @@ def test_a_spilled_output_changes_the_messages_that_preview_it(store: ToyStore, 
     assert store.rows("SELECT session_id, name, size FROM spills") == [("toy:s", "out.txt", 16)]
 
 
-def test_damage_is_told_with_its_place(store: ToyStore) -> None:
+def test_damage_is_reported_with_its_place(store: ToyStore) -> None:
     """R-S34: counted and reported with line numbers, the rest is read."""
     store.add("s.log", text("a"), b"broken\n", text("b"))
     store.add("s.log", b"\n", b'{"kind": 7}\n', text("c"))
