@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.agents.jsonl import JsonLines
 
@@ -224,6 +225,7 @@ def test_a_huge_broken_line_is_given_up_in_time() -> None:
 records = st.lists(st.text(max_size=8).map(good), max_size=6)
 
 
+@settings(max_examples=examples(40))
 @given(
     records,
     st.lists(st.sampled_from([b"", b"\x00\x00", b"  \r", b'{"type":"go', b"}{", b"\xff\xfe"]), max_size=4),

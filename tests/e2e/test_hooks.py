@@ -27,7 +27,7 @@ RECORDED = recording("claude-code-tui")
 def agent_home(tmp_path: Path) -> Path:
     """A home of the test's own, to which the recorded log comes late."""
     home = tmp_path / "home"
-    write_home(home)
+    write_home(home, long=False)
     return home
 
 

@@ -25,7 +25,7 @@ GROWING = f"/sessions/{GROWING_ID}"
 def agent_home(tmp_path: Path) -> Path:
     """A home of the test's own, since its logs grow."""
     home = tmp_path / "home"
-    write_home(home)
+    write_home(home, long=False)
     return home
 
 

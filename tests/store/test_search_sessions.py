@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.plain_agent import session_id
 from support.plain_store import at
+from support.profiles import examples
 from support.search_store import SearchStore, call, text_message
 from turnlog.model import Message, TextPart, ToolCallPart, ToolKind
 from turnlog.store import open_store
@@ -287,7 +288,7 @@ def test_without_an_index_nothing_is_found_and_all_is_unindexed(empty: SearchSto
     assert (page.sessions, page.unindexed) == ((), 1)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None)
 @given(st.text(max_size=40) | st.text(alphabet="peelr \"-*()ORAND:^{}+'\\会→\0\ue000", max_size=30))
 def test_no_query_is_an_error(store: SearchStore, query: str) -> None:
     for session in sessions(store, query).sessions:

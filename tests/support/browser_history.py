@@ -123,10 +123,11 @@ def call(call_id: str, name: str, **fields: Any) -> Json:
     return {"type": "tool_use", "id": call_id, "name": name, "input": fields}
 
 
-def write_home(home: Path) -> None:
-    """Fill a home folder with the sessions."""
+def write_home(home: Path, *, long: bool = True) -> None:
+    """Fill a home folder with the sessions. The long one takes a server a second, which those of one test can save."""
     projects = home / ".claude" / "projects"
-    _long().write(projects / "-home-ada-shop" / f"{LONG}.jsonl")
+    if long:
+        _long().write(projects / "-home-ada-shop" / f"{LONG}.jsonl")
     _varied().write(projects / "-home-ada-bank" / f"{VARIED}.jsonl")
     _growing().write(_growing_path(home))
     _harsh().write(projects / "-home-ada-cellar" / f"{HARSH}.jsonl")

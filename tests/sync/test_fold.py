@@ -62,7 +62,7 @@ def settled(found: Dump) -> Dump:
     return found
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(worlds(), SEEDS, st.integers(0, 4), st.booleans())
 def test_any_split_and_any_order_end_in_the_same_store(world: World, seed: int, cuts: int, grouped: bool) -> None:
     random = Random(seed)
