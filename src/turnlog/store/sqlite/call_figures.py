@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from turnlog.store.insights import CommandFigures, EditedFile
@@ -225,9 +225,18 @@ class _File:
 
 def edited_files(connection: sqlite3.Connection, chosen: Chosen, limit: int | None) -> tuple[list[EditedFile], int]:
     """The files that calls changed most often, and how many there are. Paths are resolved with the session's folder."""
-    found = _added_edits(connection, chosen)
+    # Grouped in the order of the key: nothing is sorted, and a path that is the same everywhere needs no session.
+    by_path: dict[str, int] = dict(
+        connection.execute(
+            f"SELECT path, sum(edits) FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path", chosen.values
+        ).fetchall()
+    )
+    folders: dict[int, str | None] = {}
+    if not all(map(is_absolute, by_path)):
+        folders = dict(connection.execute("SELECT key, cwd FROM sessions").fetchall())
+    found = _added_edits(connection, by_path, folders, chosen)
     most = sorted(found.items(), key=lambda item: (-item[1].edits, item[0]))[:limit]
-    sessions_of = _sessions_by_spelling(connection, [file for _, file in most], chosen)
+    sessions_of = _sessions_by_spelling(connection, [file for _, file in most], folders, chosen)
     listed: list[EditedFile] = []
     for path, file in most:
         sessions = set[int]().union(*[sessions_of[spelling] for spelling in file.spellings])
@@ -236,31 +245,26 @@ def edited_files(connection: sqlite3.Connection, chosen: Chosen, limit: int | No
     return listed, len(found)
 
 
-def _added_edits(connection: sqlite3.Connection, chosen: Chosen) -> dict[str, _File]:
-    """Resolved path -> its edits."""
-    # Grouped in the order of the key: nothing is sorted, and a path that is the same everywhere needs no session.
-    by_path = connection.execute(
-        f"SELECT path, sum(edits) FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path", chosen.values
-    ).fetchall()
+def _added_edits(
+    connection: sqlite3.Connection, by_path: Mapping[str, int], folders: Mapping[int, str | None], chosen: Chosen
+) -> dict[str, _File]:
+    """Resolved path -> its edits; `folders` are those of all sessions."""
     found: defaultdict[str, _File] = defaultdict(_File)
     relative: list[str] = []
-    for path, edits in by_path:
+    for path, edits in by_path.items():
         if is_absolute(path):
             _add(found[resolve_path(path, None)], _Spelling(path, None), edits)
         else:
             relative.append(path)
-    for spelling, edits in _relative_edits(connection, relative, chosen):
+    for spelling, edits in _relative_edits(connection, relative, folders, chosen):
         _add(found[resolve_path(*spelling)], spelling, edits)
     return found
 
 
 def _relative_edits(
-    connection: sqlite3.Connection, paths: Sequence[str], chosen: Chosen
+    connection: sqlite3.Connection, paths: Sequence[str], folders: Mapping[int, str | None], chosen: Chosen
 ) -> Iterator[tuple[_Spelling, int]]:
     """The edits of relative paths by the folder of their session."""
-    if not paths:
-        return
-    folders: dict[int, str | None] = dict(connection.execute("SELECT key, cwd FROM sessions").fetchall())
     # Added up by folder here: SQLite would sort all rows by path and folder.
     rows = connection.execute(
         "SELECT path, json_group_array(session_key), json_group_array(edits) FROM edit_totals"
@@ -281,18 +285,19 @@ def _add(file: _File, spelling: _Spelling, edits: int) -> None:
 
 
 def _sessions_by_spelling(
-    connection: sqlite3.Connection, files: Iterable[_File], chosen: Chosen
+    connection: sqlite3.Connection, files: Iterable[_File], folders: Mapping[int, str | None], chosen: Chosen
 ) -> dict[_Spelling, set[int]]:
     """Keys of the sessions that changed files, by how the files are spelled."""
     paths = {spelling.path for file in files for spelling in file.spellings}
     rows = connection.execute(
-        "SELECT DISTINCT e.path, s.cwd, e.session_key FROM edit_totals e JOIN sessions s ON s.key = e.session_key"
-        f" WHERE e.path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals('e.')}",
+        "SELECT path, json_group_array(session_key) FROM edit_totals"
+        f" WHERE path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals()} GROUP BY path",
         {"paths": json.dumps(list(paths)), **chosen.values},
     )
     found: defaultdict[_Spelling, set[int]] = defaultdict(set)
-    for path, folder, session in rows:
-        found[_Spelling(path, None if is_absolute(path) else folder)].add(session)
+    for path, sessions in rows:
+        for session in {*json.loads(sessions)}:
+            found[_Spelling(path, None if is_absolute(path) else folders[session])].add(session)
     return found
 
 
