@@ -284,7 +284,7 @@ class _TomlListSettings(_TomlSettings):
         return "".join(lines[:start] + lines[end:])
 
     def _cleared(self, text: str) -> list[Edit]:
-        """An empty list, as Mistral Vibe 2 writes it: a table cannot be added to it."""
+        """An empty list, as `vibe mcp remove` (3.0.2) leaves it: a table cannot be added to it."""
         found = re.search(rf"^{self._field}\s*=\s*\[\s*\][ \t]*\r?\n?", text, re.MULTILINE)
         return [] if found is None else [Edit(found.start(), found.group(), "")]
 
