@@ -93,8 +93,8 @@ def merge_session_changes(one: SessionChange, other: SessionChange, *, is_rewrit
     }
     project = _project(earlier, later)
     titles, titled_at = _merge_titles(earlier, later)
-    if is_rewritten:
-        # The name beside a log is older than the log's records, by position, also when it was changed last.
+    if is_rewritten and other.position == 0:
+        # A name beside a log has position 0, before the log's records, also when it was changed last.
         titles |= {source: title for source, title in other.titles.items() if source != "prompt"}
     return SessionChange(
         session_id=later.session_id,
