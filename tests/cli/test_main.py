@@ -157,6 +157,14 @@ def test_a_misspelt_command_is_told_which_are_like_it(run: Command) -> None:
     assert "Did you mean" not in run("xyzzy").stderr
 
 
+@pytest.mark.parametrize("command", ["sessions", "sync", "serve"])
+def test_the_address_of_a_database_is_no_path_of_a_store(command: str, run: Command, home: Path) -> None:
+    result = run(command, "--store", "postgresql://localhost/turnlog")
+    assert result.exit_code == 2
+    assert "turnlog hub serve --database" in result.stderr
+    assert not Path("postgresql:").exists()
+
+
 def test_a_file_that_is_no_store_is_a_clear_error(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_text("no database" * 1000)

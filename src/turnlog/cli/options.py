@@ -5,6 +5,7 @@ An id may be shortened as long as only one session has that beginning.
 
 from __future__ import annotations
 
+import os
 import re
 from calendar import monthrange
 from collections import Counter
@@ -34,13 +35,32 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+class _StoreFile(click.Path):
+    """The path of a store. An address of a database is refused, which would become folders of strange names."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if isinstance(value, str) and "://" in value:
+            self.fail(
+                f"{value!r} is no path of a file. A store in PostgreSQL is opened from Python, or served by "
+                "`turnlog hub serve --database`.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 def store_option(command: CommandT) -> CommandT:
     """`--store PATH`: the store to use, as `store_path`; by default the one that `turnlog db path` prints."""
     return click.option(
         "--store",
         "store_path",
         metavar="PATH",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=_StoreFile(),
         default=paths.database_path,
         callback=_remember_store,
         help="Use this store instead of your own.",
