@@ -41,6 +41,8 @@ class Cli:
     history_tool: str = ""
     """What the model calls the tool `search_history` of turnlog's server; empty if turnlog cannot add itself there."""
     history_namespace: str | None = None
+    history_extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What that tool also wants."""
     waits_for_servers: bool = True
     """Whether it asks the model only once servers of the Model Context Protocol answer."""
     history_arguments: list[str] | None = None
@@ -517,6 +519,8 @@ CLIS = [
             "OPENHANDS_SUPPRESS_BANNER": "1",
             "DO_NOT_TRACK": "1",
         },
+        history_tool="search_history",
+        history_extra={"summary": "Look", "security_risk": "LOW"},
         replays=False,
     ),
     Cli(

@@ -41,10 +41,12 @@ def script(cli: Cli) -> list[Answer]:
         id="call_history",
         tool=cli.history_tool,
         namespace=cli.history_namespace,
-        input={"query": "retry limit"},
+        input={"query": "retry limit", **cli.history_extra},
         output=WORD,
     )
-    wait = Call(id="call_wait", tool=cli.tool, input={cli.argument: f"sleep {_START_SECONDS}"}, output="")
+    pause: Any = f"sleep {_START_SECONDS}"
+    given = {cli.argument: [pause] if cli.takes_list else pause, **cli.extra}
+    wait = Call(id="call_wait", tool=cli.tool, input=given, output="")
     first = () if cli.waits_for_servers else (wait,)
     return [
         *(Answer(number=0, calls=(each,), tokens=tokens) for each in first),
