@@ -64,7 +64,12 @@ def noted(notes: Path) -> list[tuple[str, str]]:
 def written(notes: Path, *allowed: Path) -> set[str]:
     """What was written outside these folders."""
     found = {path.removeprefix("file://").partition("?")[0] for kind, path in noted(notes) if kind == "write"}
-    return {path for path in found if not Path(path).is_relative_to("/dev") and not is_below(Path(path), allowed)}
+    return {path for path in found if not is_device(Path(path)) and not is_below(Path(path), allowed)}
+
+
+def is_device(path: Path) -> bool:
+    # Temporary files may be in memory, which is below the devices.
+    return path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
 
 
 def is_below(path: Path, folders: tuple[Path, ...]) -> bool:

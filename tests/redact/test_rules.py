@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from support.profiles import some_of
 from support.secret_examples import EXAMPLES, PLACEHOLDERS, Example
 from turnlog.redact import RULES, Redactor, mask_text, names
 
@@ -148,8 +147,11 @@ def test_no_text_takes_long(unit: str) -> None:
 
 @pytest.mark.timeout(600)
 def test_no_rule_takes_long() -> None:
-    """What begins like a secret of the rule, again and again, and never is one."""
-    for rule in some_of(RULES):
+    """What begins like a secret of the rule, again and again, and never is one.
+
+    Each takes a tenth of a second: a run tries some of the rules, by chance.
+    """
+    for rule in random.sample(RULES, len(RULES) // 4):
         literal = rule.literals[0]
         units = [literal, f"{literal} a1", f'{literal}: "', f"{literal}a1B\\n"]
         assert seconds_for(units) < MOST_SECONDS * SIZE / MEGABYTE, rule.name
