@@ -484,6 +484,7 @@ CLIS = [
         files={".config/kilo/kilo.json": json.dumps(_OPENCODE)},
         prompt=f'"{PROMPT}"',
         failed=ToolState.OUTPUT_AVAILABLE,
+        history_tool="turnlog_search_history",
         replays=False,
     ),
     Cli(
