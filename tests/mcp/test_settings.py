@@ -91,22 +91,18 @@ def test_each_agent_gets_the_form_that_it_reads(home: Path, data: Path) -> None:
         install(word, data)
     found = {word: server(word, place(home, word).read_text()) for word in PLACES}
     arguments = ["-I", "-m", "turnlog", "mcp"]
-    assert found == {
-        "claude": {"type": "stdio", "command": sys.executable, "args": arguments},
-        "codex": {"command": sys.executable, "args": arguments},
-        "gemini": {"command": sys.executable, "args": arguments},
-        "opencode": {"type": "local", "enabled": True, "command": [sys.executable, *arguments]},
-        "kilo": {"type": "local", "enabled": True, "command": [sys.executable, *arguments]},
-        "cline": {"command": sys.executable, "args": arguments},
-        "cursor-agent": {"command": sys.executable, "args": arguments},
-        "grok": {"command": sys.executable, "args": arguments},
-        "openhands": {"command": sys.executable, "args": arguments},
-        "vibe": {"name": "turnlog", "transport": "stdio", "command": sys.executable, "args": arguments},
-        "copilot": {"type": "local", "tools": ["*"], "command": sys.executable, "args": arguments},
-        "droid": {"type": "stdio", "command": sys.executable, "args": arguments},
-        "kimi": {"command": sys.executable, "args": arguments},
-        "qwen": {"command": sys.executable, "args": arguments},
+    usual = {"command": sys.executable, "args": arguments}
+    local = {"type": "local", "enabled": True, "command": [sys.executable, *arguments]}
+    others = {
+        "claude": {"type": "stdio", **usual},
+        "droid": {"type": "stdio", **usual},
+        "copilot": {"type": "local", "tools": ["*"], **usual},
+        "vibe": {"name": "turnlog", "transport": "stdio", **usual},
+        "opencode": local,
+        "kilo": local,
     }
+    assert found == {word: others.get(word, usual) for word in PLACES}
+    assert others.keys() < PLACES.keys()
     for word in PLACES:
         remove(word, data)
     assert [path for path in home.rglob("*") if path.is_file()] == []
