@@ -43,7 +43,7 @@ class Served:
 def environment(folder: Path) -> dict[str, str]:
     """PostgreSQL refuses root: then it runs as somebody else, who must get through the folders above its data."""
     for above in (folder, *folder.parents):
-        if ROOT and above.is_relative_to("/tmp") and above != Path("/tmp"):
+        if ROOT and "pytest-of-" in str(above):
             above.chmod(above.stat().st_mode | 0o011)
     more = {"TURNLOG_HUB_POSTGRES_USER": "nobody"} if ROOT else {}
     return {**os.environ, "TURNLOG_DATA_DIR": str(folder), "TURNLOG_HUB_PORT": "0", "HOME": str(folder), **more}
