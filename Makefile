@@ -63,13 +63,6 @@ pytest: ## Run the tests (ARGS="-k usage")
 # for a third of it.
 JOBS := $(shell echo $$(($$(nproc) + 3)))
 
-# Temporary files of tests are in memory where there is enough: tests make thousands of databases, and a disk has to
-# write each of them for good.
-MEMORY := $(shell df --output=avail --block-size=G /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)
-ifneq ($(shell [ "$(MEMORY)" -ge 4 ] 2>/dev/null && [ -w /dev/shm ] && echo yes),)
-export PYTEST_DEBUG_TEMPROOT ?= /dev/shm
-endif
-
 # Folders of tests that share a process, those that take long first. To import and collect all tests takes half a minute,
 # and processes that take turns at all files would each do it. The last set has what no other names.
 SETS := store agents serving logs rest
