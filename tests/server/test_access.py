@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 from support.event_streams import listening
 from turnlog.errors import TurnlogError
+from turnlog.platforms import connections
 from turnlog.server import Settings, peers
 from turnlog.server.access import (
     CODE_SECONDS,
@@ -198,7 +199,7 @@ def test_where_nobody_says_whose_a_connection_is_a_file_is_opened_and_deleted_af
     signing_in: SignIn, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert signing_in.link("http://127.0.0.1:1/", opened=True).file is None
-    monkeypatch.setattr(peers, "_TABLES", (tmp_path / "no proc",))
+    monkeypatch.setattr(connections, "_TABLES", (tmp_path / "no proc",))
     assert signing_in.link("http://127.0.0.1:1/", opened=False).file is None
     used, expired, last = (signing_in.link("http://127.0.0.1:1/", opened=True) for _ in range(3))
     for link in (used, expired, last):
@@ -232,9 +233,9 @@ def test_the_user_of_a_connection_is_known(
 ) -> None:
     """By one question to the kernel, or by its tables; neither needs the other."""
     if way == "asked":
-        monkeypatch.setattr(peers, "_TABLES", ())
+        monkeypatch.setattr(connections, "_TABLES", ())
     else:
-        monkeypatch.setattr(peers, "_SOCK_DIAG", 99)
+        monkeypatch.setattr(connections, "_SOCK_DIAG", 99)
     with socket.create_server((address, 0), family=family) as server:
         port: int = server.getsockname()[1]
         with socket.create_connection((client, port)) as asking:
