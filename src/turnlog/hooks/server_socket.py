@@ -32,13 +32,13 @@ class ServerSocket:
         Raises:
             OSError: The folder cannot be written, or cannot hold a socket.
         """
-        self.listener = local_socket()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / send.SOCKET
         # Nobody can connect before it listens. It gets its name afterwards, so that a client which finds it is never
         # refused.
         self._bound = folder / f"{send.SOCKET}.{os.getpid()}"
         self._bound.unlink(missing_ok=True)
+        self.listener = local_socket()
         try:
             send.at_address(os.fspath(folder), self._bound.name, self.listener.bind)
             self._bound.chmod(0o600)
