@@ -41,7 +41,7 @@ setup: .build/tools .build/bytecode $(STATIC) $(JUDGES) ## Install and build wha
 test: lint layers ## Check everything: style, types, layers, web app, behaviour
 	@# Tests wait for processes, disks and browsers for half of their time: all of it goes on at once, and each target
 	@# shows what it printed when it has ended.
-	$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target pages types webcheck $(UNITS)
+	$(MAKE) --no-print-directory --keep-going -j$(JOBS) --output-sync=target pages types webcheck $(UNITS)
 
 lint: .build/tools ## Check style and formatting
 	$(BIN)/ruff check
@@ -57,7 +57,7 @@ webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
 pytest: ## Run the tests (ARGS="-k usage")
-	$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target pages $(UNITS)
+	$(MAKE) --no-print-directory --keep-going -j$(JOBS) --output-sync=target pages $(UNITS)
 
 # What is checked at once. Tests wait for other processes half of their time: with as many as there are cores, these rest
 # for a third of it.
@@ -74,11 +74,11 @@ rest_TESTS := $(filter-out $(foreach set,$(SETS),$($(set)_TESTS)) tests/e2e test
 	$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 UNITS := $(if $(ARGS),units,$(SETS:%=units-%))
 
-units-%: .build/tools .build/bytecode $(STATIC) $(JUDGES)
+units-%: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html
 	$(BIN)/pytest -m "not browser" $($*_TESTS)
 
 # Some of the tests, which ARGS names. 5: none was selected.
-units: .build/tools .build/bytecode $(STATIC) $(JUDGES)
+units: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html
 	$(BIN)/pytest -n 2 -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 
 # A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. Their files

@@ -130,6 +130,7 @@ def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
         "archived": False,
         "tags": ["work", "done"],
         "note": "ask Ida",
+        "task": None,
         "pins": [],
     }
     emptied = said(run, "--title", "", "--no-star", "--note", "")
@@ -179,6 +180,7 @@ def test_people_see_it_in_lines(run: Command) -> None:
         f"  tags: {UNKNOWN}",
         "  note: red ",
         "        and green",
+        f"  task: {UNKNOWN}",
         f"  pins: {UNKNOWN}",
     ]
 

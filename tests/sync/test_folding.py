@@ -207,12 +207,12 @@ def test_only_registered_agents_are_folded_elsewhere() -> None:
 
 
 def test_the_number_of_processes_follows_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_memory", lambda: 64 << 30)
+    monkeypatch.setattr(workers, "memory", lambda: 64 << 30)
     found: list[int] = []
     for cores in (1, 2, 4, 64):
-        monkeypatch.setattr(workers, "_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(workers, "usable_cores", lambda cores=cores: cores)
         found.append(workers.folding_processes(workers.LARGE_IMPORT))
     assert found == [0, 1, 3, 8]
     assert workers.folding_processes(workers.LARGE_IMPORT - 1) == 0
-    monkeypatch.setattr(workers, "_memory", lambda: 1 << 30)
+    monkeypatch.setattr(workers, "memory", lambda: 1 << 30)
     assert workers.folding_processes(workers.LARGE_IMPORT) == 2

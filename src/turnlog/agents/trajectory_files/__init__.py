@@ -34,16 +34,16 @@ class Atif(RowAgent):
         return [home for home in self.home_folders() if home.is_dir() and entries(str(home))]
 
     def find_sources(self, root: Path) -> Iterator[Source]:
-        """Each trajectory in a folder and in the folders there. The beginnings of JSON files are read."""
+        """Each trajectory in a folder and in the folders there. It is read to know its session."""
         from turnlog.agents.trajectory_files.sources import find_sources
 
         return find_sources(root, depth=1)
 
     def sources_in(self, folder: Path) -> Iterable[Source]:
         """Each trajectory in a folder that a user names, as deep as harbor puts them into the folder of a job."""
-        from turnlog.agents.trajectory_files.sources import find_sources, named
+        from turnlog.agents.trajectory_files.sources import find_sources
 
-        return [named(source) for source in find_sources(folder, depth=6)]
+        return find_sources(folder, depth=6)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """An object that names the version of the format, or has numbered steps."""

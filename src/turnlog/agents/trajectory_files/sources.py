@@ -76,10 +76,13 @@ def find_sources(root: Path, depth: int) -> Iterator[Source]:
 
 
 def source_at(path: Path, root: Path) -> Source | None:
-    """The trajectory in a file; None if it is none."""
+    """The trajectory in a file, with its session; None if it is none.
+
+    A session that was forgotten has to be known before its file is archived again.
+    """
     if path.suffix != ".json" or _version_in(read_regular_file(path, _HEAD)) is None:
         return None
-    return Source(agent=NAME, path=os.fspath(path), root=os.fspath(root), version=version_of(path))
+    return named(Source(agent=NAME, path=os.fspath(path), root=os.fspath(root), version=version_of(path)))
 
 
 def version_of(path: Path) -> Version:
