@@ -112,7 +112,7 @@ wheel: .build/venv $(STATIC) man ## Build sdist and wheel into dist/
 sbom: .build/tools ## Write what a release is made of into .build/turnlog.cdx.json (CycloneDX)
 	$(BIN)/python website/bill_of_materials.py > .build/turnlog.cdx.json
 
-man: .build/tools ## Write the manual page from the commands' help
+man: .build/venv ## Write the manual page from the commands' help
 	$(BIN)/python website/man_page.py > man/turnlog.1.new
 	mv man/turnlog.1.new man/turnlog.1
 

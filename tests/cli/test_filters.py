@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import Command, in_pipe
+from turnlog.agents.built_in import BUILT_IN
 
 
 @pytest.mark.parametrize("command", [("sessions",), ("usage",), ("search", "scout"), ("files",)])
@@ -26,6 +27,12 @@ def test_a_name_that_nothing_has_is_an_error_with_the_near_ones(
     result = run(*command, option, value)
     assert (result.exit_code, result.stdout) == (3, "")
     assert message in result.stderr
+
+
+def test_an_error_with_some_names_counts_the_others(run: Command, store: Path) -> None:
+    listed = run("sessions", "--agent", "nobody").stderr.partition("; there are ")[2]
+    names, _, others = listed.rpartition(" and ")
+    assert int(others.removesuffix(" more\n")) + len(names.split(", ")) >= len(BUILT_IN)
 
 
 def test_an_agent_of_which_nothing_is_stored_is_no_error(run: Command, store: Path) -> None:

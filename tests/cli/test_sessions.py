@@ -146,6 +146,12 @@ def test_a_status_selects_the_sessions_whose_state_has_this_name(run: Command) -
     for status, state in {"running": "running", "waiting": "waiting", "done": "done", "idle": "quiet"}.items():
         assert listed("--status", status) == [each for each in everything if each[1] == state]
     assert run("sessions", "--status", "quiet").exit_code == 2
+    states = [state for _, state in everything]
+    often = max(states, key=states.count)
+    name = {"quiet": "idle"}.get(often, often)
+    assert run("sessions", "--subagents", "--status", name, "--limit", "1").stderr == (
+        "1 session; --limit shows more.\n" if states.count(often) > 1 else ""
+    )
 
 
 def test_a_tag_is_one_line(run: Command) -> None:

@@ -84,8 +84,11 @@ def _unknown(what: str, text: str, names: Iterable[str]) -> str:
     near += [name for lower, name in by_lower.items() if text and text.lower() in lower and name not in near]
     if near:
         return f"there is no {what} {text!r}: did you mean {' or '.join(map(one_line, near[:_NEAR]))}?"
-    known = ", ".join(map(one_line, islice(by_lower.values(), _NEAR)))
-    return f"there is no {what} {text!r}; there are {known}" if known else f"there is no {what} {text!r}"
+    known = [one_line(name) for name in islice(by_lower.values(), _NEAR)]
+    if not known:
+        return f"there is no {what} {text!r}"
+    rest = len(by_lower) - len(known)
+    return f"there is no {what} {text!r}; there are {', '.join(known)}{f' and {rest} more' if rest else ''}"
 
 
 _NEAR = 5

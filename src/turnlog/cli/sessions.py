@@ -168,10 +168,9 @@ def _write_list(store: Store, page: Page[Session]) -> None:
     ]
     write_table(columns, rows)
     if page.next_cursor is not None:
-        click.echo(
-            f"{len(page.items)} of {'more' if page.total is None else page.total} sessions; --limit shows more.",
-            err=True,
-        )
+        shown = len(page.items)
+        found = formatting.plural(shown, "session") if page.total is None else f"{shown} of {page.total} sessions"
+        click.echo(f"{found}; --limit shows more.", err=True)
 
 
 @click.command(

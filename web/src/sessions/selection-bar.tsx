@@ -82,15 +82,15 @@ function ExportMenu({ sessions }: { sessions: SessionItem[] }) {
   return (
     <Menu label="Export" icon="share" title="Save each selected session as a file">
       <MenuSection title={`Export ${plural(sessions.length, "session")}`}>
+        <label className="menu-item">
+          <input type="checkbox" checked={redact} onChange={(event) => setRedact(event.target.checked)} />
+          Redact secrets
+        </label>
         {DOCUMENTS.map(({ as, label, note }) => (
           <LoadButton key={as} className="menu-item" load={() => exportAll(as)}>
             {label} <span className="menu-note">{note}</span>
           </LoadButton>
         ))}
-        <label className="menu-item">
-          <input type="checkbox" checked={redact} onChange={(event) => setRedact(event.target.checked)} />
-          Redact secrets
-        </label>
       </MenuSection>
     </Menu>
   );

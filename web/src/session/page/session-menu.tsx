@@ -42,15 +42,15 @@ export function SessionMenu({ session, isOwn }: SessionMenuProps) {
           />
         </MenuSection>
         <MenuSection title="Export">
+          <label className="menu-item">
+            <input type="checkbox" checked={redact} onChange={(event) => setRedact(event.target.checked)} />
+            Redact secrets
+          </label>
           {DOCUMENTS.map(({ as, label, note }) => (
             <LoadButton key={as} className="menu-item" load={() => download(address(as))}>
               {label} <span className="menu-note">{note}</span>
             </LoadButton>
           ))}
-          <label className="menu-item">
-            <input type="checkbox" checked={redact} onChange={(event) => setRedact(event.target.checked)} />
-            Redact secrets
-          </label>
         </MenuSection>
         <MenuSection title="Copy as a request">
           {REQUESTS.map(({ as, label }) => (
