@@ -19,9 +19,10 @@ from turnlog.agents import agent, detect
 from turnlog.agents.base import Source
 from turnlog.agents.commands import resume_command
 from turnlog.agents.file_rows import FileRow
-from turnlog.agents.openhands.contents import time_of
+from turnlog.agents.openhands.contents import thought_parts, time_of
 from turnlog.agents.openhands.fold import READERS
 from turnlog.model import CompactionEvent, ErrorEvent, FilePart, ToolKind
+from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
@@ -221,3 +222,11 @@ def test_every_kind_that_is_read_is_on_the_page() -> None:
     """R-S23"""
     kinds = [name for cell, _ in FormatPage("openhands").rows("## Events") for name in named(cell)]
     assert sorted(kinds) == sorted(READERS)
+
+
+def test_a_thought_that_is_nested_too_deep_is_named_by_its_size() -> None:
+    nested = "[" * 600 + "]" * 600
+    (part,) = thought_parts({"reasoning_content": "Look.", "thinking_blocks": json.loads(nested)}, "m1", 0)
+    assert msgspec.json.decode(encode(part))["provider"]["opaque"] == {"thinking_blocks": {"bytes": len(nested)}}
+    (part,) = thought_parts({"thinking_blocks": [{"thinking": "Look."}]}, "m1", 0)
+    assert msgspec.json.decode(encode(part))["provider"]["opaque"] == {"thinking_blocks": [{"thinking": "Look."}]}

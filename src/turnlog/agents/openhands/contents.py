@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.claude_code.contents import from_base64
-from turnlog.agents.decoding import aware, list_of, object_of, text_of
+from turnlog.agents.decoding import aware, list_of, object_of, text_of, value_of
 from turnlog.agents.file_rows import FileRow
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.model import (
@@ -103,9 +103,14 @@ def _raw(value: Any) -> Raw:
     return Raw(msgspec.json.encode(value))
 
 
+_OPAQUE = ("thinking_blocks", "responses_reasoning_item")
+"""What a provider needs to accept a thought again."""
+
+
 def thought_parts(holder: Json, message_id: str, first: int) -> list[Part]:
     """The thoughts of an answer, with what its provider needs to accept them again."""
-    opaque = {name: holder[name] for name in ("thinking_blocks", "responses_reasoning_item") if holder.get(name)}
+    # Whatever the provider sent: it may be nested deeper than a message can be written.
+    opaque = {name: value_of(msgspec.json.encode(holder[name])) for name in _OPAQUE if holder.get(name)}
     text = text_of(holder.get("reasoning_content")) or "".join(
         text_of(object_of(block).get("thinking")) or "" for block in list_of(holder.get("thinking_blocks"))
     )
