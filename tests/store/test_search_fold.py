@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.hits_only import leave_out_suggestions
 from support.plain_store import PRICE_VERSION, price
 from support.profiles import examples
 from support.toy_agent import ToyAgent, session_id
 from support.toy_logs import Schedule, World, make_schedule, worlds, write_world
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, searcher
+from turnlog.store.search import batch
 from turnlog.store.search.base import Hit, SearchFilter
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
@@ -62,10 +63,6 @@ def answers(folder: Path) -> dict[tuple[str, SearchFilter], list[Hit]]:
         }
 
 
-def _no_suggestion(*_: object) -> None:
-    """In place of `spelling.suggestion`."""
-
-
 def _without_keys(hit: Hit) -> Hit:
     """Sessions in the order of their ids: behind the payer they come in the order of their keys."""
     return hit._replace(places=(hit.places[0], *sorted(hit.places[1:])))
@@ -79,8 +76,7 @@ def test_any_split_and_any_order_end_in_the_same_hits(
     random = Random(seed)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(batch, "FRESH_SIZE", fresh_size)
-        # Many of these queries find nothing, and what else could be meant takes longer than all hits.
-        patch.setattr(searcher, "suggestion", _no_suggestion)
+        leave_out_suggestions(patch)
         home, grown, whole = Path(folder) / "home", Path(folder) / "grown", Path(folder) / "whole"
         grown.mkdir()
         whole.mkdir()

@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from support.hits_only import leave_out_suggestions
 from support.postgres_stores import PostgresDatabases, push
 from support.profiles import examples
 from turnlog.model import Message, TextPart
@@ -127,7 +128,8 @@ def said(page: SearchPage) -> tuple[list[Hit], int | None, bool]:
     return sorted(hits, key=repr), page.total, page.total_is_exact
 
 
-def test_hundreds_of_queries_find_the_same(searches: Searches) -> None:
+def test_hundreds_of_queries_find_the_same(searches: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_suggestions(monkeypatch)
     random, found = Random(5), 0
     for _ in range(QUERIES):
         query, wanted = a_query(random, searches), a_filter(random)
