@@ -64,8 +64,8 @@ pytest: ## Run the tests (ARGS="-k usage")
 JOBS := $(shell echo $$(($$(nproc) + 3)))
 
 # Folders of tests that share a process, those that take long first. To import and collect all tests takes half a minute,
-# and processes that take turns at all files would each do it. The last set has what no other names.
-SETS := store agents serving logs rest
+# and processes that take turns at all files would each do it. The first set has what no other names.
+SETS := rest store serving agents logs
 store_TESTS := tests/store
 agents_TESTS := tests/agents
 serving_TESTS := tests/cli tests/hub tests/server
