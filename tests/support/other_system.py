@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 MISSING_MODULES = frozenset(
-    "fcntl resource pwd grp termios tty pty posix syslog crypt spwd curses readline".split()  # noqa: SIM905
+    "fcntl resource pwd grp termios tty pty posix syslog crypt spwd curses readline".split()  # noqa: SIM905  # names read best in a line
 )
 """Modules that Windows lacks."""
 
