@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from support.browser_visit import CHROMIUM
 from support.hubs import hub, listening, save_counted, save_session
@@ -100,7 +100,7 @@ def test_people_join_connect_and_share_in_the_browser(
             ben.get_by_text("Ana on laptop").wait_for()
             ben.get_by_role("link", name="title of a hat").click()
             ben.get_by_text("answer a hat").wait_for()
-            assert ben.get_by_role("button", name="Shown to").count() == 0
+            expect(ben.get_by_role("button", name="Shown to")).to_have_count(0)
 
             # What Ana's agent adds is before Ben's eyes within a second, and in Ana's own browser.
             for page in (ana, ben):
@@ -195,6 +195,6 @@ def test_an_owner_keeps_the_team_in_the_browser(
         page.get_by_role("button", name="The team").click()
         page.get_by_label("Action").select_option("change rules")
         page.get_by_role("row", name="Olga change rules").wait_for()
-        assert page.get_by_text("change role").count() == 1  # in the list of actions
+        expect(page.get_by_text("change role")).to_have_count(1)  # in the list of actions
         assert_usable(page)
     assert errors == []
