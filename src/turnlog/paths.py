@@ -76,6 +76,11 @@ def sample_path() -> Path:
     return data_dir() / "sample" / "turnlog.db"
 
 
+def live_export_path(store_path: Path) -> Path:
+    """The file next to a store that says how much of it a receiver of OpenTelemetry has got."""
+    return store_path.with_name(f"{store_path.stem}.otel.json")
+
+
 def settings_path() -> Path:
     """The file of the user's settings: `TURNLOG_CONFIG`, else `config.toml` in the platform's place for settings."""
     named = os.environ.get("TURNLOG_CONFIG", "").strip()

@@ -40,6 +40,16 @@ class HubSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Folder -> the level of projects there and below."""
 
 
+class OtelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A receiver of OpenTelemetry. Where none is named, nothing is sent to any."""
+
+    endpoint: str | None = None
+    headers: dict[str, str] = {}
+    """Of every request to `endpoint`."""
+    content: bool = False
+    """Whether `turnlog serve` sends prompts, answers, inputs and outputs too."""
+
+
 class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields of the file, with their defaults."""
 
@@ -47,6 +57,7 @@ class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Commands that read the store first sync what is new in the agents' logs."""
     budgets: BudgetSettings = BudgetSettings()
     hub: HubSettings = HubSettings()
+    otel: OtelSettings = OtelSettings()
 
 
 def load_settings() -> UserSettings:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,10 +17,42 @@ from turnlog.cli.options import examples, period_options
 from turnlog.errors import TurnlogError
 from turnlog.plain_text import one_line
 
+if TYPE_CHECKING:
+    from turnlog.exports.otel_push import Receiver
+
+
+def receiver_at(
+    endpoint: str | None, headers: Mapping[str, str] | None = None, *, as_json: bool = False
+) -> Receiver | None:
+    """The receiver at an address, or the one in the settings; None where neither is named.
+
+    Headers in the settings go only to the address that is there: they may hold a secret.
+    """
+    from turnlog.settings import load_settings
+
+    own = load_settings().otel
+    chosen = endpoint or own.endpoint
+    if chosen is None:
+        return None
+    from turnlog.exports.otel_push import Receiver
+
+    return Receiver(chosen, {**(own.headers if chosen == own.endpoint else {}), **(headers or {})}, as_json)
+
+
+@contextmanager
+def needs_binary(reason: str) -> Generator[None]:
+    """Give this reason where the extra `otel` is missing."""
+    try:
+        yield
+    except ImportError as error:
+        if error.name is None or error.name.startswith("turnlog"):
+            raise
+        raise TurnlogError(reason) from error
+
 
 @click.group()
 def otel() -> None:
-    """Send sessions to a receiver of OpenTelemetry, as traces. Nothing is sent on its own."""
+    """Send sessions to a receiver of OpenTelemetry, as traces. `turnlog serve --otel` sends turns as they end."""
 
 
 @otel.command(
@@ -26,7 +61,11 @@ def otel() -> None:
         "turnlog otel push --endpoint https://otel.example.com --header 'Authorization=Bearer …' --content",
     )
 )
-@click.option("--endpoint", required=True, metavar="URL", help="The receiver; `/v1/traces` is added to its path.")
+@click.option(
+    "--endpoint",
+    metavar="URL",
+    help="The receiver; `/v1/traces` is added to its path.  [default: the one in the settings]",
+)
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every request.")
 @click.option("--content", is_flag=True, help="Send prompts, answers, inputs and outputs too, without secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Send JSON; by default the binary form, with turnlog[otel].")
@@ -35,7 +74,7 @@ def otel() -> None:
 @period_options()
 @fresh_store_option
 def push(
-    endpoint: str,
+    endpoint: str | None,
     headers: tuple[str, ...],
     content: bool,
     as_json: bool,
@@ -49,26 +88,22 @@ def push(
 
     Times, models, tokens, costs and the names of tools are sent; what was said only with --content.
     """
-    from turnlog.exports.otel_push import Receiver
     from turnlog.exports.otel_push import push as push_sessions
     from turnlog.store.base import SessionFilter
 
     named = [header.partition("=") for header in headers]
     if not all(name and equals for name, equals, _ in named):
         raise click.UsageError("--header is NAME=VALUE.")
-    receiver = Receiver(endpoint, {name: value for name, _, value in named}, as_json)
+    receiver = receiver_at(endpoint, {name: value for name, _, value in named}, as_json=as_json)
+    if receiver is None:
+        raise click.UsageError("Name the receiver with --endpoint, or in the settings.")
     with open_fresh(store_path) as store:
         chosen = SessionFilter(
             agent=find_agent(store, agent), project=find_project(store, project), since=since, until=until
         )
         ids = [session.id for session in sessions_in(store, chosen)]
-        try:
+        with needs_binary("OTLP's binary form needs more packages: pip install 'turnlog[otel]', or give --json"):
             pushed = push_sessions(store, ids, receiver, content=content)
-        except ImportError as error:
-            if error.name is None or error.name.startswith("turnlog"):
-                raise
-            reason = "OTLP's binary form needs more packages: pip install 'turnlog[otel]', or give --json"
-            raise TurnlogError(reason) from error
     rejected = f"; {pushed.rejected} spans were rejected" if pushed.rejected else ""
     click.echo(
         f"Sent {pushed.sessions} sessions ({pushed.spans} spans) to {one_line(receiver.url)} in {pushed.requests}"

@@ -36,6 +36,8 @@ from turnlog.plain_text import one_line, plain
 @click.option("--no-token", is_flag=True, help="Answer every program and every user of this machine.")
 @click.option("--sync/--no-sync", default=True, help="Read logs while the server runs, or do not.")
 @click.option("--prompts", is_flag=True, help="Allow prompts in the page, which the session's agent answers.")
+@click.option("--otel", metavar="URL", help="Send turns as they end to this receiver of OpenTelemetry.")
+@click.option("--otel-content", is_flag=True, help="Send it what was said too, without secrets.")
 @click.option("--browser/--no-browser", default=True, help="Open the page, or do not.")
 @store_option
 @click.pass_context
@@ -48,6 +50,8 @@ def serve(
     no_token: bool,
     sync: bool,
     prompts: bool,
+    otel: str | None,
+    otel_content: bool,
     browser: bool,
     store_path: Path,
 ) -> None:
@@ -58,6 +62,8 @@ def serve(
 
     With --prompts you can continue a session in the page: its agent is started in its folder, without a terminal, and
     may do what its own settings allow. Claude Code and Codex ask for other permissions in the page.
+
+    With --otel, or a receiver in the settings, times, models, tokens, costs and names of tools go to it.
 
     If no agent has run yet, a small sample is shown, from a separate store, until one has.
     """
@@ -99,7 +105,10 @@ def serve(
             return
         port, browser = gave_way, False
         click.echo("An agent has run: these are your own sessions.", err=True)
-    with _pushing(store_path, sync=sync and not read_only):
+    with (
+        _pushing(store_path, sync=sync and not read_only),
+        _exporting(store_path, otel, content=otel_content, read_only=read_only),
+    ):
         serve_store(store_path, port=port, sync=sync, prompts=prompts, read_only=read_only, open_browser=browser)
 
 
@@ -119,6 +128,35 @@ def _pushing(store_path: Path, *, sync: bool) -> Generator[None]:
         yield
     finally:
         follower.stop()
+
+
+@contextmanager
+def _exporting(store_path: Path, endpoint: str | None, *, content: bool, read_only: bool) -> Generator[None]:
+    """Send turns as they end to a receiver of OpenTelemetry, where one is named."""
+    from turnlog.cli.otel import needs_binary, receiver_at
+    from turnlog.settings import load_settings
+
+    receiver = None if read_only else receiver_at(endpoint)
+    if receiver is None:
+        if not read_only:
+            # What ends while the export is off is not sent when it is on again.
+            paths.live_export_path(store_path).unlink(missing_ok=True)
+        yield
+        return
+    from turnlog.exports.otel_live import LiveExport
+
+    with needs_binary("--otel needs more packages: pip install 'turnlog[otel]'"):
+        export = LiveExport(
+            store_path,
+            receiver,
+            content=content or (endpoint is None and load_settings().otel.content),
+            announce=lambda said: click.echo(f"turnlog: {one_line(said)}", err=True),
+        )
+    export.start()
+    try:
+        yield
+    finally:
+        export.stop()
 
 
 def _token(token: str | None, token_file: Path | None, *, no_token: bool) -> str | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import msgspec
 
 import turnlog
 from turnlog.errors import TurnlogError
@@ -19,6 +23,9 @@ from turnlog.store.base import Store
 
 BATCH: Final = 1_000
 """Spans of a request."""
+
+LARGEST: Final = 4 << 20
+"""Bytes of JSON in a request, before they are compressed; one span alone may have more."""
 
 TRIES: Final = 5
 
@@ -36,6 +43,15 @@ _AGAIN: Final = frozenset(
 """Answers after which OTLP lets a sender try again."""
 
 
+class RefusedError(TurnlogError):
+    """A receiver does not take a request, and would not take it later."""
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        """Keep the answer's status."""
+        super().__init__(reason)
+        self.status = status
+
+
 class Receiver(NamedTuple):
     """Where traces go, and how."""
 
@@ -49,6 +65,13 @@ class Receiver(NamedTuple):
         """The address of traces: the endpoint itself if it names that, or its path for traces."""
         whole = self.endpoint.rstrip("/")
         return whole if urlsplit(whole).path.endswith("/v1/traces") else f"{whole}/v1/traces"
+
+    def check(self) -> None:
+        """Raise TurnlogError if it is no address of HTTP, ImportError for the binary form without its extra."""
+        if urlsplit(self.endpoint).scheme not in ("http", "https"):
+            raise TurnlogError(f"{self.endpoint} is no address of HTTP")
+        if not self.as_json:
+            import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 
 
 class Pushed(NamedTuple):
@@ -89,8 +112,7 @@ def push(
         TurnlogError: The receiver refused a request, or did not take it after five tries. What was sent before stays.
         ImportError: The binary form without the extra `otel`.
     """
-    if urlsplit(receiver.endpoint).scheme not in ("http", "https"):
-        raise TurnlogError(f"{receiver.endpoint} is no address of HTTP")
+    receiver.check()
     sessions = spans = requests = rejected = 0
 
     def counted() -> Iterator[str]:
@@ -99,8 +121,8 @@ def push(
             sessions += 1
             yield session_id
 
-    for batch, count in _batches(_resources(store, counted(), content=content)):
-        rejected += _send(receiver, json.dumps({"resourceSpans": batch}).encode(), sleep)
+    for batch, count in batches(_resources(store, counted(), content=content)):
+        rejected += send(receiver, batch, sleep)
         spans += count
         requests += 1
     return Pushed(sessions, spans, requests, rejected)
@@ -113,38 +135,53 @@ def _resources(store: Store, session_ids: Iterable[str], *, content: bool) -> It
         yield from resource_spans(said, source.root_id(), turnlog.__version__, content=content)
 
 
-def _batches(resources: Iterable[dict[str, Any]]) -> Iterator[tuple[list[dict[str, Any]], int]]:
-    """Requests of at most `BATCH` spans, and how many each has."""
+def batches(resources: Iterable[dict[str, Any]]) -> Iterator[tuple[bytes, int]]:
+    """Requests of at most `BATCH` spans and `LARGEST` bytes, in OTLP's JSON, and how many spans each has."""
     batch: list[dict[str, Any]] = []
-    count = 0
+    count = size = 0
     for resource in resources:
         (scope,) = resource["scopeSpans"]
-        left: list[dict[str, Any]] = scope["spans"]
-        while left:
-            taken, left = left[: BATCH - count], left[BATCH - count :]
-            batch.append(resource | {"scopeSpans": [scope | {"spans": taken}]})
-            count += len(taken)
-            if count == BATCH:
-                yield batch, count
-                batch, count = [], 0
-    if batch:
-        yield batch, count
+        taken: list[msgspec.Raw] = []
+        for span in map(msgspec.json.encode, scope["spans"]):
+            if count == BATCH or (count and size + len(span) > LARGEST):
+                yield _request([*batch, _part(resource, taken)]), count
+                batch, taken, count, size = [], [], 0, 0
+            taken.append(msgspec.Raw(span))
+            count, size = count + 1, size + len(span)
+        batch.append(_part(resource, taken))
+    if count:
+        yield _request(batch), count
 
 
-def _send(receiver: Receiver, document: bytes, sleep: Callable[[float], None]) -> int:
-    """Send a request until it is taken; the number of spans that were rejected."""
-    body = document if receiver.as_json else to_protobuf(document)
+def _part(resource: dict[str, Any], spans: list[msgspec.Raw]) -> dict[str, Any]:
+    (scope,) = resource["scopeSpans"]
+    return resource | {"scopeSpans": [scope | {"spans": spans}]}
+
+
+def _request(resources: list[dict[str, Any]]) -> bytes:
+    return msgspec.json.encode({"resourceSpans": [each for each in resources if each["scopeSpans"][0]["spans"]]})
+
+
+def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None]) -> int:
+    """Send a request, in OTLP's JSON, until it is taken; the number of spans that were rejected.
+
+    Raises RefusedError, or TurnlogError after five tries.
+    """
+    body = gzip.compress(document if receiver.as_json else to_protobuf(document), 5)
     kind = "application/json" if receiver.as_json else "application/x-protobuf"
+    headers = {**receiver.headers, "Content-Type": kind, "Content-Encoding": "gzip"}
     opener = build_opener(_NoRedirect)
     for attempt in range(1, TRIES + 1):
         # Made again each time: an opener changes it.
-        request = Request(receiver.url, data=body, headers={**receiver.headers, "Content-Type": kind})
+        request = Request(receiver.url, data=body, headers=headers)
         wait = float(2 ** (attempt - 1))
         try:
             with opener.open(request, timeout=_TIMEOUT) as answer:
                 return _rejected(answer.read(), as_json=receiver.as_json)
         except HTTPError as error:
-            if error.code not in _AGAIN or attempt == TRIES:
+            if error.code not in _AGAIN:
+                raise RefusedError(f"{receiver.url} answered {error.code} {error.reason}", error.code) from error
+            if attempt == TRIES:
                 raise TurnlogError(f"{receiver.url} answered {error.code} {error.reason}") from error
             wait = _asked_wait(error, wait)
         except (URLError, OSError) as error:

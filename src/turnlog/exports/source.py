@@ -84,9 +84,10 @@ class ExportSource:
         """The messages with their results, and their places."""
         return [self._place(placed) for placed in self._store.messages(self._id)]
 
-    def priced(self) -> list[tuple[Message, Membership, Cost | None]]:
-        """The messages with their results, their places, and what their usage costs."""
-        return [(*self._place(placed), placed.cost) for placed in self._store.messages(self._id)]
+    def priced(self, found: Iterable[PlacedMessage] | None = None) -> list[tuple[Message, Membership, Cost | None]]:
+        """The messages with their results, their places, and what their usage costs: all, or those of it in `found`."""
+        messages = self._store.messages(self._id) if found is None else found
+        return [(*self._place(placed), placed.cost) for placed in messages]
 
     def children(self) -> Mapping[str, str]:
         """Tool call id -> id of the session that it started."""

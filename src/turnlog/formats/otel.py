@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, cast
 
@@ -97,9 +97,18 @@ def to_otel(conversations: Sequence[OtelConversation], root_id: str, *, version:
 
 
 def resource_spans(
-    conversations: Sequence[OtelConversation], root_id: str, version: str, *, content: bool
+    conversations: Sequence[OtelConversation],
+    root_id: str,
+    version: str,
+    *,
+    content: bool,
+    turns: Container[int] | None = None,
 ) -> list[dict[str, Any]]:
-    """The spans of each session with its agent as the service."""
+    """The spans of each session with its agent as the service.
+
+    `turns`: only spans of these turns. The turn before the first of them is needed all the same: a call that has only
+    one time begins where the one before ended.
+    """
     callers = {
         part.child_session_id: span_id(each.session.id, message.id, part.tool_call_id)
         for each in conversations
@@ -116,7 +125,9 @@ def resource_spans(
         made.append(
             {
                 "resource": {"attributes": attributes(resource)},
-                "scopeSpans": [{"scope": {"name": "turnlog", "version": version}, "spans": list(_spans(each, place))}],
+                "scopeSpans": [
+                    {"scope": {"name": "turnlog", "version": version}, "spans": list(_spans(each, place, turns))}
+                ],
             }
         )
     return made
@@ -130,7 +141,7 @@ def _caller(session: Session) -> str | None:
     return None
 
 
-def _spans(said: OtelConversation, place: _Place) -> Iterator[dict[str, Any]]:
+def _spans(said: OtelConversation, place: _Place, wanted: Container[int] | None) -> Iterator[dict[str, Any]]:
     turns: dict[int, list[tuple[Message, Membership, Cost | None]]] = {}
     for each in said.placed:
         turns.setdefault(each[1].turn or 0, []).append(each)
@@ -139,8 +150,9 @@ def _spans(said: OtelConversation, place: _Place) -> Iterator[dict[str, Any]]:
         turn = _Turn(said.session, place, number, last)
         for message, membership, cost in placed:
             turn.add(message, membership, cost)
-        yield turn.span()
-        yield from turn.inner
+        if wanted is None or number in wanted:
+            yield turn.span()
+            yield from turn.inner
         last = turn.latest
 
 
@@ -299,7 +311,7 @@ class _Turn:
         span: dict[str, Any] = {
             "traceId": self._place.trace,
             "spanId": identity,
-            "name": name,
+            "name": _text(name),
             "kind": kind,
             "startTimeUnixNano": str(times[0]),
             "endTimeUnixNano": str(times[1]),
@@ -308,7 +320,7 @@ class _Turn:
         if parent is not None:
             span["parentSpanId"] = parent
         if failure is not None:
-            span["status"] = {"code": FAILED} | ({"message": failure} if self._place.content else {})
+            span["status"] = {"code": FAILED} | ({"message": _text(failure)} if self._place.content else {})
         return span
 
 
@@ -377,7 +389,12 @@ def _value(value: Any) -> dict[str, Any]:
         return {"doubleValue": value}
     if isinstance(value, list):
         return {"arrayValue": {"values": [_value(each) for each in cast("list[Any]", value)]}}
-    return {"stringValue": str(value).encode(errors="replace").decode()}
+    return {"stringValue": _text(str(value))}
+
+
+def _text(text: str) -> str:
+    """A text without halves of characters, which UTF-8 cannot have."""
+    return text.encode(errors="replace").decode()
 
 
 def to_protobuf(document: bytes) -> bytes:
