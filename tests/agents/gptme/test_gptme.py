@@ -61,6 +61,25 @@ def test_results_have_the_status_that_their_words_say() -> None:
     assert stopped.status == "aborted"
 
 
+def test_a_call_that_a_person_refused_is_denied() -> None:
+    """R-C8: two tools say it in different words."""
+    statuses = {
+        name: call.results[0].status
+        for source in RUNS.sources("0.35.1/refused")
+        if source.kind is SourceKind.SESSION
+        for name, call in calls(in_order(gather(AGENT.fold(source).feed(RUNS.log_of(source), 0)))).items()
+    }
+    assert statuses == {"call_rm1": "denied", "call_py1": "denied"}
+
+
+def test_an_output_that_begins_with_the_words_of_a_refusal_is_a_success() -> None:
+    found = fold(
+        said("assistant", '@read(a): {"path": "x"}'), said("system", "Declined by user\nwas the reply.", call_id="a")
+    )
+    [call] = calls(in_order(found)).values()
+    assert [result.status for result in call.results] == ["success"]
+
+
 def test_edits_have_their_kind() -> None:
     found = answers(RUNS.read("0.35.1/edits"))[:3]
     assert [blocks(message) for message in found] == scripted(RUNS.script("0.35.1/edits"))

@@ -42,8 +42,25 @@ _CALL = re.compile(r"^@(?P<name>\w+)\((?P<id>[\w.:-]+)\): (?P<input>\{.*)", re.M
 _BLOCK = re.compile(r"^```(?P<name>\w+)(?P<argument>[^\n`]*)\n(?P<body>.*?)\n```[ ]*$", re.MULTILINE | re.DOTALL)
 _EXIT_CODE = re.compile(r"^Return code: (?P<code>\d{1,3})$", re.MULTILINE)
 _STOPPED = ("Interrupted by user", "Command interrupted", "Aborted", "Operation interrupted")
-_FAILED = ("Error", "Failed", "Tool '", "Patch failed")
-_REFUSED = ("Operation cancelled", "Rejected", "Declined")
+_FAILED = ("Error", "Failed", "Tool '", "Patch failed", "Atomic patch aborted", "Save aborted", "Append aborted")
+_REFUSED = (
+    "Declined by user",
+    "Execution declined by user",
+    "Operation skipped",
+    "Operation aborted: user",
+    "Copied to clipboard, execution skipped",
+    "No changes made, execution skipped",
+    "Help shown, please re-run",
+    "Unknown response: ",
+    "Edited content was not confirmed",
+    "Save aborted: user",
+    "Append aborted: user",
+    "hashline_edit: operation cancelled by user",
+    "Read blocked by guardrail",
+    "Blocked by guardrail",
+    "No confirmation hook",
+)
+"""What the program says in place of a result where a person, or a rule, does not let it make the call."""
 
 _decoder = json.JSONDecoder(strict=False)
 
@@ -119,10 +136,10 @@ def outcome_of(text: str) -> Outcome:
     """How a call ended. No field says so."""
     code = _EXIT_CODE.search(text)
     exit_code = None if code is None else int(code["code"])
+    if "\n" not in text.strip() and text.startswith(_REFUSED):
+        return Outcome("denied", exit_code)
     if text.startswith(_STOPPED):
         return Outcome("aborted", exit_code)
-    if text.startswith(_REFUSED):
-        return Outcome("denied", exit_code)
     if exit_code or text.startswith(_FAILED):
         return Outcome("error", exit_code)
     return Outcome("success", exit_code)
