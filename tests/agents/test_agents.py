@@ -103,14 +103,18 @@ def test_listing_the_agents_imports_nothing_that_reads_logs() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_describing_the_agents_imports_nothing_that_reads_logs() -> None:
-    program = "import sys; from turnlog.agents import agents; agents(); print(*sys.modules)"
+def test_describing_the_agents_and_looking_for_their_homes_imports_nothing_that_reads_logs(home: Path) -> None:
+    program = (
+        "import sys; from turnlog.agents import agents\n"
+        "for each in agents(): each.home_folders(), each.roots()\n"
+        "print(*sys.modules)"
+    )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert {"turnlog.agents.codex", "turnlog.agents.opencode"} <= set(loaded)
     assert [
         name
         for name in loaded
-        if name == "sqlite3" or re.fullmatch(r"turnlog\.agents\.\w+\.(fold|database|records)", name)
+        if name in {"sqlite3", "turnlog.model"} or re.fullmatch(r"turnlog\.agents\.\w+\.(fold|database|records)", name)
     ] == []
 
 

@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.files import read_regular_file
-from turnlog.agents.jsonl import UNREADABLE
 
 _LIST: Final = "projects.json"
 
@@ -27,10 +26,19 @@ def project_folders(homes: Iterable[Path]) -> list[Path]:
     """The folders with the data of the projects that the lists in these homes name."""
     found: list[Path] = []
     for home in homes:
-        try:
-            listed = msgspec.json.decode(read_regular_file(home / _LIST), type=_Projects)
-        except (OSError, *UNREADABLE):
-            continue
-        folders = (Path(project.path, project.data_dir) for project in listed.projects if project.data_dir)
+        folders = (Path(one.path, one.data_dir) for one in _projects(home / _LIST) if one.data_dir)
         found += [folder for folder in folders if folder.is_absolute()]
     return found
+
+
+def _projects(path: Path) -> list[_Project]:
+    json = read_regular_file(path)
+    if not json:
+        return []
+    # Imported here because whoever asks where the homes of all agents are asks for these, and few have a list.
+    from turnlog.agents.jsonl import UNREADABLE
+
+    try:
+        return msgspec.json.decode(json, type=_Projects).projects
+    except UNREADABLE:
+        return []
