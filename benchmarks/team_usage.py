@@ -3,7 +3,7 @@
     PYTHONPATH=src:tests python benchmarks/team_usage.py
 
 200 people with 20,000 sessions of 50 messages each, half of them answers of up to three models within three hours of a
-year: about 100,000 rows of sums, which every write keeps up to date and the figures are made of.
+year: about 100,000 rows by quarter of an hour, and 80,000 by day, of which the figures are made.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 from support.hub_double import HubProcess, hub_process
 from support.postgres_stores import PostgresDatabases
 from support.store_answers import Questions, ask
+from support.usage_days import days_that_differ
 from turnlog.errors import ConflictError
 from turnlog.hub.machine import pusher, redacting
 from turnlog.hub.machine.client import HubClient, HubUnreachableError
@@ -45,7 +46,7 @@ def place(databases: PostgresDatabases) -> Iterator[tuple[HubProcess, str]]:
 
 
 @pytest.fixture
-def hub(place: tuple[HubProcess, str]) -> HubProcess:
+def hub(place: tuple[HubProcess, str]) -> Iterator[HubProcess]:
     with psycopg.connect(place[1]) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'turnlog'").fetchall()
         kept = {"schema_version", "teams", "counters"}
@@ -53,7 +54,8 @@ def hub(place: tuple[HubProcess, str]) -> HubProcess:
         connection.execute(f"TRUNCATE {names}".encode())
         connection.execute("INSERT INTO turnlog.owners (team_key, key) VALUES (1, 1)")
         connection.execute("INSERT INTO turnlog.settings (team_key, name, value) VALUES (1, 'store id', 'x')")
-    return place[0]
+    yield place[0]
+    assert days_that_differ(place[1]) == []
 
 
 @pytest.fixture

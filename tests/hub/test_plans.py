@@ -31,8 +31,8 @@ READS: Final = (
     *("/api/sessions/turnlog:a/window", "/api/sessions/turnlog:a/outline", "/api/sessions/turnlog:a/replay"),
     *("/api/sessions/turnlog:a/export?as=json", "/api/sessions/turnlog:a/files", "/api/messages/a-2/raw"),
     *("/hub/v1/me", "/hub/v1/team", "/hub/v1/members", "/hub/v1/tokens", "/hub/v1/machines?everybody=true"),
-    *("/hub/v1/audit", "/hub/v1/audit/team", "/hub/v1/usage?by=person", "/hub/v1/sessions/turnlog:a/sharing"),
-    "/hub/v1/invitations",
+    *("/hub/v1/audit", "/hub/v1/audit/team", "/hub/v1/sessions/turnlog:a/sharing", "/hub/v1/invitations"),
+    *("/hub/v1/usage?by=person", "/hub/v1/usage?by=project", "/hub/v1/usage?by=model", "/hub/v1/usage?by=day"),
 )
 
 

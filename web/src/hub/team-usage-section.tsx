@@ -12,7 +12,7 @@ import { Segments } from "@/design/segments";
 import { FilterBar, FilterDates } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { formatCompact, formatCount, formatShare, formatTotalCost, plural, UNKNOWN } from "@/format/numbers";
-import { dayAfter, formatExact, startOf } from "@/format/time";
+import { dayAfter, formatExact } from "@/format/time";
 import { COST } from "@/usage/measures";
 import { MEMBERS, TEAM_USAGE } from "./paths";
 import type { Member, Sums, TeamUsage } from "./schema";
@@ -29,8 +29,8 @@ export function TeamUsageSection() {
   const [filters, change] = useUrlFilters(["by", "since", "until"] as const);
   const parameters = {
     by: filters.by || "project",
-    since: filters.since && startOf(filters.since),
-    until: filters.until && startOf(dayAfter(filters.until)),
+    since: filters.since, // figures of a team are of whole days in UTC
+    until: filters.until && dayAfter(filters.until),
   };
   const usage = useQuery({
     queryKey: [TEAM_USAGE, parameters],

@@ -20,14 +20,16 @@ from turnlog.store.postgres.database import Database
 
 FiguresBy: TypeAlias = Literal["person", "project", "model", "day"]
 
-_OF_CALLS: Final[Mapping[FiguresBy, str]] = {"model": "u.model_key", "day": "u.quarter_hour / 96"}
-"""What calls are added up by; `person` and `project` are the same for all calls of a session."""
-
-_OF_SESSIONS: Final[Mapping[FiguresBy, str]] = {
-    "person": "o.owner_user",
-    # At this level, a project is a hash that each machine makes in its own way.
-    "project": "CASE WHEN o.level <> 'metrics' THEN s.project_key END",
+_NAME: Final[Mapping[FiguresBy, str]] = {
+    "person": "owner_user",
+    "project": "project_key",
+    "model": "model_key",
+    "day": "day",
 }
+"""The column that rows are added up by."""
+
+_APART: Final = frozenset({"person", "project"})
+"""Groups of which no session is in two."""
 
 _NAMES: Final[Mapping[FiguresBy, str]] = {
     "project": "SELECT key, path FROM turnlog.projects WHERE team_key = $1",
@@ -35,40 +37,37 @@ _NAMES: Final[Mapping[FiguresBy, str]] = {
 }
 """Queries of the names of keys."""
 
-_TOKENS: Final = (
-    "u.input + u.cache_read + u.cache_write_5m + u.cache_write_1h + u.cache_write + u.output + u.reasoning"
-    " + u.tool_prompt"
-)
+_SUMS: Final = ("calls", "unknown_calls", "unpriced_calls", "tokens", "output", "cost")
 
-_SUMS: Final = ("calls", "unknown", "unpriced", "tokens", "output", "cost")
+# A session is counted on the first of its days. Sums are of `bigint` again: PostgreSQL adds `numeric`, which a sum of
+# sums is, much more slowly.
+_COUNTED: Final = "count(*) FILTER (WHERE day_before IS NULL OR day_before < $2)::bigint"
+_ADDED: Final = ", ".join(f"sum({name})::bigint AS {name}" for name in _SUMS)
 
-# Of a session first, which leaves a fifth of the rows to be joined. Sums of sums are of `bigint` again: PostgreSQL adds
-# `numeric`, which a sum is, much more slowly.
-_QUERY: Final = f"""
-WITH used AS MATERIALIZED (
-    SELECT u.session_key, {{of_calls}} AS name, sum(u.calls)::bigint AS calls, sum(u.unknown_calls)::bigint AS unknown,
-        sum(u.unpriced_calls)::bigint AS unpriced, sum({_TOKENS})::bigint AS tokens, sum(u.output)::bigint AS output,
-        sum(u.cost)::bigint AS cost
-    FROM turnlog.usage u WHERE u.team_key = $1 AND u.quarter_hour >= $2 AND u.quarter_hour < $3
-    GROUP BY 1, 2
-)
-SELECT {{of_sessions}} AS name, o.owner_user, count(*), {", ".join(f"sum(u.{name})" for name in _SUMS)}
-FROM used u
-JOIN turnlog.sessions s ON s.team_key = $1 AND s.key = u.session_key
-JOIN turnlog.session_owners o ON o.team_key = $1 AND o.session_key = u.session_key
-GROUP BY 1, 2
+_DAYS: Final = "FROM turnlog.usage_days WHERE team_key = $1 AND {models} AND day >= $2 AND day < $3"
+_ALL_MODELS: Final = "model_key = -1"
+_EACH_MODEL: Final = "model_key >= 0"
+
+# Who is in a group is one text: as rows, they take longer to fetch than to add up.
+_OF_FEW: Final = f"""
+SELECT name, string_agg(owner_user, ','), sum(sessions)::bigint, {_ADDED} FROM (
+    SELECT {{name}} AS name, owner_user, {_COUNTED} AS sessions, {_ADDED} {_DAYS} GROUP BY 1, 2
+) of_people GROUP BY 1
 """
+"""For names that have many rows of one person."""
 
-_SESSIONS: Final = """
-SELECT count(*) FROM (SELECT DISTINCT u.session_key FROM turnlog.usage u
-    WHERE u.team_key = $1 AND u.quarter_hour >= $2 AND u.quarter_hour < $3) used
-JOIN turnlog.session_owners o ON o.team_key = $1 AND o.session_key = used.session_key
-"""
+_OF_MANY: Final = f"SELECT {{name}}, string_agg(owner_user, ','), count(*), {_ADDED} {_DAYS} GROUP BY 1"
+"""For days, on which most people have few sessions."""
+
+_SESSIONS: Final = f"SELECT {_COUNTED} {_DAYS.format(models=_ALL_MODELS)}"
 
 FRESH_SECONDS: Final = 60.0
 """For how long an answer is given again: sums over all that a team ever did are worth some work, and change little."""
 
 _MOST_KEPT: Final = 100
+
+_DAY: Final = 86_400
+"""Seconds."""
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +110,7 @@ class TeamUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Group:
-    """The usage of one name, by person."""
+    """The usage of one name."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
@@ -120,12 +119,12 @@ class _Group:
         self._cost: int | None = None
 
     def add(self, row: Row) -> None:
-        """Add the usage of one person."""
-        self.people.add(row[1])
+        """Add what some people used."""
+        self.people.update(row[1].split(","))
         for at, value in enumerate(row[2:8]):
-            self._sums[at] += value or 0
-        if (row[3] or 0) > (row[4] or 0) + (row[5] or 0) or row[8]:
-            self._cost = (self._cost or 0) + (row[8] or 0)
+            self._sums[at] += value
+        if row[3] > row[4] + row[5] or row[8]:
+            self._cost = (self._cost or 0) + row[8]
 
     def join(self, other: _Group) -> None:
         """Add another group."""
@@ -171,9 +170,9 @@ class Figures(Tables):
     def usage(
         self, team: int, by: FiguresBy, smallest_group: int, since: datetime | None, until: datetime | None
     ) -> TeamUsage:
-        """What a team used in a time, in groups of at least so many people."""
-        first = 0 if since is None else int(since.astimezone(UTC).timestamp() // 900)
-        last = 1 << 40 if until is None else int(-(-until.astimezone(UTC).timestamp() // 900))
+        """What a team used on the days (of UTC) of a time, in groups of at least so many people."""
+        first = 0 if since is None else int(since.astimezone(UTC).timestamp() // _DAY)
+        last = 1 << 40 if until is None else int(-(-until.astimezone(UTC).timestamp() // _DAY))
         asked = (team, by, smallest_group, first, last)
         counted, found = self._known.get(asked, (-math.inf, None))
         if found is None or time.monotonic() - counted > self._fresh_seconds:
@@ -184,14 +183,17 @@ class Figures(Tables):
         return found
 
     def _count(self, team: int, by: FiguresBy, smallest_group: int, first: int, last: int) -> TeamUsage:
-        query = _QUERY.format(of_calls=_OF_CALLS.get(by, "NULL::bigint"), of_sessions=_OF_SESSIONS.get(by, "u.name"))
+        query = (_OF_MANY if by == "day" else _OF_FEW).format(
+            name=_NAME[by], models=_EACH_MODEL if by == "model" else _ALL_MODELS
+        )
         with self._transaction() as transaction:
-            # The sums fit into memory; compiling the query would take longer than running it.
+            # The sums fit into memory; compiling the query, or starting others to help, would take longer than it does.
             transaction.run("SET LOCAL work_mem = '64MB'")
             transaction.run("SET LOCAL jit = off")
+            transaction.run("SET LOCAL max_parallel_workers_per_gather = 0")
             rows = transaction.rows(query, team, first, last)
             names = dict(transaction.rows(_NAMES[by], team)) if by in _NAMES else None
-            row = transaction.row(_SESSIONS, team, first, last)
+            row = None if by in _APART else transaction.row(_SESSIONS, team, first, last)
         groups: dict[str | None, _Group] = {}
         whole = _Group(None)
         for each in rows:
@@ -200,19 +202,19 @@ class Figures(Tables):
             whole.add(each)
         shown, folded = _fold(list(groups.values()), smallest_group)
         enough = len(whole.people) >= smallest_group
-        is_apart = by in _OF_SESSIONS
+        sessions = whole.sessions if row is None else row[0]
         return TeamUsage(
             by=by,
             smallest_group=smallest_group,
             rows=[TeamRow(name=each.name, sums=each.sums(each.sessions)) for each in shown] if enough else [],
-            folded=folded.sums(folded.sessions if is_apart else None) if folded is not None and enough else None,
-            totals=whole.sums(0 if row is None else row[0]) if enough else None,
+            folded=folded.sums(folded.sessions if by in _APART else None) if folded is not None and enough else None,
+            totals=whole.sums(sessions) if enough else None,
             counted_at=datetime.now(UTC),
         )
 
 
 def _day(number: int) -> str | None:
-    # Quarter hour 0 is an unknown time.
+    # Day 0 is an unknown time.
     return (date(1970, 1, 1) + timedelta(days=number)).isoformat() if number else None
 
 

@@ -21,11 +21,11 @@ router = APIRouter(default_response_class=Response, prefix="/hub/v1", tags=["fig
 
 
 class FiguresQuery(QueryParameters):
-    """By what, and of which time."""
+    """By what, and of which days."""
 
     by: FiguresBy = "project"
-    since: Moment | None = None
-    until: Moment | None = None
+    since: Moment | None = Field(None, description="From the day of this time on, in UTC.")
+    until: Moment | None = Field(None, description="Before this time; of a day that has begun, in UTC, all of it.")
 
 
 class AuditQuery(QueryParameters):
