@@ -23,8 +23,14 @@ from turnlog.plain_text import one_line, plain
 if TYPE_CHECKING:
     from turnlog.model import Session
     from turnlog.store.base import SessionFilter, Store
+    from turnlog.store.sqlite.tables import WrittenTable
 
 _TABLES: Final = "parquet"
+
+_TRANSCRIPTS: Final = "scout"
+
+_FOLDERS: Final = (_TABLES, _TRANSCRIPTS)
+"""Formats of many sessions."""
 
 
 @click.command(
@@ -35,11 +41,12 @@ _TABLES: Final = "parquet"
         "turnlog export 3f2a91c0 --as cassette --redact -o tests/cassettes/fix-the-bug.json",
         "turnlog export 3f2a91c0 --as responses --model gpt-5.5 --strict",
         "turnlog export --as parquet history/ --since 30d     # tables of all sessions",
+        "turnlog export --as scout transcripts/ --redact      # for Inspect Scout",
     )
 )
 @click.argument("subject", metavar="SESSION|DIR", shell_complete=complete_session)
 @click.option(
-    "--as", "format_name", type=click.Choice([*map(str, ExportFormat), _TABLES]), required=True, help="The format."
+    "--as", "format_name", type=click.Choice([*map(str, ExportFormat), *_FOLDERS]), required=True, help="The format."
 )
 @click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
 @click.option("--model", help="The model of the request; by default the last one that answered.")
@@ -68,18 +75,20 @@ def export(
 ) -> None:
     """Write a session as a document or as the body of the next request to a model, or many as tables.
 
-    SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked. `parquet` writes
-    all sessions, or those of an agent, a project or a time, into the folder DIR.
+    SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked. `parquet` and
+    `scout` write all sessions, or those of an agent, a project or a time, into the folder DIR.
     """
     from turnlog.atomic_files import refuse_other_than_file
 
-    if format_name == _TABLES:
+    if format_name in _FOLDERS:
         if model or strict or content or output:
-            raise click.UsageError(f"--model, --strict, --content and --output are not for {_TABLES}.")
-        _export_tables(Path(subject), store_path, SessionsWanted(agent, project, since, until), redact=redact)
+            raise click.UsageError(f"--model, --strict, --content and --output are not for {format_name}.")
+        write = _export_tables if format_name == _TABLES else _export_transcripts
+        with _needs_parquet():
+            write(Path(subject), store_path, SessionsWanted(agent, project, since, until), redact=redact)
         return
     if agent or project or since or until:
-        raise click.UsageError(f"--agent, --project, --since and --until are for {_TABLES}.")
+        raise click.UsageError(f"--agent, --project, --since and --until are for {' and '.join(_FOLDERS)}.")
     if content and format_name != ExportFormat.OTEL:
         raise click.UsageError(f"--content is for {ExportFormat.OTEL}.")
 
@@ -127,24 +136,34 @@ class SessionsWanted(NamedTuple):
     since: datetime | None
     until: datetime | None
 
+    def filter(self, store: Store) -> SessionFilter:
+        """As the store takes it, with subagents. Raises NotFoundError for an agent or a project that is not there."""
+        from turnlog.store.base import SessionFilter
 
-def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
-    from turnlog.store.base import SessionFilter
+        return SessionFilter(
+            agent=find_agent(store, self.agent),
+            project=find_project(store, self.project),
+            since=self.since,
+            until=self.until,
+            subagents=True,
+        )
 
+
+@contextmanager
+def _needs_parquet() -> Generator[None]:
     try:
-        from turnlog.store.sqlite.tables import write_tables
+        yield
     except ImportError as error:
         if error.name is None or error.name.startswith("turnlog"):
             raise
         raise TurnlogError("tables need more packages: pip install 'turnlog[parquet]'") from error
+
+
+def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
+    from turnlog.store.sqlite.tables import write_tables
+
     with open_fresh(store_path) as store:
-        chosen = SessionFilter(
-            agent=find_agent(store, wanted.agent),
-            project=find_project(store, wanted.project),
-            since=wanted.since,
-            until=wanted.until,
-            subagents=True,
-        )
+        chosen = wanted.filter(store)
         sessions = [session.id for session in sessions_in(store, chosen)] if any(wanted) else None
     with progress() as on_progress:
         written = write_tables(
@@ -155,8 +174,29 @@ def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, re
             on_progress=lambda done, total: on_progress("write", done, total),
         )
     for table in written:
-        rows = formatting.plural(table.rows, "row")
-        click.echo(f"{plain(str(table.path))}  {rows}, {formatting.size(table.size)}")
+        _say_written(table)
+
+
+def _export_transcripts(folder: Path, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
+    from turnlog.exports.transcripts import write_transcripts
+
+    with open_fresh(store_path) as store, progress() as on_progress:
+        sessions = [session.id for session in sessions_in(store, wanted.filter(store))]
+        written = write_transcripts(
+            store,
+            folder,
+            sessions,
+            redact=redact,
+            on_progress=lambda done, total: on_progress("write", done, total),
+        )
+    _say_written(written.table)
+    for kind, times in written.losses.most_common():
+        click.echo(f"lost: {kind}: {times}", err=True)
+
+
+def _say_written(table: WrittenTable) -> None:
+    rows = formatting.plural(table.rows, "row")
+    click.echo(f"{plain(str(table.path))}  {rows}, {formatting.size(table.size)}")
 
 
 def sessions_in(store: Store, wanted: SessionFilter) -> Iterator[Session]:

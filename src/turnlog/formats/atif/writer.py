@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw
 
 from turnlog.errors import ConversionError
 from turnlog.formats.atif.schema import (
@@ -31,6 +30,7 @@ from turnlog.formats.atif.schema import (
     SubagentReference,
     Trajectory,
 )
+from turnlog.formats.call_arguments import call_arguments
 from turnlog.formats.token_counts import cache_writes, completion_tokens, prompt_tokens
 from turnlog.model import (
     CompactionEvent,
@@ -251,16 +251,10 @@ class _Writer:
             "parent_tool_call_id": call.parent_tool_call_id,
             "approval": call.approval,
         }
-        if call.input is not UNSET and bytes(call.input).lstrip()[:1] == b"{":
-            arguments = Raw(call.input)
-        else:
-            # Arguments are an object. What the model sent instead is its only field.
-            whole = b"null" if call.input is UNSET else bytes(call.input)
-            value = whole if call.input_text is None else msgspec.json.encode(call.input_text)
-            arguments = Raw(b'{"input":%b}' % value)
-            facts["arguments_are_input"] = True
+        arguments = call_arguments(call)
+        facts["arguments_are_input"] = arguments.is_wrapped or None
         return AtifToolCall(
-            tool_call_id=call.tool_call_id, function_name=call.tool_name, arguments=arguments, extra=_known(facts)
+            tool_call_id=call.tool_call_id, function_name=call.tool_name, arguments=arguments.json, extra=_known(facts)
         )
 
     def _results(self, call: ToolCallPart) -> list[ObservationResult]:

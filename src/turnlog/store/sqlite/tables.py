@@ -141,7 +141,7 @@ def write_tables(
     with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
         _choose(connection, sessions)
         writers = {
-            name: stack.enter_context(_Writer(folder / f"{name}.parquet", columns, redact=redact))
+            name: stack.enter_context(TableWriter(folder / f"{name}.parquet", columns, redact=redact))
             for name, columns in TABLES.items()
         }
         for name, query in _QUERIES.items():
@@ -156,7 +156,7 @@ def write_tables(
 
 def _prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    known = {"README.md", *(f"{name}.parquet{end}" for name in TABLES for end in ("", _UNFINISHED))}
+    known = {"README.md", *(f"{name}.parquet{end}" for name in TABLES for end in ("", UNFINISHED))}
     foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in known)
     if foreign:
         raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
@@ -218,7 +218,7 @@ _PLACE: Final = len(BodyPlace._fields)
 
 
 def _write_messages(
-    connection: sqlite3.Connection, writers: dict[str, _Writer], on_progress: Callable[[int, int], None]
+    connection: sqlite3.Connection, writers: dict[str, TableWriter], on_progress: Callable[[int, int], None]
 ) -> None:
     """Messages of each session, and the parts, calls and results of each message once."""
     (total,) = connection.execute(
@@ -240,7 +240,7 @@ def _write_messages(
     on_progress(total, total)
 
 
-def _write_parts(message: Message, agent: str, writers: dict[str, _Writer]) -> None:
+def _write_parts(message: Message, agent: str, writers: dict[str, TableWriter]) -> None:
     for sequence, (part, part_id) in enumerate(zip(message.parts, part_ids(message), strict=True)):
         writers["parts"].add((agent, message.id, sequence, part_id, part.type, *_content(part)))
         if isinstance(part, ToolCallPart):
@@ -287,10 +287,10 @@ _SAID: Final = frozenset(
 ) | {"project", "project_path"}
 """Columns of what people, models and programs wrote, in which secrets may be."""
 
-_UNFINISHED: Final = ".part"
+UNFINISHED: Final = ".part"
 
 
-class _Writer:
+class TableWriter:
     """Writes one table, a group of rows at a time."""
 
     def __init__(self, path: Path, columns: dict[str, Kind], *, redact: bool) -> None:
@@ -303,9 +303,9 @@ class _Writer:
         self._waiting: list[Sequence[Value]] = []
         self._characters = 0
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> TableWriter:
         """Open the file beside the one that it will replace."""
-        part = self.path.with_name(self.path.name + _UNFINISHED)
+        part = self.path.with_name(self.path.name + UNFINISHED)
         self._file = os.fdopen(os.open(part, os.O_WRONLY | BINARY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
         self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
         return self
@@ -336,7 +336,7 @@ class _Writer:
 
     def publish(self) -> int:
         """Give the file its name; returns its size in bytes."""
-        self.path.with_name(self.path.name + _UNFINISHED).replace(self.path)
+        self.path.with_name(self.path.name + UNFINISHED).replace(self.path)
         return self.path.stat().st_size
 
     def _flush(self) -> None:

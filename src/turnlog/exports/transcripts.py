@@ -1,0 +1,71 @@
+"""Sessions as a transcript database of Inspect Scout: a folder with one Parquet file, a row a session.
+
+Needs the extra `turnlog[parquet]`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from turnlog.errors import ConflictError
+from turnlog.exports.source import ExportSource
+from turnlog.formats.scout import COLUMNS, ScoutConversation, to_scout
+from turnlog.store.base import Store
+from turnlog.store.sqlite.tables import UNFINISHED, TableWriter, WrittenTable
+
+FILE: Final = "transcripts.parquet"
+
+_OF_SCOUT: Final = "_index"
+"""The folder in which Scout keeps an index of what it has read."""
+
+
+class WrittenTranscripts(NamedTuple):
+    """What was written."""
+
+    table: WrittenTable
+    losses: Counter[str]
+    """Kind of what the transcripts do not contain -> how often."""
+
+
+def write_transcripts(
+    store: Store,
+    folder: Path,
+    session_ids: Sequence[str],
+    *,
+    redact: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> WrittenTranscripts:
+    """Write sessions into a folder, which is made; the file of an earlier export is replaced once all are written.
+
+    Args:
+        store: Where they are.
+        folder: Where the file goes.
+        session_ids: Which; subagents have rows of their own.
+        redact: Whether secrets are taken out.
+        on_progress: Called with the number of sessions that are written, and of all.
+
+    Raises:
+        ConflictError: Something in the folder is no file of such an export.
+        OSError: It cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {FILE, FILE + UNFINISHED, _OF_SCOUT}
+    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in known)
+    if foreign:
+        raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
+    losses: Counter[str] = Counter()
+    with TableWriter(folder / FILE, dict(COLUMNS), redact=False) as writer:
+        for done, session_id in enumerate(session_ids):
+            on_progress(done, len(session_ids))
+            source = ExportSource(store, session_id, redact=redact)
+            made = to_scout(ScoutConversation(source.session, source.priced(), source.events(), source.read_spill))
+            losses.update(kind for kind, _ in made.losses)
+            writer.add(list(made.row.values()))
+    on_progress(len(session_ids), len(session_ids))
+    for index in sorted((folder / _OF_SCOUT).glob("*.idx")):
+        # It says what the file before had.
+        index.unlink()
+    return WrittenTranscripts(WrittenTable("transcripts", writer.path, writer.rows, writer.publish()), losses)

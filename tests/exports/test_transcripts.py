@@ -1,0 +1,142 @@
+"""A transcript database has what the store has, in the columns and messages that Inspect Scout reads."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.plain_agent import Log
+from support.plain_history import answer, call, prompt
+from support.plain_store import read_home
+from turnlog.errors import ConflictError
+from turnlog.exports.transcripts import write_transcripts
+from turnlog.model import FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.sync.syncer import sync
+
+# It has no types of its own.
+pq: Any = import_module("pyarrow.parquet")
+
+KEY = "sk-ant-api03-" + "Ab3dEf6hIj9kLm2nOp5q" * 4 + "xY-12345AA"
+
+# The fields of inspect_ai's chat messages and contents, whose other fields a reader would drop without a word.
+MESSAGE = {"id", "role", "content", "source", "metadata"}
+FIELDS = {
+    "system": MESSAGE,
+    "user": MESSAGE,
+    "assistant": MESSAGE | {"tool_calls", "model"},
+    "tool": MESSAGE | {"tool_call_id", "function", "error"},
+}
+CALL = {"id", "function", "arguments", "type"}
+CONTENT = {
+    "text": {"type", "text"},
+    "reasoning": {"type", "reasoning", "redacted"},
+    "image": {"type", "image"},
+    "document": {"type", "document", "filename", "mime_type"},
+}
+
+
+def transcripts(folder: Path) -> dict[str, dict[str, Any]]:
+    rows = pq.read_table(folder / "transcripts.parquet").to_pylist()
+    return {row["transcript_id"]: row | {"messages": json.loads(row["messages"])} for row in rows}
+
+
+def calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return message.get("tool_calls") or []
+
+
+def test_every_message_call_and_result_of_the_sample_is_there(tmp_path: Path) -> None:
+    sync(tmp_path / "turnlog.db", roots=[LOGS / name for name in ("claude-code", "codex", "opencode")])
+    with open_store(tmp_path / "turnlog.db") as store:
+        sessions = store.sessions(SessionFilter(subagents=True), limit=200).items
+        write_transcripts(store, tmp_path / "made", [session.id for session in sessions])
+        made = transcripts(tmp_path / "made")
+        assert set(made) == {session.id for session in sessions}
+        checked = 0
+        for session in sessions:
+            row = made[session.id]
+            said = {message["id"]: message for message in row["messages"]}
+            assert row["message_count"] == len(row["messages"]) == len(said)
+            placed = [each for each in store.messages(session.id) if each.membership.fate in ("active", "compacted")]
+            own = [message["id"] for message in row["messages"] if message["role"] != "tool"]
+            assert own == [each.message.id for each in placed]
+            for each in placed:
+                parts = each.message.parts
+                contents = said[each.message.id]["content"]
+                listed = [{"type": "text", "text": contents}] if isinstance(contents, str) else contents
+                texts = [part.text for part in parts if isinstance(part, TextPart)]
+                assert [c["text"] for c in listed if c["type"] == "text" and c["text"]] == [
+                    text for text in texts if text
+                ]
+                known = {part.tool_call_id: part for part in parts if isinstance(part, ToolCallPart)}
+                assert [c["id"] for c in calls_of(said[each.message.id])] == list(known)
+                for id, part in known.items():
+                    result = said.get(f"{each.message.id}/{id}")
+                    assert (result is None) == (not part.results and part.state is not ToolState.ABORTED)
+                    checked += result is not None
+        assert checked > 40
+    for row in made.values():
+        for message in row["messages"]:
+            assert set(message) <= FIELDS[message["role"]]
+            assert all(set(each) == CALL for each in calls_of(message))
+            if not isinstance(message["content"], str):
+                assert all(set(each) == CONTENT[each["type"]] for each in message["content"])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    (tmp_path / "plain").mkdir()
+    log = Log(tmp_path / "plain", "s")
+    log.message(prompt("u", f"walnut {KEY}", 1), turn=1)
+    picture = FilePart(media_type="image/png", data=b"png", filename="a.png")
+    log.message(
+        answer(
+            "a",
+            2,
+            ReasoningPart(text="hm"),
+            call("ok", "Bash", {"command": "ls"}, ToolState.OUTPUT_AVAILABLE, _result("r1", "success", picture)),
+            call("bad", "Bash", ["x"], ToolState.OUTPUT_ERROR, _result("r2", "error")),
+            call("no", "Bash", {}, ToolState.OUTPUT_DENIED, _result("r3", "denied")),
+            call("open", "Bash", {}, ToolState.INPUT_AVAILABLE),
+            TextPart(text="then"),
+        ),
+        turn=1,
+    )
+    read_home(tmp_path / "turnlog.db", tmp_path / "plain")
+    return tmp_path / "turnlog.db"
+
+
+def _result(id: str, status: Any, *more: Any) -> ToolResult:
+    return ToolResult(id=id, status=status, content=(TextPart(text=f"out of {id}"), *more))
+
+
+def test_outcomes_are_told_apart_and_what_is_lost_is_counted(store: Path, tmp_path: Path) -> None:
+    with open_store(store) as opened:
+        written = write_transcripts(opened, tmp_path / "made", ["plain:s"])
+    _, said, *tools = transcripts(tmp_path / "made")["plain:s"]["messages"]
+    assert [part["type"] for part in said["content"]] == ["reasoning", "text"]
+    assert [each["arguments"] for each in said["tool_calls"]] == [{"command": "ls"}, {"input": ["x"]}, {}, {}]
+    assert said["metadata"]["input_tokens"] == 100
+    assert [(tool["tool_call_id"], tool.get("error")) for tool in tools] == [
+        ("ok", None),
+        ("bad", {"type": "unknown", "message": "out of r2"}),
+        ("no", {"type": "approval", "message": "out of r3"}),
+    ]
+    assert tools[0]["content"][1] == {"type": "image", "image": "data:image/png;base64,cG5n"}
+    assert dict(written.losses) == {"order": 1}
+
+
+def test_secrets_are_masked_and_a_folder_of_other_files_is_left_alone(store: Path, tmp_path: Path) -> None:
+    with open_store(store) as opened:
+        write_transcripts(opened, tmp_path / "made", ["plain:s"], redact=True)
+        text = transcripts(tmp_path / "made")["plain:s"]["messages"][0]["content"]
+        assert text.startswith("walnut [REDACTED:")
+        (tmp_path / "made" / "mine.txt").write_text("x")
+        with pytest.raises(ConflictError, match=r"mine\.txt"):
+            write_transcripts(opened, tmp_path / "made", ["plain:s"])
