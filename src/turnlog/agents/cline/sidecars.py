@@ -6,6 +6,8 @@ the fold of the messages looks it up.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, SessionChange
 from turnlog.agents.cline import NAME
+from turnlog.agents.cline.sources import source_of
 from turnlog.agents.decoding import aware, branch_of
-from turnlog.agents.files import read_regular_file
+from turnlog.agents.files import entries, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.sidecars import SidecarFold
 
@@ -61,6 +64,20 @@ class ClineSidecarFold(SidecarFold[_Manifest]):
         """See `SidecarFold.add_facts`."""
         session = self._source.session_id or ""
         changes.sessions[session] = _facts_of(facts, session)
+        # A subagent's messages look up the same. They may have been read while the manifest was damaged.
+        for child in _subagents_beside(Path(self._source.path)):
+            folder, branch = _place_in(facts)
+            changes.sessions[child] = SessionChange(
+                session_id=child, cwd=folder, project_path=folder, git_branch=branch
+            )
+
+
+def _subagents_beside(manifest: Path) -> Iterator[str]:
+    """The ids of the subagents whose messages are in the folder of a manifest."""
+    for file in entries(os.fspath(manifest.parent)):
+        source = source_of(Path(file.path))
+        if source is not None and source.kind is SourceKind.SUBAGENT and source.session_id:
+            yield source.session_id
 
 
 def _facts_of(manifest: _Manifest, session: str) -> SessionChange:
@@ -71,7 +88,7 @@ def _facts_of(manifest: _Manifest, session: str) -> SessionChange:
         session_id=session,
         cwd=manifest.cwd,
         project_path=manifest.workspace_root or manifest.cwd,
-        git_branch=branch_of(metadata.git.branch) if metadata.git is not None else None,
+        git_branch=_place_in(manifest)[1],
         first_at=None if manifest.started_at is None else aware(manifest.started_at),
         last_at=None if manifest.ended_at is None else aware(manifest.ended_at),
         metadata={NAME: known} if known else {},
@@ -114,5 +131,9 @@ def place_of(source: Source) -> tuple[str | None, str | None]:
         manifest = msgspec.json.decode(read_regular_file(folder / f"{folder.name}.json"), type=_Manifest)
     except UNREADABLE:
         return None, None
+    return _place_in(manifest)
+
+
+def _place_in(manifest: _Manifest) -> tuple[str | None, str | None]:
     git = manifest.metadata.git if manifest.metadata is not None else None
     return manifest.cwd, branch_of(git.branch) if git is not None else None

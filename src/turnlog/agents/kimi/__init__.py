@@ -105,9 +105,9 @@ class KimiCli(Agent):
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a log, or of a file next to it."""
         if source.kind is SourceKind.SIDECAR:
-            from turnlog.agents.kimi.cli_sources import CliSidecarFold
+            from turnlog.agents.kimi.cli_sources import CliFoldersFold, CliSidecarFold
 
-            return CliSidecarFold(source)
+            return CliSidecarFold(source) if source.session_id is not None else CliFoldersFold(source)
         from turnlog.agents.kimi.cli_fold import KimiCliFold
 
         return KimiCliFold(source, state)

@@ -1,7 +1,7 @@
 """Where Kimi CLI's logs are, whether a file is one of them, and what is said of a session beside its log.
 
 A session is a folder with the log (`wire.jsonl`), the model's context (`context.jsonl`, which is rewritten), facts
-(`state.json`), and a folder for each subagent with its own log.
+(`state.json`), and a folder for each subagent with its own log. `kimi.json` in the home names the folders of all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, SessionChange
-from turnlog.agents.files import entries, is_file, is_folder, read_regular_file
+from turnlog.agents.files import entries, holds_log, is_file, is_folder, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE, count_lines, whole_lines
 from turnlog.agents.kimi import KIMI_CLI
 from turnlog.agents.kimi.cli_records import CLI_LINES, CLI_RECORD_KINDS
@@ -25,6 +25,9 @@ from turnlog.agents.kimi.sources import session_id
 from turnlog.agents.sidecars import SidecarFold
 
 _LOG, _FACTS, _SUBAGENT_FACTS, _SESSIONS, _SUBAGENTS = "wire.jsonl", "state.json", "meta.json", "sessions", "subagents"
+
+_FOLDERS = "kimi.json"
+"""The folders in which sessions ran, of a whole home."""
 
 _CONTEXT = re.compile(r"context(?:_\d+)?\.jsonl")
 """The model's context, and what it was before a compaction or a rewind."""
@@ -34,6 +37,8 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 def find_cli_sources(root: Path) -> Iterator[Source]:
     """Every file below `root` that is read or archived, in the order of their names."""
+    if holds_log(root, _FOLDERS):
+        yield _folders_at(root)
     for project in filter(is_folder, entries(os.fspath(root / _SESSIONS))):
         for session in filter(is_folder, entries(project.path)):
             for entry in entries(session.path):
@@ -47,6 +52,11 @@ def find_cli_sources(root: Path) -> Iterator[Source]:
                             continue
                         for file in files:
                             yield from _source_at(file.path, root, session.name, agent.name, project.name)
+
+
+def _folders_at(root: Path) -> Source:
+    path = os.fspath(root / _FOLDERS)
+    return Source(agent=KIMI_CLI, path=path, root=os.fspath(root), kind=SourceKind.SIDECAR, appendable=False)
 
 
 def _source_at(path: str, root: Path, session: str, agent: str | None, project: str | None) -> Iterator[Source]:
@@ -72,6 +82,8 @@ def _source_at(path: str, root: Path, session: str, agent: str | None, project: 
 def cli_source_of(path: Path) -> Source | None:
     """The source at `path`, judged by its folders and name; None if it cannot be Kimi CLI's. Nothing is opened."""
     place = path.absolute()
+    if place.name == _FOLDERS:
+        return _folders_at(place.parent)
     names = [folder.name for folder in place.parents]
     if names[2:3] == [_SESSIONS] and _SESSION.fullmatch(names[0]):
         return next(_source_at(os.fspath(place), place.parents[3], names[0], None, names[1]), None)
@@ -83,6 +95,8 @@ def cli_source_of(path: Path) -> Source | None:
 def detect_cli_log(path: Path, head: bytes) -> Detection:
     """Judge a file by its path and its beginning `head`. The first record has the version of the protocol."""
     source = cli_source_of(path)
+    if path.name == _FOLDERS and b'"work_dirs"' not in head:
+        return Detection(reason="no folders of sessions")
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=KIMI_CLI, source=source)
     records = [record for record, *_ in CLI_LINES.read(whole_lines(head), 0, 1, Changes())]
@@ -121,9 +135,28 @@ def cli_folder_of(source: Source) -> str | None:
         found = msgspec.json.decode(read_regular_file(Path(source.root) / "kimi.json"), type=_Metadata)
     except UNREADABLE:
         return None
+    return _folder_of(source, found)
+
+
+def _folder_of(source: Source, known: _Metadata) -> str | None:
     wanted = (source.project or "").rpartition("_")[2]
-    paths = [each.path for each in found.work_dirs]
+    paths = [each.path for each in known.work_dirs]
     return next((path for path in paths if md5(path.encode(), usedforsecurity=False).hexdigest() == wanted), None)
+
+
+class CliFoldersFold(SidecarFold[_Metadata]):
+    """Reads `kimi.json`. The fold of a log looks its folder up there, but may have been without it."""
+
+    kind = _Metadata
+
+    def add_facts(self, facts: _Metadata, size: int, changes: Changes) -> None:
+        """See `SidecarFold.add_facts`."""
+        for source in find_cli_sources(Path(self._source.root)):
+            folder = _folder_of(source, facts)
+            if folder is not None and source.session_id is not None:
+                changes.sessions[source.session_id] = SessionChange(
+                    session_id=source.session_id, cwd=folder, project_path=folder
+                )
 
 
 # -- the files next to a log

@@ -110,8 +110,10 @@ def _with_known(row: VibeRow, before: VibeRow | None) -> VibeRow:
         if earlier is not None:
             call.name, call.arguments = call.name or earlier.name, call.arguments or earlier.arguments
             call.output, call.program = call.output or earlier.output, call.program or earlier.program
-    # Calls without an entry are only in the context, which a compaction shortens.
-    row.calls += calls.values()
+    # Calls without an entry are only in the context, which a compaction shortens. One that had the id of its entry has
+    # its own now, because the context could not be read then.
+    shown = {text_of(object_of(call.effect).get("id")) for call in row.calls}
+    row.calls += [call for call in calls.values() if call.id not in shown]
     return row
 
 
@@ -120,7 +122,7 @@ class _Building:
 
     def __init__(self, session: VibeSession, known: Mapping[str, VibeRow]) -> None:
         self._session = session
-        self._external = text_of(session.identity.get("session_id")) or ""
+        self._external = session.name
         self._model = self._find_model()
         self._completions = {each.action: each for each in session.completions}
         self._rows: dict[str, VibeRow] = {}
@@ -142,6 +144,8 @@ class _Building:
             name = text_of(object_of(metadata.get("config")).get("model_name"))
             if name is not None:
                 return name
+        if not self._session.metadata:
+            return None  # They are written with the session: they are damaged, or not copied yet.
         # 2.26 only has the name that the settings give to the model.
         return text_of(object_of(self._session.identity.get("metadata")).get("active_model"))
 

@@ -23,6 +23,9 @@ from turnlog.errors import SourceError
 
 Json = dict[str, Any]
 
+_DOCUMENTS = ("checkpoint", "projection_state", "runtime_state")
+"""What a manifest names: a file each, and of some the chunks of its lists."""
+
 _FOLDERS = ("", "journal", "chunks", "generations")
 _ATTEMPTS = 3
 """How often a folder is read whose generation changes meanwhile."""
@@ -43,6 +46,8 @@ class Completion(NamedTuple):
 class VibeSession(NamedTuple):
     """What the files of a session say."""
 
+    name: str
+    """That of its folder: the session's id."""
     entries: list[Json]
     """The history as it is shown, oldest first."""
     context: list[Json]
@@ -94,21 +99,26 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
-    """What the files say. Raises SourceError where the newest generation cannot be read."""
+    """What the files say. Raises SourceError where the newest generation cannot be read.
+
+    A copy of a home that is not finished has only a part of it, in which calls have other ids. The generation is read
+    when it is whole.
+    """
     generation = text_of(_json(files, CURRENT).get("generation"))
     manifest = _json(files, f"generations/{generation}/manifest.json")
     if generation is None or not manifest:
         raise SourceError("the newest generation cannot be read", path=folder / CURRENT)
-    checkpoint = _document(files, generation, manifest, "checkpoint")
-    projection = _document(files, generation, manifest, "projection_state")
-    runtime = _document(files, generation, manifest, "runtime_state")
+    named = {name: _named(files, name, folder) for name in _named_in(manifest, generation)}
+    checkpoint, projection, runtime = (
+        object_of(named.get(_document(generation, manifest, kind))) for kind in _DOCUMENTS
+    )
     state = object_of(projection.get("snapshot"))
     shown = [
-        *_chunks(files, manifest, "projection_state"),
+        *_chunks(named, manifest, "projection_state"),
         *list_of(object_of(state.get("history")).get("entries")),
     ]
     context = [
-        *_chunks(files, manifest, "checkpoint"),
+        *_chunks(named, manifest, "checkpoint"),
         *list_of(object_of(checkpoint.get("context")).get("messages")),
     ]
     sequence = manifest.get("snapshot_sequence")
@@ -116,6 +126,7 @@ def parse_session(files: dict[str, bytes], folder: Path) -> VibeSession:
     for record in _records(files):
         journal.read(record)
     return VibeSession(
+        name=folder.name,
         entries=journal.entries,
         context=[object_of(message) for message in context],
         completions=journal.finished(),
@@ -148,17 +159,32 @@ def _object(data: bytes) -> Json:
         return {}
 
 
-def _document(files: dict[str, bytes], generation: str, manifest: Json, kind: str) -> Json:
-    name = text_of(object_of(manifest.get(kind)).get("path"))
-    return _json(files, f"generations/{generation}/{name}")
+def _named_in(manifest: Json, generation: str) -> Iterator[str]:
+    """The files that a manifest consists of."""
+    for kind in _DOCUMENTS:
+        if kind in manifest:
+            yield _document(generation, manifest, kind)
+            yield from _chunk_names(manifest, kind)
 
 
-def _chunks(files: dict[str, bytes], manifest: Json, kind: str) -> Iterator[Any]:
-    for name in list_of(object_of(manifest.get(kind)).get("chunks")):
-        try:
-            yield from list_of(msgspec.json.decode(files.get(f"chunks/{name}.json", b"")))
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            continue
+def _named(files: dict[str, bytes], name: str, folder: Path) -> Any:
+    try:
+        return msgspec.json.decode(files.get(name, b""))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise SourceError("a file of the newest generation is missing or damaged", path=folder / name) from error
+
+
+def _document(generation: str, manifest: Json, kind: str) -> str:
+    return f"generations/{generation}/{text_of(object_of(manifest.get(kind)).get('path'))}"
+
+
+def _chunk_names(manifest: Json, kind: str) -> list[str]:
+    return [f"chunks/{chunk}.json" for chunk in list_of(object_of(manifest.get(kind)).get("chunks"))]
+
+
+def _chunks(named: dict[str, Any], manifest: Json, kind: str) -> Iterator[Any]:
+    for name in _chunk_names(manifest, kind):
+        yield from list_of(named[name])
 
 
 def _records(files: dict[str, bytes]) -> Iterator[Json]:
