@@ -29,3 +29,5 @@ CREATE INDEX IF NOT EXISTS events_by_change ON events (changed_seq) WHERE change
 CREATE INDEX IF NOT EXISTS memberships_by_source ON memberships (source_key, session_key) WHERE source_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS events_by_source ON events (source_key) WHERE source_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS streams_by_source ON streams (source_key);
+-- Every written file is compared with the homes of agents that keep sessions as rows.
+CREATE INDEX IF NOT EXISTS sources_by_root ON sources (agent, root);
