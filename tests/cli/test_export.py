@@ -18,6 +18,7 @@ from support.plain_history import SESSION, SUBAGENT, prompt
 from support.plain_store import at, read_home
 from support.secret_examples import EXAMPLES
 from turnlog import paths
+from turnlog.agents.changes import Link
 from turnlog.cassette.player import play
 from turnlog.cassette.tape import AskedText, load_cassette, requests_of
 from turnlog.exports import ExportFormat
@@ -27,6 +28,7 @@ from turnlog.model import FilePart, Message, TextPart, ToolCallPart, ToolResult,
 from turnlog.model.codec import encode, to_json
 
 SECRET = EXAMPLES["github-token"].secret
+PASSWORD = "hunter2horse"
 LEAKY = "plain:99bb0000-1111-4111-8111-000000000003"
 
 
@@ -189,6 +191,36 @@ def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) ->
     assert "masked: github-token at " in result.stderr
     if name not in ("markdown", "html", "jsonl"):
         json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", [str(name) for name in FORMATS])
+def test_a_password_that_a_name_shows_is_masked_where_it_stands_alone(run: Command, logs: Path, name: str) -> None:
+    """In the title, a prompt before, an input, and a large output, though only a subagent's output names it."""
+    log = Log(logs, "env")
+    log.session(titles={"generated": f"About {PASSWORD}"})
+    log.message(prompt("e1", f"why is {PASSWORD} refused?", 0), turn=1)
+    log.spill("e1.txt", f"all of it, and {PASSWORD}".encode())
+    call = ToolCallPart(
+        tool_call_id="e1",
+        tool_name="Bash",
+        input=to_json({"command": f"login {PASSWORD}"}),
+        state=ToolState.OUTPUT_AVAILABLE,
+        results=(ToolResult(id="e1.0", content=(TextPart(text=f"no, {PASSWORD}"),), spilled_to="e1.txt"),),
+    )
+    log.message(Message(id="e2", role="assistant", created_at=at(1), model="large", parts=(call,)), turn=1, step=1)
+    log.link(
+        Link(kind="subagent", parent_session_id="plain:env", child_session_id="plain:env-below", tool_call_id="e1")
+    )
+    below = Log(logs, "env-below")
+    below.session(titles={"generated": f"Read {PASSWORD}"})
+    below.message(prompt("f1", f"DB_PASS={PASSWORD}", 2), turn=1)
+    read_home(paths.database_path(), logs)
+    options = ["--content"] if name == "otel" else ["--redact"]
+    made = run("export", "plain:env", "--as", name, *options)
+    assert made.exit_code == 0, made.stderr
+    assert PASSWORD not in made.stdout + made.stderr
+    assert "[REDACTED:password]" in made.stdout
+    assert name == "otel" or PASSWORD in run("export", "plain:env", "--as", name).stdout
 
 
 @pytest.mark.usefixtures("store")

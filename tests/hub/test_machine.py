@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 
@@ -233,6 +234,27 @@ def test_at_redacted_secrets_images_and_files_stay(
         box.logs("claude-code:s1")
 
 
+def test_a_secret_that_only_its_name_shows_leaves_nowhere_else_in_the_session(
+    tmp_path: Path,
+    hub: HubProcess,
+    hub_store: PostgresStore,
+    place: tuple[HubProcess, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    box = Box(tmp_path, hub)
+    monkeypatch.setattr(pusher, "MANY_MESSAGES", 1)
+    log(box, "/home/ana/app", "s1", "Why is hunter2horse refused?", "DB_PASS=hunter2horse is what .env has")
+    box.sync()
+    assert box.push().batches == 2
+    assert b"hunter2horse" not in dump(place[1])
+    with open_store(box.store_path) as store:
+        store.annotate("claude-code:s1", title="About hunter2horse", note="see hunter2horse")
+    # Nothing of the session's messages is sent again.
+    box.push()
+    assert b"hunter2horse" not in dump(place[1])
+    assert "About [REDACTED:password]" in str(hub_store.sessions().items)
+
+
 def test_messages_without_secrets_are_looked_at_once(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,13 +262,13 @@ def test_messages_without_secrets_are_looked_at_once(
     log(box, "/home/ana/app", "s1", "a prompt", "an answer", f"my token {SECRET}", "another answer")
     box.sync()
     looked_at: list[bytes] = []
-    redact_json = Redactor.redact_json
+    learn = Redactor.learn
 
-    def noted(self: Redactor, data: bytes, place: str = "$") -> bytes:
-        looked_at.append(data)
-        return redact_json(self, data, place)
+    def noted(self: Redactor, value: object) -> bool:
+        looked_at.append(bytes(value) if isinstance(value, msgspec.Raw) else b"")
+        return learn(self, value)
 
-    monkeypatch.setattr(Redactor, "redact_json", noted)
+    monkeypatch.setattr(Redactor, "learn", noted)
 
     def bodies_of(action: Callable[[], PushReport]) -> tuple[int, int]:
         looked_at.clear()

@@ -126,6 +126,35 @@ def test_an_output_has_no_piece_of_a_secret_at_its_offset(history: History, offs
     assert not pieces(TOKEN, found)
 
 
+def test_a_password_that_is_named_later_is_masked_where_it_stands_alone(tmp_path: Path) -> None:
+    log = Log(tmp_path, "env")
+    log.session(project_path="/w/shop", cwd="/w/shop", title="About hunter2horse")
+    log.message(said(1, "user", "Why is hunter2horse refused?"))
+    whole = msgspec.Raw(b'{"command": "cat .env"}')
+    call = ToolCallPart(
+        tool_call_id="c1",
+        tool_name="Bash",
+        kind=ToolKind.EXECUTE,
+        input=whole,
+        state=ToolState.OUTPUT_AVAILABLE,
+        results=(ToolResult(id="r1", content=(TextPart(text="DB_PASS=hunter2horse\nhunter2horse"),)),),
+    )
+    log.message(Message(id="m2", role="assistant", created_at=at(2), parts=(call,)))
+    path = tmp_path / "turnlog.db"
+    read_home(path, tmp_path)
+    with open_store(path) as store, Indexer(path, search_path(path)) as indexer:
+        indexer.catch_up()
+        history = History(store, path, HistoryScope("/w/shop"))
+        for _ in range(2):
+            for answer in (history.session("plain:env"), history.output("plain:env", "c1")):
+                assert "[REDACTED:password]" in answer
+                assert "hunter2horse" not in answer
+        history.close()
+        kept = History(store, path, HistoryScope("/w/shop", is_redacted=False))
+        assert "Why is hunter2horse refused?" in kept.session("plain:env")
+        kept.close()
+
+
 @pytest.mark.parametrize("form", ["markdown", "html", "json"])
 @pytest.mark.parametrize("name", PROMPTS)
 def test_a_title_of_an_export_has_no_piece_of_a_secret_at_which_it_was_cut(store: Store, form: str, name: str) -> None:

@@ -159,6 +159,19 @@ def test_secrets_can_be_masked_and_odd_texts_are_written(tmp_path: Path) -> None
         assert KEY not in str(rows(tmp_path / "masked", table))
 
 
+def test_a_password_that_one_session_names_is_masked_in_all_of_them(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, text in (("asked", "Why is hunter2horse refused?"), ("named", "DB_PASS=hunter2horse")):
+        log = Log(tmp_path / "logs", name)
+        log.session(title=f"About {text}")
+        log.message(Message(id=name, role="user", origin=Origin.PROMPT, created_at=at(0), parts=(TextPart(text=text),)))
+    read_home(tmp_path / "a.db", tmp_path / "logs")
+    write_tables(tmp_path / "a.db", tmp_path / "plain")
+    assert "hunter2horse" in str([rows(tmp_path / "plain", table) for table in ("sessions", "messages", "parts")])
+    write_tables(tmp_path / "a.db", tmp_path / "masked", redact=True)
+    assert "hunter2horse" not in str([rows(tmp_path / "masked", table) for table in TABLES])
+
+
 def test_an_export_replaces_an_earlier_one_and_nothing_else(store_path: Path, tmp_path: Path) -> None:
     write_tables(store_path, tmp_path / "out", [])
     assert rows(tmp_path / "out", "sessions") == []

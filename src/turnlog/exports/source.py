@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -16,13 +16,11 @@ from turnlog.model import (
     Message,
     MessageEvent,
     Session,
-    ToolCallPart,
     ToolKind,
-    ToolResult,
-    ToolResultEvent,
 )
 from turnlog.model.session import is_cut_title
 from turnlog.store.base import Store
+from turnlog.store.session_secrets import learned_redactor, results_in, spill_of, with_subagents
 from turnlog.store.values import PlacedMessage
 
 if TYPE_CHECKING:
@@ -46,13 +44,16 @@ class ExportSource:
     ) -> None:
         """Name the session, and who already redacts; NotFoundError where the store has none of this id.
 
-        `content`: whether a format that may leave out what was said contains it.
+        `content`: whether a format that may leave out what was said contains it. A `redactor` already knows the
+        secrets of this session. With `redact`, the session and those of its subagents are read once more, before
+        anything is given out: what a name or context shows to be a secret is masked in the title, too.
         """
         self.content = content
         self._store = store
-        self._redactor = redactor or (_new_redactor() if redact else None)
-        self.session: Session = self._titled(store.session(session_id))
         self._id = session_id
+        session = store.session(session_id)
+        self._redactor = redactor or (learned_redactor(store, session) if redact else None)
+        self.session: Session = self._titled(session)
 
     @property
     def masked(self) -> list[Masked]:
@@ -100,14 +101,8 @@ class ExportSource:
 
     def with_subagents(self) -> list[ExportSource]:
         """This session and those of its subagents, theirs too, each after the one that started it."""
-        found: dict[str, ExportSource] = {self._id: self}
-        waiting = self._subagents()
-        while waiting:
-            session_id = waiting.pop(0)
-            if session_id not in found:
-                found[session_id] = ExportSource(self._store, session_id, redactor=self._redactor)
-                waiting = [*found[session_id]._subagents(), *waiting]
-        return list(found.values())
+        below = with_subagents(self._store, self._id)[1:]
+        return [self, *(ExportSource(self._store, each, redactor=self._redactor) for each in below)]
 
     def root_id(self) -> str:
         """The id of the session that started this one, through others if it was started by a subagent; else its own."""
@@ -123,25 +118,14 @@ class ExportSource:
             except NotFoundError:
                 return parent
 
-    def _subagents(self) -> list[str]:
-        children = self._store.children(self._id)
-        return [
-            child.id
-            for child in children
-            if any(each.kind == "subagent" and each.parent_session_id == self._id for each in child.relationships)
-        ]
-
     def read_spill(self, name: str) -> str | None:
         """The whole of an output that its result previews; None where it is gone."""
-        try:
-            text = self._store.spill(self._id, name).decode(errors="replace")
-        except NotFoundError:
-            return None
-        return self._clean(text, f"output {name}")
+        text = spill_of(self._store, self._id, name)
+        return None if text is None else self._clean(text, f"output {name}")
 
     def outputs(self, events: Iterable[HistoryEvent]) -> dict[str, str]:
         """The outputs that these results only preview, by name; without those that are gone."""
-        results = (result for event in events for result in _results(event))
+        results = (result for event in events for result in results_in(event))
         read = {result.spilled_to: self.read_spill(result.spilled_to) for result in results if result.spilled_to}
         return {name: text for name, text in read.items() if text is not None}
 
@@ -163,12 +147,6 @@ class ExportSource:
         return value if self._redactor is None else self._redactor.redact(value, place)
 
 
-def _new_redactor() -> Redactor:
-    from turnlog.redact import Redactor
-
-    return Redactor()
-
-
 def is_shown(place: Membership) -> bool:
     """Whether a reader of the conversation sees the message: what was rewound is not shown."""
     return place.fate in (Fate.ACTIVE, Fate.COMPACTED)
@@ -176,12 +154,3 @@ def is_shown(place: Membership) -> bool:
 
 def _place(event: HistoryEvent) -> str:
     return f"message {event.message.id}" if isinstance(event, MessageEvent) else f"event at {event.position}"
-
-
-def _results(event: HistoryEvent) -> Iterator[ToolResult]:
-    """The result that an event is, or those that a message's calls already have."""
-    if isinstance(event, ToolResultEvent):
-        yield event.result
-    elif isinstance(event, MessageEvent):
-        for part in event.message.parts:
-            yield from part.results if isinstance(part, ToolCallPart) else ()

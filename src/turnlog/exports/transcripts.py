@@ -57,7 +57,7 @@ def write_transcripts(
     if foreign:
         raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
     losses: Counter[str] = Counter()
-    with TableWriter(folder / FILE, dict(COLUMNS), redact=False) as writer:
+    with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:
         for done, session_id in enumerate(session_ids):
             on_progress(done, len(session_ids))
             source = ExportSource(store, session_id, redact=redact)

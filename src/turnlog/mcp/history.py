@@ -18,10 +18,12 @@ from turnlog.formats.labels import facts, moment
 from turnlog.mcp.budget import DEFAULT_TOKENS, Budget, clean, clean_title, cut, quote
 from turnlog.mcp.messages import message_text, output_of
 from turnlog.model import Fate, Session, ToolCallPart
+from turnlog.redact import KnownValues
 from turnlog.store.base import SessionFilter, Store, ToolCallFilter, UsageFilter
 from turnlog.store.choices import UsageBy
 from turnlog.store.search.base import SearchFilter, SessionHits, search_path
 from turnlog.store.search.searcher import Searcher
+from turnlog.store.session_secrets import learned_redactor
 from turnlog.store.usage_report import ProjectSummary, UsageRow
 
 _SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
@@ -29,6 +31,10 @@ _SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
 
 _PAGE = 20
 """Messages that are read at once."""
+
+
+_KEPT = 8
+"""Sessions whose secrets are kept in memory: a long session is read in many pages."""
 
 
 class HistoryScope(NamedTuple):
@@ -59,6 +65,8 @@ class History:
         self._store = store
         self._searcher = searched if isinstance(searched, Searcher) else Searcher(searched, search_path(searched))
         self._scope = scope
+        self._known: dict[str, tuple[datetime | None, KnownValues]] = {}
+        """Session -> when it had changed last, and its secrets; the last ones that were read."""
 
     def close(self) -> None:
         """Close the search index. The store stays open."""
@@ -129,10 +137,13 @@ class History:
         session = self._find(session_id)
         budget = Budget(max_tokens)
         lines: list[str] = []
+        known = self._secrets_of(session)
         if cursor is None and around is None:
-            lines = [line for name, value in facts(session) if budget.take(line := f"{name}: {value}")]
+            told = [known.mask(f"{name}: {value}") for name, value in facts(session)]
+            lines = [line for line in told if budget.take(line)]
         last: int | None = None
-        for position, text in self._texts(session.id, cursor if around is None else self._before(session.id, around)):
+        for position, whole in self._texts(session.id, cursor if around is None else self._before(session.id, around)):
+            text = known.mask(whole)
             if budget.take(text):
                 lines.append(text)
             elif last is None:
@@ -152,7 +163,7 @@ class History:
         session = self._find(session_id)
         budget = Budget(max_tokens)
         # Offsets are of the clean text: one of another would show the rest of a token as plain text.
-        text = self._clean(self._whole_output(session.id, self._call(session.id, call)))
+        text = self._secrets_of(session).mask(self._clean(self._whole_output(session.id, self._call(session.id, call))))
         shown = _beginning(text[max(0, offset) :], budget)
         end = max(0, offset) + len(shown)
         rest = f"More: offset={end} of {len(text):,} characters." if end < len(text) else "That is all of the output."
@@ -220,6 +231,18 @@ class History:
 
     def _clean(self, text: str) -> str:
         return clean(text, redacted=self._scope.is_redacted)
+
+    def _secrets_of(self, session: Session) -> KnownValues:
+        """What names and contexts in a session show to be secrets, to be masked where it stands alone."""
+        if not self._scope.is_redacted:
+            return KnownValues()
+        at, known = self._known.pop(session.id, (None, KnownValues()))
+        if at is None or at != session.updated_at:
+            known = learned_redactor(self._store, session).known
+        self._known[session.id] = (session.updated_at, known)
+        if len(self._known) > _KEPT:
+            del self._known[next(iter(self._known))]
+        return known
 
     def _answer(self, lines: Iterable[str], notes: Iterable[str]) -> str:
         quoted = quote(self._clean("\n".join(lines)))

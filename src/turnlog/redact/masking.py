@@ -26,6 +26,9 @@ from turnlog.redact.views import TextView, cut_run, run_end, unmarked, unwrapped
 SHORTEST = 8
 """No rule matches fewer characters."""
 
+MNEMONIC = "mnemonic"
+"""The rule of recovery phrases, which a checksum shows."""
+
 _FILL = "\ue000"
 """Replaces what was found while the next rules are tried. A private-use character, which no pattern matches."""
 
@@ -67,13 +70,12 @@ def mask_spans(text: str, spans: Iterable[SecretSpan]) -> str:
 
 
 def find_named(name: str, value: str) -> list[SecretSpan]:
-    """The secrets in a field's value. The field's name can show that the whole value is one."""
-    spans = find_secrets(value)
-    if spans or len(value) < 6:
-        return spans
+    """A field's whole value, if the field's name shows that it is a secret."""
+    if len(value) < 6:
+        return []
     named = secret_name(name)
     if named is None or not named.check(value) or is_placeholder(value):
-        return spans
+        return []
     return [SecretSpan(0, len(value), named.rule)]
 
 
@@ -134,7 +136,7 @@ def _find(text: str, begun: Sequence[Beginning]) -> list[SecretSpan]:
         spans += named
         spans += [SecretSpan(*found) for found in find_columns(text, lowered)]
     if len(text) >= SHORTEST_PHRASE:
-        spans += [SecretSpan(start, end, "mnemonic") for start, end in find_mnemonics(text, lowered)]
+        spans += [SecretSpan(start, end, MNEMONIC) for start, end in find_mnemonics(text, lowered)]
     return spans
 
 

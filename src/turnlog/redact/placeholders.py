@@ -125,6 +125,20 @@ _VERSION = re.compile(
 )
 
 
+_FILE = re.compile(
+    r"[\w./-]+\.\w{1,5}(?::\d+){1,2}:?"
+    r"|[\w./-]+\.(?:py|[jt]sx?|go|rs|rb|java|[ch]|cpp|json|ya?ml|toml|md|txt|sh|html?|css|sql|log|cfg|ini|lock|xml|csv)"
+)
+"""A file, maybe with the number of a line."""
+
+
+def is_distinct(text: str) -> bool:
+    """Whether a secret is the same one wherever it stands: no word, path, version or id that is there by chance."""
+    if "\n" in text or _is_uuid(text) or _FILE.fullmatch(text) is not None or is_placeholder(text):
+        return False
+    return is_password(text) or is_random(text)
+
+
 def is_given(text: str) -> bool:
     """Whether the text in the place of a password is one; any text is, except placeholders."""
     return not _is_code(text)

@@ -2,6 +2,9 @@
 
 Everything keeps its type and its order; exact JSON keeps every byte besides the strings that held a secret. Times,
 numbers and binary contents are not looked at, except the text chunks of a PNG.
+
+What belongs together is walked twice: `learn` collects the secrets that only their place shows, and which long texts
+have none; `redact` takes out what the rules find and what was learned.
 """
 
 from __future__ import annotations
@@ -11,13 +14,15 @@ import binascii
 import re
 from collections import Counter
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from turnlog.redact import pictures
 from turnlog.redact.edges import find_cut_secrets
-from turnlog.redact.masking import SecretSpan, find_named, find_secrets, find_web_keys, mask_spans, mask_text
+from turnlog.redact.known import KnownValues
+from turnlog.redact.masking import SecretSpan, find_named, find_secrets, find_web_keys, joined, mask_spans, mask_text
 from turnlog.redact.names import secret_name
 from turnlog.redact.triggers import SHORTEST_TOKEN
 
@@ -36,6 +41,10 @@ _VALUES = ("value", "Value")
 """Fields that name the field `value` next to them: `{"name": "API_KEY", "value": "…"}`."""
 
 
+_SHORTEST_KEPT = 128
+"""Of longer texts it is kept that no rule finds anything in them."""
+
+
 class Masked(NamedTuple):
     """Secrets of one kind at one place."""
 
@@ -47,14 +56,38 @@ class Masked(NamedTuple):
 class Redactor:
     """Takes secrets out of one value after another, and keeps the report."""
 
-    def __init__(self) -> None:
-        """Begin with nothing masked."""
+    def __init__(self, known: KnownValues | None = None) -> None:
+        """Begin with nothing masked, and with these known values, which `learn` adds to; by default with none."""
         self._found: dict[str, Counter[str]] = {}
+        self._known = KnownValues() if known is None else known
+        self._clean: set[bytes] = set()
+        self._learning = False
+        self._learned = 0
+        """Secrets that were met while learning."""
+
+    @property
+    def known(self) -> KnownValues:
+        """The secrets that were learned."""
+        return self._known
 
     @property
     def report(self) -> list[Masked]:
         """What was masked, in the order in which the places were met."""
         return [Masked(rule, place, times) for place, rules in self._found.items() for rule, times in rules.items()]
+
+    def learn(self, value: object) -> bool:
+        """Look for secrets that only a name or their context shows, so that `redact` finds them wherever they stand.
+
+        Takes what `redact` takes. What belongs together, such as all messages of a session, is learned first. Returns
+        whether there are secrets of any kind.
+        """
+        learned = self._learned
+        self._learning = True
+        try:
+            self._walk(value, "", "")
+        finally:
+            self._learning = False
+        return self._learned > learned
 
     def redact(self, value: AnyT, place: str = "$") -> AnyT:
         """The value without secrets, of the same type. `place` names its position in the report.
@@ -65,7 +98,8 @@ class Redactor:
 
     def redact_cut(self, text: str, place: str = "$") -> str:
         """The text without secrets, and without what could be a piece of one at its end, where it was cut."""
-        return self._masked(text, find_cut_secrets(text), place)
+        known = [*self._known.find(text), *self._known.find_cut(text)]
+        return self._masked(text, joined([*find_cut_secrets(text), *known]), place)
 
     def redact_json(self, data: bytes, place: str = "$") -> bytes:
         """Exact JSON without secrets; valid JSON stays valid."""
@@ -81,7 +115,11 @@ class Redactor:
         changed: dict[str, Any] = {}
         for field in value.__struct_fields__:
             before = getattr(value, field)
-            after = self._walk(before, f"{place}.{field}", field)
+            if type(before) is str and (field == "id" or field.endswith("_id")):
+                # Two ids may not become the same, as two known values of one rule would.
+                after = self._masked(before, self._found_by_rules(before, field), f"{place}.{field}")
+            else:
+                after = self._walk(before, f"{place}.{field}", field)
             if after is not before:
                 changed[field] = after
         return msgspec.structs.replace(value, **changed) if changed else value
@@ -98,7 +136,7 @@ class Redactor:
 
     def _free_name(self, key: Any, place: str, taken: dict[Any, Any]) -> Any:
         """The name without secrets; two that become the same get a number."""
-        masked = self._text(key, place, "") if type(key) is str and len(key) >= SHORTEST_TOKEN else key
+        masked = self._name(key, place) if type(key) is str else key
         if masked is key:
             return key
         number, free = 1, masked
@@ -118,7 +156,17 @@ class Redactor:
         return value if after is before else msgspec.Raw(after)
 
     def _json(self, data: bytes, place: str, name: str = "") -> bytes:
+        digest = _digest(data, name)
         text = data.decode(errors="surrogateescape")
+        if digest in self._clean and not self._known.may_be_in_json(text):
+            return data
+        learned = self._learned
+        made = self._masked_json(data, text, place, name)
+        if self._learning and learned == self._learned:
+            self._clean.add(digest)
+        return made
+
+    def _masked_json(self, data: bytes, text: str, place: str, name: str) -> bytes:
         names = [name, ""]
 
         def replace(match: re.Match[str]) -> str:
@@ -137,7 +185,7 @@ class Redactor:
         text = _unescape(content) if "\\" in content else content
         if match[2] is not None:
             names[0] = text
-            masked = self._text(text, f"{place} (a name)", "") if len(text) >= SHORTEST_TOKEN else text
+            masked = self._name(text, f"{place} (a name)")
         else:
             name = names[0]
             masked = self._text(text, f"{place}.{name}" if name else place, _told_name(name, names[1]))
@@ -150,12 +198,36 @@ class Redactor:
             return self._data_url(value, place)
         if value.startswith(_PNG):
             return self._base64(value, place)
-        spans = find_named(name, value) if name else find_secrets(value)
-        return self._masked(value, spans, place) if spans else value
+        return self._masked(value, self._spans(value, name), place)
+
+    def _name(self, key: str, place: str) -> str:
+        """The name of a field, which may be a secret itself."""
+        spans = self._known.find(key) if len(key) < SHORTEST_TOKEN else self._spans(key)
+        return self._masked(key, spans, place)
+
+    def _spans(self, text: str, name: str = "") -> list[SecretSpan]:
+        """The secrets in a text: what the rules find, and what is known."""
+        found = self._found_by_rules(text, name)
+        known = [] if self._learning else self._known.find(text)
+        return joined([*found, *known]) if known else found
+
+    def _found_by_rules(self, text: str, name: str) -> list[SecretSpan]:
+        digest = _digest(text.encode(errors="surrogatepass")) if len(text) > _SHORTEST_KEPT else b""
+        found: list[SecretSpan] = []
+        if digest not in self._clean:
+            found = find_secrets(text)
+            if self._learning and digest and not found:
+                self._clean.add(digest)
+        return found or (find_named(name, text) if name else [])
 
     def _masked(self, text: str, spans: list[SecretSpan], place: str) -> str:
-        """The text with these spans masked. Adds them to the report."""
+        """The text with these spans masked. Adds them to the report, or to what is known."""
         if not spans:
+            return text
+        if self._learning:
+            self._learned += len(spans)
+            for span in spans:
+                self._known.add(text[span.start : span.end], span.rule)
             return text
         # A secret may also be in the name of a field that names the place.
         self._found.setdefault(mask_text(place), Counter()).update(span.rule for span in spans)
@@ -178,7 +250,7 @@ class Redactor:
         return value if masked is content else base64.b64encode(masked).decode()
 
     def _noted(self, value: str, place: str) -> str:
-        return self._masked(value, find_secrets(value), place)
+        return self._masked(value, self._spans(value), place)
 
     def _bytes(self, value: bytes, place: str, _name: str) -> bytes:
         if value.startswith(pictures.SIGNATURE):
@@ -198,6 +270,10 @@ class Redactor:
         bytes: _bytes,
         msgspec.Raw: _raw,
     }
+
+
+def _digest(data: bytes, name: str = "") -> bytes:
+    return blake2b(data, digest_size=16, key=name.encode(errors="surrogatepass")[:64]).digest()
 
 
 def _name_beside(value: dict[Any, Any]) -> str:

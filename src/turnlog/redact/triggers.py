@@ -29,7 +29,7 @@ def _shortest_beginnings(literals: Iterable[str]) -> list[str]:
     return kept
 
 
-def _tree(literals: Iterable[str], between: Sequence[str] = ()) -> str:
+def literal_tree(literals: Iterable[str], between: Sequence[str] = ()) -> str:
     """A pattern for any of these literals, none of which begins with another.
 
     Args:
@@ -40,15 +40,15 @@ def _tree(literals: Iterable[str], between: Sequence[str] = ()) -> str:
     branches: list[str] = []
     for first, same in groupby(sorted(literals), key=itemgetter(0)):
         rest = [literal[1:] for literal in same]
-        branches.append(re.escape(first) + check + (_tree(rest, later) if any(rest) else ""))
+        branches.append(re.escape(first) + check + (literal_tree(rest, later) if any(rest) else ""))
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
-_BOUNDARY = r"(?:(?<![A-Za-z0-9]..)|(?<=\\[nrtbf]..)|(?<=%[0-9A-Fa-f]{2}..)|(?<=[\[;0-9]m..)|(?<=\[K..))"
+BOUNDARY = r"(?:(?<![A-Za-z0-9]..)|(?<=\\[nrtbf]..)|(?<=%[0-9A-Fa-f]{2}..)|(?<=[\[;0-9]m..)|(?<=\[K..))"
 """The boundary before a token, checked after its second character, because most characters fail before that."""
 
 _BEGINNINGS = _shortest_beginnings(literal for rule in RULES if rule.begins for literal in rule.literals)
-_BEGINNING = re.compile(_tree(_BEGINNINGS, ["", _BOUNDARY]))
+_BEGINNING = re.compile(literal_tree(_BEGINNINGS, ["", BOUNDARY]))
 
 _OF_BEGINNING = {
     beginning: [rule for rule in RULES if rule.begins and any(each.startswith(beginning) for each in rule.literals)]
@@ -64,9 +64,9 @@ def _literals(any_case: bool) -> list[tuple[str, int]]:
 _EXACT = _literals(any_case=False)
 _ANY_CASE = _literals(any_case=True)
 
-_HAS_EXACT = re.compile(_tree(_shortest_beginnings(literal for literal, _ in _EXACT)))
+_HAS_EXACT = re.compile(literal_tree(_shortest_beginnings(literal for literal, _ in _EXACT)))
 _WORDS = _shortest_beginnings([*(literal for literal, _ in _ANY_CASE), *NAME_ENDS])
-_WORD = re.compile(_tree(_WORDS))
+_WORD = re.compile(literal_tree(_WORDS))
 
 
 def _overlapping(word: str) -> list[tuple[int, str, int]]:

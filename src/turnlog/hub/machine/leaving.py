@@ -8,7 +8,7 @@ those with a lower one. If taking out secrets fails, the whole batch fails: noth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from turnlog.hub.machine import metrics
 from turnlog.hub.machine.levels import LEVELS, Level, Levels
 from turnlog.hub.machine.redacting import Redacting
+from turnlog.redact import KnownValues
 from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
 
 _RANK: Final[dict[Level, int]] = {level: rank for rank, level in enumerate(LEVELS)}
@@ -60,6 +61,7 @@ class Sieve:
         load_blob: Callable[[str], bytes],
         sources: Callable[[set[int]], Mapping[int, set[str | None]]],
         is_clean: Callable[[bytes], bool],
+        bodies_of: Callable[[set[int]], Iterable[bytes]],
     ) -> None:
         """Keep what it needs.
 
@@ -69,12 +71,17 @@ class Sieve:
             load_blob: The bytes of a large content, by its SHA-256.
             sources: Source -> the projects of all sessions of which it says something.
             is_clean: Whether a message with this digest is known to have no secrets.
+            bodies_of: The JSON of all messages of sessions, by their keys.
         """
         self._levels = levels
         self._names = metrics.HashedNames(salt)
         self._load_blob = load_blob
         self._sources = sources
         self._is_clean = is_clean
+        self._bodies_of = bodies_of
+        self._known = KnownValues()
+        self._learned = set[int]()
+        """Sessions of which every message was looked at for secrets that stand alone elsewhere."""
         self._of_source: dict[int, Level] = {}
 
     def hidden_name(self, session_id: str) -> str:
@@ -93,7 +100,11 @@ class Sieve:
         rows: dict[str, list[Row]] = {}
         names = {table: dict(known) for table, known in batch.names.items()}
         bodies: dict[int, bytes] = {}
-        redacting = Redacting(self._load_blob, self._is_clean)
+        redacting = Redacting(self._load_blob, self._is_clean, self._known)
+        # A title may repeat what only a message of another batch shows to be a secret.
+        new = {key for key, level in levels.items() if level == "redacted"} - self._learned
+        redacting.learn(self._bodies_of(new))
+        self._learned |= new
         ids = {":".join(batch.names["sessions"][key]): key for key in levels}
         for level in ("metrics", "redacted", "full"):
             part = self._part(batch, level, levels, of_message, ids)
@@ -142,7 +153,7 @@ class Sieve:
             archives=archives,
             contents=redacting.contents,
             masked=redacting.masked,
-            clean=redacting.clean,
+            clean=list(redacting.clean),
         )
 
     def _levels_of(self, batch: FeedBatch) -> dict[int, Level]:

@@ -8,7 +8,7 @@ be sent is noted first, so that a killed push goes on where it ended.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from turnlog.settings import load_settings
 from turnlog.store.external_content import load_blob
 from turnlog.store.feed.copies import CopiesNeededError, pack_ids
 from turnlog.store.feed.reading import (
+    bodies_of,
     last_change,
     message_ids,
     projects_of_sessions,
@@ -151,6 +152,7 @@ class Pusher:
             self._load_blob,
             self._projects_of_sources,
             self._state.is_clean,
+            self._bodies_of,
         )
 
     def _next(self, after: FeedPosition, sieve: Sieve) -> Leaving | None:
@@ -183,6 +185,10 @@ class Pusher:
     def _projects_of_sources(self, keys: set[int]) -> dict[int, set[str | None]]:
         with snapshot(self._store_path) as connection:
             return projects_of_sources(connection, keys)
+
+    def _bodies_of(self, session_keys: set[int]) -> Iterator[bytes]:
+        with snapshot(self._store_path) as connection:
+            yield from bodies_of(connection, session_keys)
 
     def behind(self) -> int:
         """How many changes are not sent yet. Raises StoreError if the hub cannot be reached."""

@@ -1,13 +1,14 @@
 """The level `redacted`: everything leaves without its secrets, without images, and without log files.
 
 Every column is said here to be an id or number, a text, JSON, or packed bytes. Large contents are made whole, cleaned,
-and moved out of their messages again, so they have other hashes than on this machine.
+and moved out of their messages again, so they have other hashes than on this machine. A batch is read twice: what its
+first reading knows to be secrets is masked wherever it stands alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +18,7 @@ import msgspec
 
 from turnlog import redact
 from turnlog.model import BlobRef, FilePart, Message, Part, TextPart, ToolCallPart
-from turnlog.redact import Redactor, mask_cut_text, mask_text
+from turnlog.redact import KnownValues, Redactor, mask_cut_text, mask_text
 from turnlog.store import bodies, zstd
 from turnlog.store.bodies import ExternalContent
 from turnlog.store.feed.values import IDENTITY, TABLES, FeedBatch, Row
@@ -76,14 +77,23 @@ class Redacting:
     """Takes secrets out of the rows of one batch."""
 
     def __init__(
-        self, load_blob: Callable[[str], bytes], is_clean: Callable[[bytes], bool] = lambda digest: False
+        self, load_blob: Callable[[str], bytes], is_clean: Callable[[bytes], bool], known: KnownValues
     ) -> None:
-        """`load_blob` returns the bytes of a large content, `is_clean` what is known of a message by its digest."""
+        """Keep what it needs.
+
+        Args:
+            load_blob: The bytes of a large content, by its SHA-256.
+            is_clean: Whether a message with this digest is known to have no secrets by itself.
+            known: Secrets of these sessions, which are masked wherever they stand alone; more are added.
+        """
         self._load_blob = load_blob
         self._is_clean = is_clean
-        self.clean: list[bytes] = []
+        self.clean: dict[bytes, None] = {}
         """Digests of messages in which no secret was found, and of which that was not known."""
-        self._redactor = Redactor()
+        self._learned = set[bytes]()
+        """Digests of messages in which secrets were found."""
+        self._known = known
+        self._redactor = Redactor(known)
         self.contents: dict[str, bytes] = {}
         """SHA-256 -> large contents that were cleaned."""
 
@@ -95,15 +105,27 @@ class Redacting:
             found[each.rule] += each.times
         return found
 
+    def learn(self, bodies: Iterable[bytes]) -> None:
+        """Look for secrets in the JSON of messages, whether or not they leave."""
+        for body in bodies:
+            digest = _digest(body)
+            if digest in self.clean or digest in self._learned or self._is_clean(digest):
+                continue
+            if self._redactor.learn(msgspec.Raw(body)):
+                self._learned.add(digest)
+            else:
+                self.clean[digest] = None
+
     def redact(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
         """The rows without secrets; `names` are changed to what they are now."""
+        self._learn_batch(batch)
         rows = {table: self._rows(table, found) for table, found in batch.rows.items() if table not in HELD_BACK}
         for table, identity in IDENTITY.items():
             places = [TABLES[table].index(name) for name in identity]
             if table in TEXTS:
                 changed = {row[0]: tuple([row[at] for at in places]) for row in rows.get(table, ())}
                 names.setdefault(table, {}).update(changed)
-        _mask_names(names, batch)
+        self._mask_names(names, batch)
         large = {row[1] for row in batch.rows.get("blob_uses", ())}
         rows["blobs"], rows["blob_uses"] = [], []
         made: dict[int, bytes] = {}
@@ -123,20 +145,40 @@ class Redacting:
         rows["blobs"] = sorted(set(rows["blobs"]))
         return msgspec.structs.replace(batch, rows=rows, bodies=made)
 
+    def _learn_batch(self, batch: FeedBatch) -> None:
+        for table in batch.rows.keys() - HELD_BACK:
+            texts = [TABLES[table].index(column) for column in TEXTS.get(table, frozenset()) - _CUT]
+            jsons = [TABLES[table].index(column) for column in JSON.get(table, ())]
+            packed = [TABLES[table].index(column) for column in PACKED.get(table, ())]
+            for row in batch.rows[table]:
+                for at in texts:
+                    self._redactor.learn(row[at])
+                for at in jsons:
+                    self._redactor.learn(msgspec.Raw(row[at].encode()) if row[at] else None)
+                for at in packed:
+                    self._redactor.learn(unpack_data(row[at]) if row[at] else None)
+        self.learn(zstd.decompress(body) for body in batch.bodies.values())
+        for sha256, *_ in batch.rows.get("blob_uses", ()):
+            self._redactor.learn(self._load_blob(sha256.hex()))
+
     def _without_secrets(self, body: bytes) -> bytes:
-        digest = blake2b(body, digest_size=16).digest()
-        if self._is_clean(digest):
+        digest = _digest(body)
+        is_clean = digest in self.clean or self._is_clean(digest)
+        if is_clean and not self._known.may_be_in_json(body.decode(errors="surrogateescape")):
             return body
-        cleaned = self._redactor.redact_json(body)
-        if cleaned is body:
-            self.clean.append(digest)
-        return cleaned
+        return self._redactor.redact_json(body)
+
+    def _text(self, text: str) -> str:
+        return self._known.mask(_masked(text))
+
+    def _cut_text(self, text: str) -> str:
+        return self._known.mask(mask_cut_text(text), is_cut=True)
 
     def _rows(self, table: str, rows: list[Row]) -> list[Row]:
         changes: dict[int, Callable[[Any], Any]] = {}
-        for kinds, change in ((TEXTS, _masked), (JSON, self._json), (PACKED, self._packed), (DROPPED, _nothing)):
+        for kinds, change in ((TEXTS, self._text), (JSON, self._json), (PACKED, self._packed), (DROPPED, _nothing)):
             for column in kinds.get(table, ()):
-                changes[TABLES[table].index(column)] = mask_cut_text if column in _CUT else change
+                changes[TABLES[table].index(column)] = self._cut_text if column in _CUT else change
         if not changes:
             return rows
         return [
@@ -163,21 +205,24 @@ class Redacting:
         cleaned = bodies.externalize(self._redactor.redact(message), found)
         return bodies.pack(cleaned), found
 
+    def _mask_names(self, names: dict[str, dict[int, Row]], batch: FeedBatch) -> None:
+        """Sources that are only named have their paths cleaned as those that are sent."""
+        sent = {row[0] for row in batch.rows.get("sources", ())}
+        wanted = {row[TABLES["memberships"].index("source_key")] for row in batch.rows.get("memberships", ())}
+        known = names.get("sources", {})
+        for key in (wanted & known.keys()) - sent:
+            known[key] = (self._text(known[key][0]),)
+
     def _load(self, reference: BlobRef) -> bytes:
         return self._load_blob(reference.sha256)
 
 
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()
+
+
 def _nothing(_: Any) -> None:
     return None
-
-
-def _mask_names(names: dict[str, dict[int, Row]], batch: FeedBatch) -> None:
-    """Sources that are only named have their paths cleaned as those that are sent."""
-    sent = {row[0] for row in batch.rows.get("sources", ())}
-    wanted = {row[TABLES["memberships"].index("source_key")] for row in batch.rows.get("memberships", ())}
-    known = names.get("sources", {})
-    for key in (wanted & known.keys()) - sent:
-        known[key] = (_masked(known[key][0]),)
 
 
 def _without_images(message: Message) -> Message:

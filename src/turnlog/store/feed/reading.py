@@ -7,7 +7,7 @@ whole comes with the batch that has the last of its changes. A row that changes 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -147,6 +147,18 @@ def message_ids(connection: Connection, session_id: str) -> list[str]:
         (agent, external_id),
     )
     return [name for (name,) in rows]
+
+
+def bodies_of(connection: Connection, session_keys: Collection[int]) -> Iterator[bytes]:
+    """The JSON of all messages of sessions, large contents left out."""
+    whole = WholeBodies(connection)
+    for chunk in _chunks(sorted(session_keys)):
+        for place in connection.execute(
+            f"SELECT DISTINCT {BODY_COLUMNS} FROM memberships p JOIN messages m ON m.key = p.message_key"
+            " WHERE p.session_key IN (SELECT value FROM json_each(?)) ORDER BY m.key",
+            (chunk,),
+        ):
+            yield whole(*place)
 
 
 def last_change(connection: Connection) -> int:

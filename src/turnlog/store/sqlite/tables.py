@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -21,7 +21,7 @@ from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, Tool
 from turnlog.model.codec import encode
 from turnlog.model.message import part_ids
 from turnlog.platforms.files import BINARY
-from turnlog.redact import mask_text
+from turnlog.redact import Redactor
 from turnlog.store import bodies
 from turnlog.store.connection import connect
 from turnlog.store.external_content import BlobLoader
@@ -132,22 +132,23 @@ def write_tables(
         store_path: The store.
         folder: Where the files go.
         sessions: Ids of the sessions whose rows are written; None: all.
-        redact: Mask secrets in texts, inputs, outputs, titles and paths.
-        on_progress: Called with the number of messages that are written, and of all.
+        redact: Mask secrets in texts, inputs, outputs, titles and paths. All is read once more, before: what a name or
+            context shows to be a secret is masked in every row of every session.
+        on_progress: Called with the number of messages that are read, and of all; twice with `redact`.
 
     Raises ConflictError if something in the folder is no file of an export, OSError if it cannot be written.
     """
     _prepare(folder)
     with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
         _choose(connection, sessions)
+        redactor = Redactor() if redact else None
+        if redactor is not None:
+            _write_rows(connection, {name: _Learner(names, redactor) for name, names in TABLES.items()}, on_progress)
         writers = {
-            name: stack.enter_context(TableWriter(folder / f"{name}.parquet", columns, redact=redact))
+            name: stack.enter_context(TableWriter(folder / f"{name}.parquet", columns, redactor))
             for name, columns in TABLES.items()
         }
-        for name, query in _QUERIES.items():
-            for row in connection.execute(query):
-                writers[name].add(row)
-        _write_messages(connection, writers, on_progress)
+        _write_rows(connection, writers, on_progress)
     # Nothing was replaced before all was written.
     written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
     (folder / "README.md").write_text(_card(written))
@@ -217,8 +218,17 @@ _MESSAGES: Final = (
 _PLACE: Final = len(BodyPlace._fields)
 
 
+def _write_rows(
+    connection: sqlite3.Connection, writers: Mapping[str, _TakesRows], on_progress: Callable[[int, int], None]
+) -> None:
+    for name, query in _QUERIES.items():
+        for row in connection.execute(query):
+            writers[name].add(row)
+    _write_messages(connection, writers, on_progress)
+
+
 def _write_messages(
-    connection: sqlite3.Connection, writers: dict[str, TableWriter], on_progress: Callable[[int, int], None]
+    connection: sqlite3.Connection, writers: Mapping[str, _TakesRows], on_progress: Callable[[int, int], None]
 ) -> None:
     """Messages of each session, and the parts, calls and results of each message once."""
     (total,) = connection.execute(
@@ -240,7 +250,7 @@ def _write_messages(
     on_progress(total, total)
 
 
-def _write_parts(message: Message, agent: str, writers: dict[str, TableWriter]) -> None:
+def _write_parts(message: Message, agent: str, writers: Mapping[str, _TakesRows]) -> None:
     for sequence, (part, part_id) in enumerate(zip(message.parts, part_ids(message), strict=True)):
         writers["parts"].add((agent, message.id, sequence, part_id, part.type, *_content(part)))
         if isinstance(part, ToolCallPart):
@@ -290,12 +300,38 @@ _SAID: Final = frozenset(
 UNFINISHED: Final = ".part"
 
 
+class _TakesRows(Protocol):
+    """Takes the rows of one table."""
+
+    def add(self, row: Sequence[Value], /) -> None:
+        """Take a row, whose values are in the order of the columns."""
+        ...
+
+
+class _Learner:
+    """Learns the secrets in the rows of one table."""
+
+    def __init__(self, columns: Iterable[str], redactor: Redactor) -> None:
+        self._said = _said(columns)
+        self._redactor = redactor
+
+    def add(self, row: Sequence[Value], /) -> None:
+        """Learn what people, models and programs wrote."""
+        for index in self._said:
+            self._redactor.learn(row[index])
+
+
+def _said(columns: Iterable[str]) -> list[int]:
+    return [index for index, name in enumerate(columns) if name in _SAID]
+
+
 class TableWriter:
     """Writes one table, a group of rows at a time."""
 
-    def __init__(self, path: Path, columns: dict[str, Kind], *, redact: bool) -> None:
+    def __init__(self, path: Path, columns: dict[str, Kind], redactor: Redactor | None) -> None:
         self.path = path
-        self._masked = [index for index, name in enumerate(columns) if name in _SAID] if redact else []
+        self._redactor = redactor
+        self._said = _said(columns)
         self.rows = 0
         self._kinds = tuple(columns.values())
         self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
@@ -319,13 +355,12 @@ class TableWriter:
             finally:
                 self._writer.close()
 
-    def add(self, row: Sequence[Value]) -> None:
+    def add(self, row: Sequence[Value], /) -> None:
         """Add a row, whose values are in the order of the columns."""
-        if self._masked:
+        if self._redactor is not None:
             row = list(row)
-            for index in self._masked:
-                if row[index]:
-                    row[index] = mask_text(str(row[index]))
+            for index in self._said:
+                row[index] = self._redactor.redact(row[index])
         self._waiting.append(row)
         for index in self._texts:
             text = row[index]

@@ -1,0 +1,118 @@
+"""Values that were recognised as secrets by what was around them, so that they are found where they stand alone.
+
+`DB_PASSWORD=…` shows a password by its name. A title, a prompt or an output of the same session may have the password
+alone, where nothing shows what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, unquote
+
+from turnlog.redact.contexts import BLOCKS
+from turnlog.redact.edges import RULE as CUT
+from turnlog.redact.masking import MNEMONIC, SecretSpan, joined, mask_spans
+from turnlog.redact.placeholders import is_distinct, is_key
+from turnlog.redact.tokens import TOKENS
+from turnlog.redact.triggers import BOUNDARY, literal_tree
+from turnlog.redact.views import unmarked
+
+SHORTEST_KNOWN = 8
+"""A shorter value may be a word or a number that is somewhere by chance."""
+
+_SHORTEST_CUT = 4
+"""Characters of a known value that are masked where a text is cut."""
+
+_RECOGNISED_ANYWHERE = frozenset(rule.name for rule in (*TOKENS, *BLOCKS)) | {MNEMONIC, CUT}
+"""Rules that need no name or context; and pieces, of which nobody knows what they are."""
+
+_VAGUE = "named-key"
+"""The rule for any name that ends with `key`: what it names may be the hash of a file."""
+
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+
+
+class KnownValues:
+    """The secrets of a session that are masked wherever they stand alone."""
+
+    def __init__(self) -> None:
+        """Begin without values."""
+        self._rules: dict[str, str] = {}
+        self._of_start: dict[str, list[str]] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def __len__(self) -> int:
+        """How many values are known, other notations of them included."""
+        return len(self._rules)
+
+    def add(self, found: str, rule: str) -> None:
+        """Remember what a rule found, if it is a secret only by its place and is distinct enough."""
+        if rule in _RECOGNISED_ANYWHERE:
+            return
+        view = unmarked(found)
+        for value in _values(view.text if view is not None else found, rule):
+            if len(value) >= SHORTEST_KNOWN and is_distinct(value):
+                for written in (value, quote(value, safe="")):
+                    self._add(written, rule)
+
+    def find(self, text: str) -> list[SecretSpan]:
+        """Where known values stand alone in a text, in order and without overlaps: no part of a longer word."""
+        if not self._rules or len(text) < SHORTEST_KNOWN:
+            return []
+        pattern = self._pattern or self._compiled()
+        spans: list[SecretSpan] = []
+        match = pattern.search(text)
+        while match is not None:
+            span = self._at(text, match.start())
+            if span is not None:
+                spans.append(span)
+            match = pattern.search(text, match.start() + 1 if span is None else span.end)
+        return spans
+
+    def mask(self, text: str, *, is_cut: bool = False) -> str:
+        """The text without known values; if it was cut, without the beginning of one at its end."""
+        spans = [*self.find(text), *(self.find_cut(text) if is_cut else ())]
+        return mask_spans(text, joined(spans))
+
+    def may_be_in_json(self, json: str) -> bool:
+        """Whether known values may be in exact JSON, where an escape may stand for any character."""
+        return len(self) > 0 and ("\\u" in json or "\\/" in json or bool(self.find(json)))
+
+    def find_cut(self, text: str) -> list[SecretSpan]:
+        """The beginning of a known value at the end of a text that was cut there; an ellipsis may replace the rest."""
+        end = len(text.rstrip().removesuffix("…").removesuffix("..."))
+        for start in range(max(0, end - max(map(len, self._rules), default=0)), end - _SHORTEST_CUT + 1):
+            if start and text[start - 1].isalnum():
+                continue
+            if any(value.startswith(text[start:end]) for value in self._rules):
+                return [SecretSpan(start, end, CUT)]
+        return []
+
+    def _add(self, value: str, rule: str) -> None:
+        if value not in self._rules:
+            self._rules[value] = rule
+            self._of_start.setdefault(value[:SHORTEST_KNOWN], []).append(value)
+            self._pattern = None
+
+    def _compiled(self) -> re.Pattern[str]:
+        for values in self._of_start.values():
+            values.sort(key=len, reverse=True)
+        self._pattern = re.compile(literal_tree(self._of_start, ["", BOUNDARY]))
+        return self._pattern
+
+    def _at(self, text: str, start: int) -> SecretSpan | None:
+        for value in self._of_start[text[start : start + SHORTEST_KNOWN]]:
+            end = start + len(value)
+            if text.startswith(value, start) and not (text[end : end + 1].isascii() and text[end : end + 1].isalnum()):
+                return SecretSpan(start, end, self._rules[value])
+        return None
+
+
+def _values(found: str, rule: str) -> Iterator[str]:
+    """The values in what a rule found, without percent codes: of a cookie header those that are keys."""
+    if rule == "cookie":
+        yield from (value for pair in found.split(";") if is_key(value := pair.partition("=")[2].strip()))
+    elif rule != _VAGUE or _HEX.fullmatch(found) is None:
+        yield found
+        yield unquote(found)
