@@ -54,17 +54,17 @@ _DROPPED = str.maketrans("", "", "\t\n\r")
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "file": None}
 """The special schemes, whose URLs have a host and may be written with backslashes."""
 
-_OPAQUE = re.compile(r"[\x00-\x1f\x7f-\U0010ffff]")
+_OPAQUE = re.compile(r"[^ -~]")
 
-_FRAGMENT = re.compile(r'[\x00-\x20"<>`\x7f-\U0010ffff]')
+_FRAGMENT = re.compile(r"[^!#-;=?-_a-~]")
 
-_QUERY = re.compile(r'[\x00-\x20"#<>\x7f-\U0010ffff]')
+_QUERY = re.compile(r"[^!$-;=?-~]")
 
-_SPECIAL_QUERY = re.compile(r'[\x00-\x20"#\'<>\x7f-\U0010ffff]')
+_SPECIAL_QUERY = re.compile(r"[^!$-&(-;=?-~]")
 
-_PATH = re.compile(r'[\x00-\x20"#<>?`{}\x7f-\U0010ffff]')
+_PATH = re.compile(r"[^!$-;=@-_a-z|~]")
 
-_USER = re.compile(r'[\x00-\x20"#<>?`{}/:;=@\[\\\]^|\x7f-\U0010ffff]')
+_USER = re.compile(r"[^!$-.0-9A-Z_a-z~]")
 """What is percent-encoded in each place."""
 
 _SLASH = re.compile("/")
@@ -191,7 +191,7 @@ _FORBIDDEN = re.compile(r"[\x00\t\n\r #/:<>?@\[\\\]^|]")
 
 _FORBIDDEN_IN_NAME = re.compile(r"[\x00-\x20#/:<>?@\[\\\]^|%\x7f]")
 
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\U0010ffff]")
+_CONTROLS = re.compile(r"[^ -~]")
 
 _IGNORED = re.compile("[\u00ad\u034f\u180b-\u180f\u200b\u2060\u2064\ufe00-\ufe0f\ufeff]")
 
