@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
@@ -325,11 +326,17 @@ def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[Deco
 def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[DecodingProblem]) -> Any:
     raw_fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     values: dict[str, Any] = {}
-    for field in msgspec.structs.fields(struct):
+    for field in _fields(struct):
         if field.encode_name in raw_fields:
             place = f"{path}.{field.encode_name}"
             values[field.name] = salvage(raw_fields[field.encode_name], field.type, place, problems)
     return struct(**{name: value for name, value in values.items() if value is not MISSING})
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    # msgspec evaluates all annotations anew at every call, which takes longer than decoding the record.
+    return msgspec.structs.fields(struct)
 
 
 def _salvage_values(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem]) -> dict[str, Any]:
