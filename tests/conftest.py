@@ -1,7 +1,9 @@
 """What every test stands on: a home folder of its own, and an environment that names no other place."""
 
 import gc
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -19,6 +21,28 @@ load_profile()
 # Importing the tests and what they test makes hundreds of thousands of objects that all stay: the collector would look
 # through them again and again.
 gc.disable()
+
+
+_TEMPORARY = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests, and all that they start, a folder for temporary files that goes with them.
+
+    Several servers leave files behind where they are killed. The path is short, since some hold sockets; other users
+    may go through, since PostgreSQL refuses root. pytest's own folders stay where they would be: those of a failed test
+    are kept.
+    """
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = Path(tempfile.mkdtemp(prefix="tl-", dir=os.environ["PYTEST_DEBUG_TEMPROOT"]))
+    folder.chmod(0o711)
+    config.stash[_TEMPORARY] = folder
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Take the folder for temporary files away."""
+    shutil.rmtree(config.stash[_TEMPORARY], ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:

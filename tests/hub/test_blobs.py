@@ -29,6 +29,10 @@ TEXT = b"walnut " * 20_000
 SHA256 = hashlib.sha256(TEXT).hexdigest()
 
 
+_TO_GRPC = 10_000
+"""From one of SeaweedFS' ports to that of the same service for gRPC."""
+
+
 class Weed:
     """SeaweedFS with an S3 gateway, on this machine only."""
 
@@ -39,7 +43,8 @@ class Weed:
 
     def start(self) -> None:
         program = Path(sys.executable).parent / "weed"
-        ports = [f"-{part}.port={free_port()}" for part in ("master", "volume", "filer")]
+        self._ports = {part: free_port() for part in ("master", "volume", "filer")}
+        ports = [f"-{part}.port={port}" for part, port in self._ports.items()]
         options = ("-s3", f"-s3.port={self.port}", "-master.volumeSizeLimitMB=64", "-volume.max=20")
         options = (f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *options)
         self._process = subprocess.Popen(
@@ -53,10 +58,15 @@ class Weed:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait(20)
             self._process = None
+            # It puts its sockets into this folder whatever TMPDIR says, and leaves them when it is killed.
+            for port in (self.port, *self._ports.values()):
+                for number in (port, port + _TO_GRPC):
+                    for path in Path("/tmp").glob(f"seaweedfs-*-{number}.sock"):
+                        path.unlink()
 
 
 def free_port() -> int:
-    # Its gRPC port is 10000 higher.
+    # Its gRPC port has to fit below 65536.
     while True:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -19,6 +19,9 @@ NOBODY = 65534
 
 _SETTINGS = ("--listen_addresses=", "--fsync=off", "--max_connections=50", "--autovacuum=off")
 
+_WITH_STRATEGIES = 150_000
+"""The first version that can be told how to copy a template; older ones copy files anyway."""
+
 
 class PostgresServer:
     """A running server whose socket only this machine's user has; databases are made on request."""
@@ -36,7 +39,9 @@ class PostgresServer:
         self._made += 1
         name = f"tests_{self._made}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}".encode())
+            # To copy the files of a template takes the server half as long as to log every page of them.
+            copied = " STRATEGY file_copy" if connection.info.server_version >= _WITH_STRATEGIES else ""
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}{copied}".encode())
         return name
 
 
