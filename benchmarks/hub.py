@@ -20,8 +20,8 @@ import psycopg
 from support.hub_double import hub_process
 from support.postgres_servers import binaries_of_the_wheel, postgres_server
 from turnlog.hub.machine.client import HubClient
-from turnlog.hub.machine.pusher import Pusher
-from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.hub.machine.pusher import StorePusher
+from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.store.connection import connect
 from turnlog.store.postgres.store import PostgresStore
 
@@ -41,10 +41,10 @@ def main() -> None:
         for each in (url, other):
             PostgresStore(each, create=True).close()
         with hub_process(url) as hub, MachineState(store_path) as state:
-            state.connect(Connection(hub.url, "ana/laptop", "1", "ana", "laptop"))
+            state.connect(HubConnection(hub.url, "ana/laptop", "1", "ana", "laptop"))
             state.set_level("/", given.level)
             with HubClient(hub.url, "ana/laptop") as client:
-                pusher = Pusher(store_path, state, client)
+                pusher = StorePusher(store_path, state, client)
                 began = Spent(hub.pid)
                 report = pusher.push()
                 pushed = Spent(hub.pid).since(began)

@@ -31,7 +31,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _Level: TypeAlias = Literal["none", "metrics", "redacted", "full"]
 
 
-class HubSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HubLevels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much leaves this machine for its hub. `turnlog hub level` goes before what is said here."""
 
     level: _Level = "redacted"
@@ -56,7 +56,7 @@ class UserSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sync_before_reading: bool = True
     """Commands that read the store first sync what is new in the agents' logs."""
     budgets: BudgetSettings = BudgetSettings()
-    hub: HubSettings = HubSettings()
+    hub: HubLevels = HubLevels()
     otel: OtelSettings = OtelSettings()
 
 

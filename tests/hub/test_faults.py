@@ -14,7 +14,7 @@ import psycopg
 from support.hub_double import hub_process
 from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
-from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.store import open_store
 
 PUSH = """
@@ -28,7 +28,7 @@ pusher.MANY_MESSAGES = 40
 with MachineState(Path(sys.argv[1])) as state:
     connection = state.connection()
     with HubClient(connection.url, connection.token, seconds=60) as client:
-        pusher.Pusher(Path(sys.argv[1]), state, client).push()
+        pusher.StorePusher(Path(sys.argv[1]), state, client).push()
 """
 
 SAID = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
@@ -65,7 +65,7 @@ def test_kills_at_both_ends_lose_and_double_nothing(databases: PostgresDatabases
         fill(toy, sessions, messages)
     with hub_process(url) as hub:
         with MachineState(toy.path) as state:
-            state.connect(Connection(hub.url, "ana/laptop", "1", "ana", "laptop"))
+            state.connect(HubConnection(hub.url, "ana/laptop", "1", "ana", "laptop"))
             state.set_level("/", "full")
         kills = 0
         push = start_push(toy.path)

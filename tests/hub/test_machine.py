@@ -18,8 +18,8 @@ from turnlog.errors import ConflictError
 from turnlog.hub.machine import pusher, redacting
 from turnlog.hub.machine.client import HubClient, HubUnreachableError
 from turnlog.hub.machine.pulling import unpack_logs
-from turnlog.hub.machine.pusher import Pusher, PushReport
-from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.hub.machine.pusher import PushReport, StorePusher
+from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
@@ -75,7 +75,7 @@ class Box:
         self.store_path.parent.mkdir(parents=True)
         self.home.mkdir(parents=True)
         with MachineState(self.store_path) as state:
-            state.connect(Connection(hub.url, f"{user}/{machine}", "1", user, machine))
+            state.connect(HubConnection(hub.url, f"{user}/{machine}", "1", user, machine))
 
     def sync(self, *roots: Path) -> None:
         sync(self.store_path, roots=list(roots) or [self.home / ".claude"])
@@ -86,11 +86,11 @@ class Box:
 
     def push(self) -> PushReport:
         with MachineState(self.store_path) as state, self._client(state) as client:
-            return Pusher(self.store_path, state, client).push()
+            return StorePusher(self.store_path, state, client).push()
 
     def plan(self) -> PushReport:
         with MachineState(self.store_path) as state, self._client(state) as client:
-            return Pusher(self.store_path, state, client).plan()
+            return StorePusher(self.store_path, state, client).plan()
 
     def logs(self, session_id: str) -> bytes:
         with MachineState(self.store_path) as state, self._client(state) as client:
@@ -471,7 +471,7 @@ def test_a_hub_that_is_away_harms_nothing(tmp_path: Path, hub: HubProcess, hub_s
     log(box, "/home/ana/app", "s1", "a prompt", "an answer")
     box.sync()
     with MachineState(box.store_path) as state, pytest.raises(HubUnreachableError, match="cannot reach the hub"):
-        Pusher(box.store_path, state, HubClient("http://127.0.0.1:9", "x", seconds=0)).push()
+        StorePusher(box.store_path, state, HubClient("http://127.0.0.1:9", "x", seconds=0)).push()
     box.push()
     assert ids(hub_store) == ["claude-code:s1"]
 

@@ -16,8 +16,8 @@ from support.hubs import Hub
 from support.toy_store import ToyStore
 from turnlog.hub.machine.client import HubClient
 from turnlog.hub.machine.pulling import unpack_logs
-from turnlog.hub.machine.pusher import Pusher
-from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.hub.machine.pusher import StorePusher
+from turnlog.hub.machine.state import HubConnection, MachineState
 
 SAID = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"%b"}\n' % (b"walnut " * 20_000)
 
@@ -56,9 +56,9 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
             time.sleep(asked["interval"])
             joined = client.poll_device(asked["device_code"])
         assert isinstance(joined, dict)
-        state.connect(Connection(url, *[str(joined[name]) for name in ("access_token", "team", "user", "machine")]))
+        state.connect(HubConnection(url, *[str(joined[name]) for name in ("access_token", "team", "user", "machine")]))
         with HubClient(url, joined["access_token"], seconds=5) as client:
-            report = Pusher(toy.path, state, client).push()
+            report = StorePusher(toy.path, state, client).push()
             assert (report.messages, report.contents, report.refused) == (1, 1, set())
             packed = client.logs("toy:s")
         ((path, _),) = unpack_logs(packed, tmp_path / "pulled")

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from support.hubs import Hub, listening, save_session
 from turnlog.hub.machine.client import HubClient
-from turnlog.hub.machine.pusher import Pusher
-from turnlog.hub.machine.state import Connection, MachineState
+from turnlog.hub.machine.pusher import StorePusher
+from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.server import create_app
 
 
@@ -128,7 +128,7 @@ def test_a_posted_event_of_a_hook_is_at_the_hub_with_the_next_push(
         "machine", team=1, user=new_hub.ids["Ana"], machine="m-1", scopes=("push", "read")
     )[0]
     with listening(new_hub) as url, MachineState(path) as state, HubClient(url, token, seconds=5) as client:
-        state.connect(Connection(url, token, "1", new_hub.ids["Ana"], "m-1"))
-        Pusher(path, state, client).push()
+        state.connect(HubConnection(url, token, "1", new_hub.ids["Ana"], "m-1"))
+        StorePusher(path, state, client).push()
     assert items(ana, "/api/sessions?task=T-1") == ["claude-code:s1"]
     assert "xylophone" in ana.get("/api/sessions/claude-code:s1/window").text

@@ -123,7 +123,7 @@ class Colour(NamedTuple):
     dark: str
 
 
-class Retention(NamedTuple):
+class LogRetention(NamedTuple):
     """The agent deletes sessions that were not used for a number of days."""
 
     days: int
@@ -238,7 +238,7 @@ class Agent(ABC):
     permission requests; None if it cannot send any."""
     handoff: str | None = None
     """`module:name` of the `turnlog.agents.handoffs.HandoffWriter` that writes its sessions; None if there is none."""
-    retention: Retention | None = None
+    retention: LogRetention | None = None
     """None: it never deletes its logs."""
     has_usage_blocks: bool = False
     """Its provider limits usage by five-hour windows; reports by block contain its calls."""

@@ -29,7 +29,9 @@ class Mismatch(NamedTuple):
     diff: str
 
 
-def compare(entries: Iterable[Entry], sent: Conversation, ignored: Sequence[Pattern[str]] = ()) -> Mismatch | None:
+def compare(
+    entries: Iterable[Entry], sent: PlayedConversation, ignored: Sequence[Pattern[str]] = ()
+) -> Mismatch | None:
     """None where a request is the recorded one.
 
     Args:
@@ -80,7 +82,7 @@ class ConversationTurn:
         self.results: list[ConversationResult] = []
 
 
-class Conversation:
+class PlayedConversation:
     """Turns that alternate, built entry by entry."""
 
     def __init__(self, ignored: Sequence[Pattern[str]] = ()) -> None:
@@ -202,10 +204,12 @@ _MOST_LINES = 60
 """Of a diff: the rest is counted."""
 
 
-def _relevant(entries: Iterable[Entry], sent: Conversation, ignored: Sequence[Pattern[str]]) -> Conversation:
+def _relevant(
+    entries: Iterable[Entry], sent: PlayedConversation, ignored: Sequence[Pattern[str]]
+) -> PlayedConversation:
     """The recording without additions of the agent that the request has nowhere; a turn may hold nothing else."""
     said = bare(*[text for turn in sent.turns if turn.side == "user" for text in turn.texts])
-    recorded = Conversation(ignored)
+    recorded = PlayedConversation(ignored)
     for entry in entries:
         if not (isinstance(entry, AskedText) and entry.optional and bare(entry.text or "") not in said):
             recorded.add(entry)
@@ -268,7 +272,7 @@ _CHECKS: tuple[Callable[[ConversationTurn, ConversationTurn], bool], ...] = (
 )
 
 
-def _diff(recorded: Conversation, sent: Conversation, first: int) -> str:
+def _diff(recorded: PlayedConversation, sent: PlayedConversation, first: int) -> str:
     """From the turn before the first that differs."""
     start = max(0, first - 1)
     before, after = _lines(recorded, sent, start), _lines(sent, None, start)
@@ -278,7 +282,7 @@ def _diff(recorded: Conversation, sent: Conversation, first: int) -> str:
     return "\n".join([*shown, *([f"… and {more} more lines"] if more > 0 else [])])
 
 
-def _lines(conversation: Conversation, other: Conversation | None, start: int) -> list[str]:
+def _lines(conversation: PlayedConversation, other: PlayedConversation | None, start: int) -> list[str]:
     """The turns as lines, without white space and without what is not compared."""
     lines: list[str] = []
     for index in range(start, len(conversation.turns)):
@@ -288,7 +292,9 @@ def _lines(conversation: Conversation, other: Conversation | None, start: int) -
     return lines
 
 
-def _turn_lines(conversation: Conversation, turn: ConversationTurn, twin: ConversationTurn | None) -> Iterator[str]:
+def _turn_lines(
+    conversation: PlayedConversation, turn: ConversationTurn, twin: ConversationTurn | None
+) -> Iterator[str]:
     texts = turn.texts if twin is None else _texts_of(turn, twin)
     for result in sorted(turn.results, key=lambda result: -1 if result.call is None else result.call):
         said = "(anything)" if result.text is None else result.text

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from turnlog.cassette.apis import Api, api_of, openai_chat
-from turnlog.cassette.conversation import Conversation, Mismatch, compare
+from turnlog.cassette.conversation import Mismatch, PlayedConversation, compare
 from turnlog.cassette.tape import Cassette, EarlierAnswer, Entry, Exchange, Track, load_cassette, requests_of
 from turnlog.model import Message, TextPart
 from turnlog.providers.body import Json, word
@@ -114,9 +114,9 @@ class Player:
             if each.left
         ]
 
-    def _conversation(self, api: Api, body: Json) -> tuple[Conversation, str | None]:
+    def _conversation(self, api: Api, body: Json) -> tuple[PlayedConversation, str | None]:
         """The conversation of a request, after the response that it continues, and the id of an unknown response."""
-        sent = Conversation(self._ignored)
+        sent = PlayedConversation(self._ignored)
         previous = word(body.get("previous_response_id"))
         for entry in self._contexts.get(previous or "", ()):
             sent.add(entry)

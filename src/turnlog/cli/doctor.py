@@ -26,7 +26,7 @@ from turnlog.errors import SettingsError, SourceError, StoreError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
-    from turnlog.agents.base import Agent, Retention, Source
+    from turnlog.agents.base import Agent, LogRetention, Source
     from turnlog.cli.documents import (
         DiagnosticDocument,
         DoctorDocument,
@@ -190,7 +190,7 @@ def _unreadable(agent: Agent, source: Source) -> str | None:
     return None
 
 
-def _retention_days(retention: Retention, root: Path) -> int:
+def _retention_days(retention: LogRetention, root: Path) -> int:
     """After how many days an agent deletes sessions, by the settings of a home."""
     try:
         settings: Any = json.loads((root / retention.file).read_bytes())

@@ -37,14 +37,14 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     Nothing is sent yet. `turnlog hub push` shows what would leave, and asks.
     """
     from turnlog.hub.machine.client import HubClient
-    from turnlog.hub.machine.state import Connection, MachineState
+    from turnlog.hub.machine.state import HubConnection, MachineState
 
     with HubClient(url) as client:
         asked = client.begin_device(name or platform.node() or "machine", platform.system().lower())
         code = plain(str(asked["user_code"]))
         click.echo(f"Open {plain(str(asked['verification_uri']))} and enter this code: {code}")
         joined = _wait(client, asked)
-    said = Connection(client.url, *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")))
+    said = HubConnection(client.url, *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")))
     with MachineState(store_path) as state:
         state.connect(said)
     click.echo(f"Connected as {plain(said.user)}, machine {plain(said.machine)}.")
@@ -79,7 +79,7 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     the default.
     """
     from turnlog.hub.machine.client import HubClient
-    from turnlog.hub.machine.pusher import Pusher
+    from turnlog.hub.machine.pusher import StorePusher
     from turnlog.hub.machine.state import MachineState
 
     with open_existing(store_path) as store:
@@ -87,7 +87,7 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     with ExitStack() as opened:
         state = opened.enter_context(MachineState(store_path))
         connection = state.connection()
-        pusher = Pusher(store_path, state, opened.enter_context(HubClient(connection.url, connection.token)))
+        pusher = StorePusher(store_path, state, opened.enter_context(HubClient(connection.url, connection.token)))
         if dry_run or not (yes or state.is_agreed):
             report = pusher.plan()
             if as_json:
@@ -189,7 +189,7 @@ def level(project: str | None, level: str | None, store_path: Path) -> None:
 def status(as_json: bool, store_path: Path) -> None:
     """Show the hub of this machine, and how far it is."""
     from turnlog.hub.machine.client import HubClient
-    from turnlog.hub.machine.pusher import Pusher
+    from turnlog.hub.machine.pusher import StorePusher
     from turnlog.hub.machine.state import MachineState
     from turnlog.store.rows import moment
 
@@ -200,7 +200,7 @@ def status(as_json: bool, store_path: Path) -> None:
         try:
             open_existing(store_path).close()
             with HubClient(connection.url, connection.token, seconds=0) as client:
-                behind = Pusher(store_path, state, client).behind()
+                behind = StorePusher(store_path, state, client).behind()
         except TurnlogError as error:
             problem = str(error)
         document: HubStatusDocument = {

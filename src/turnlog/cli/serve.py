@@ -120,9 +120,9 @@ def _pushing(store_path: Path, *, sync: bool) -> Generator[None]:
     if not sync or not is_connected(store_path):
         yield
         return
-    from turnlog.hub.machine.following import Follower
+    from turnlog.hub.machine.following import HubFollower
 
-    follower = Follower(store_path, lambda said: click.echo(f"turnlog: {one_line(said)}", err=True))
+    follower = HubFollower(store_path, lambda said: click.echo(f"turnlog: {one_line(said)}", err=True))
     follower.start()
     try:
         yield

@@ -20,7 +20,7 @@ from turnlog.errors import StoreBusyError, StoreError
 from turnlog.hub.callers import CALLER, Caller
 from turnlog.hub.contexts import Contexts
 from turnlog.hub.people.registry import People
-from turnlog.hub.rates import Rates
+from turnlog.hub.rates import RequestRates
 from turnlog.hub.settings import HubSettings
 from turnlog.server.context import CONTEXT
 from turnlog.server.errors import error_response
@@ -47,14 +47,14 @@ class Access:
     """ASGI middleware that knows callers, and refuses what is not allowed."""
 
     def __init__(
-        self, app: ASGIApp, settings: HubSettings, people: People, contexts: Contexts, failures: Rates
+        self, app: ASGIApp, settings: HubSettings, people: People, contexts: Contexts, failures: RequestRates
     ) -> None:
         """Guard `app`; `failures` counts wrong secrets by address."""
         self._app = app
         self._people = people
         self._contexts = contexts
         self._failures = failures
-        self._rates = Rates(settings.requests_per_second, settings.requests_per_second * _BURST_SECONDS)
+        self._rates = RequestRates(settings.requests_per_second, settings.requests_per_second * _BURST_SECONDS)
         self._networks = settings.networks()
         self._proxy = settings.proxy
         public = None if settings.url is None else urlsplit(settings.url).netloc.lower()

@@ -31,7 +31,7 @@ from turnlog.hub.people.registry import People
 from turnlog.hub.people.rules import HighestLevel, Retention
 from turnlog.hub.people.sharing import SessionSharing
 from turnlog.hub.people.teams import Member, NotAllowedError, Team
-from turnlog.hub.rates import Rates
+from turnlog.hub.rates import RequestRates
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.routes import ROUTERS
 from turnlog.hub.routes.base import HubState
@@ -95,7 +95,7 @@ def create_hub(
     """
     people = People(database)
     contexts = Contexts(database, people, cache, blobs)
-    failures = Rates(FAILURES_PER_SECOND, MOST_FAILURES)
+    failures = RequestRates(FAILURES_PER_SECOND, MOST_FAILURES)
     provider = None if settings.openid is None else OpenId(settings.openid, people.secrets)
     metrics = Metrics()
     open_team = partial(_open_team, database, blobs)

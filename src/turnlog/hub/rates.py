@@ -11,7 +11,7 @@ from typing import Final
 _MOST_KEYS: Final = 10_000
 
 
-class Rates:
+class RequestRates:
     """Buckets by key (a person, a machine, an address). Any thread may use it."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:

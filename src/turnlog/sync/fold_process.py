@@ -25,7 +25,7 @@ from turnlog.store.external_content import Feed
 from turnlog.store.sources import Fingerprint, SourceState
 from turnlog.store.writing.prepared import prepare
 from turnlog.store.writing.transaction import SourceRow
-from turnlog.sync.folding import FoldedEnd, FoldedFeed, Task, pack, pack_changes, receive, send
+from turnlog.sync.folding import FoldedEnd, FoldedFeed, FoldRequest, pack, pack_changes, receive, send
 from turnlog.sync.log_file import LogFile
 
 _MOST_WAITING = 4 << 20
@@ -36,7 +36,7 @@ def main(tasks: IO[bytes], results: IO[bytes]) -> None:
     """Fold the sources that arrive, until there are no more."""
     # Folding creates many objects and no cycles.
     gc.disable()
-    given: SimpleQueue[Task] = SimpleQueue()
+    given: SimpleQueue[FoldRequest] = SimpleQueue()
     sender = _Sender(results)
 
     def read_tasks() -> None:
@@ -57,7 +57,7 @@ def main(tasks: IO[bytes], results: IO[bytes]) -> None:
             sender.send(f"{type(error).__name__}: {error}")
 
 
-def _fold(task: Task) -> Iterator[FoldedFeed | FoldedEnd]:
+def _fold(task: FoldRequest) -> Iterator[FoldedFeed | FoldedEnd]:
     """Read a source as `sync.reader` does when no pass has read it."""
     agent, source = registered_agent(task.source.agent), task.source
     state = SourceState(key=task.key, fingerprint=Fingerprint(0, 0, 0, 0), is_new=True)

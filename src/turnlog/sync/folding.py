@@ -38,7 +38,7 @@ class FoldingFailed(Exception):
     """A process could not fold a source, or has ended. The writer reads the source itself."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class FoldRequest(msgspec.Struct, frozen=True):
     """A source to fold."""
 
     source: Source
@@ -118,7 +118,7 @@ class _Process:
     def pid(self) -> int:
         return self._process.pid
 
-    def give(self, task: Task, size: int) -> FoldedSource:
+    def give(self, task: FoldRequest, size: int) -> FoldedSource:
         self.outstanding += size
         assert self._process.stdin is not None
         # It may have been killed: then `receive` fails, too.
@@ -160,7 +160,7 @@ _ENDED = _Ended()
 class FoldingTask(NamedTuple):
     """A source that waits to be folded."""
 
-    task: Task
+    task: FoldRequest
     size: int
 
 
@@ -241,7 +241,7 @@ def send(pipe: IO[bytes], data: bytes) -> None:
     pipe.flush()
 
 
-def pack(message: Task | FoldedFeed | FoldedEnd | str) -> bytes:
+def pack(message: FoldRequest | FoldedFeed | FoldedEnd | str) -> bytes:
     """The bytes of a message; text says why a source cannot be folded."""
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 

@@ -219,7 +219,7 @@ class Syncer:
         if not folding_processes(sum(item.fingerprint.size for item in changed)):
             yield None
             return
-        from turnlog.sync.folding import FoldingProcesses, FoldingTask, Task, is_foldable
+        from turnlog.sync.folding import FoldingProcesses, FoldingTask, FoldRequest, is_foldable
         from turnlog.sync.reader import ReadAhead
 
         known = known_paths(self._connection)
@@ -231,7 +231,7 @@ class Syncer:
         foldable = {agent.name for agent in {item.agent for item in changed} if is_foldable(agent)}
         first = next(_groups(changed))
         tasks = [
-            FoldingTask(Task(item.source, keys[item.source.path]), item.fingerprint.size)
+            FoldingTask(FoldRequest(item.source, keys[item.source.path]), item.fingerprint.size)
             # The first group is written before a process has started.
             for item in changed[len(first) :]
             if item.source.path in keys and item.agent.name in foldable and not reads_rows(item.agent, item.source)

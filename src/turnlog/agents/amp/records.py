@@ -94,7 +94,7 @@ class ThreadMessage(_Wire, gc=False):
     meta: MessageMeta | None = None
 
 
-class CallOutcome(_Wire, gc=False):
+class CallRun(_Wire, gc=False):
     """What became of a call."""
 
     status: str | None = None
@@ -127,7 +127,7 @@ class ThreadBlock(_Wire, gc=False):
     tool_use_id: str | None = msgspec.field(name="toolUseID", default=None)
     anthropic_id: str | None = msgspec.field(name="tool_use_id", default=None)
     """The name of `toolUseID` in the oldest threads."""
-    run: CallOutcome | None = None
+    run: CallRun | None = None
     content: Raw | UnsetType = UNSET
     is_error: bool | None = msgspec.field(name="is_error", default=None)
     source: ImageSource | None = None

@@ -18,8 +18,8 @@ from turnlog.agents.base import (
     Fold,
     HookHandler,
     HookSettings,
+    LogRetention,
     McpSettings,
-    Retention,
     Source,
     SourceKind,
     TurnMarker,
@@ -116,7 +116,7 @@ class ClaudeCode(Agent):
     mcp = _MCP
     interactive_command = "turnlog.chat.runtimes:ClaudeCodeCommand"
     handoff = "turnlog.agents.claude_code.handoff:WRITER"
-    retention = Retention(days=30, setting="cleanupPeriodDays", file="settings.json")
+    retention = LogRetention(days=30, setting="cleanupPeriodDays", file="settings.json")
     has_usage_blocks = True
 
     def find_sources(self, root: Path) -> Iterator[Source]:

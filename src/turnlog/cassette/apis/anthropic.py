@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from turnlog.cassette.apis.base import SIDES, blocks, calls_of, model_of, pieces, response_id, stop_word, written
-from turnlog.cassette.conversation import Conversation, Side
+from turnlog.cassette.conversation import PlayedConversation, Side
 from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import to_json
 from turnlog.model.message import StopReason
@@ -30,7 +30,7 @@ def wants_stream(body: Json, _path: str) -> bool:
     return body.get("stream") is True
 
 
-def read(body: Json, conversation: Conversation) -> None:
+def read(body: Json, conversation: PlayedConversation) -> None:
     """Tell the conversation what a request says. Other roles are the system's."""
     for turn in objects(body.get("messages")):
         side = SIDES.get(text(turn.get("role")))
@@ -39,7 +39,7 @@ def read(body: Json, conversation: Conversation) -> None:
                 _read_block(block, side, conversation)
 
 
-def _read_block(block: Json, side: Side, conversation: Conversation) -> None:
+def _read_block(block: Json, side: Side, conversation: PlayedConversation) -> None:
     kind = block.get("type")
     if kind == "text":
         conversation.text(side, text(block.get("text")))
@@ -52,7 +52,7 @@ def _read_block(block: Json, side: Side, conversation: Conversation) -> None:
         conversation.file("image/*" if kind == "image" else "application/*")
 
 
-def _read_result(block: Json, conversation: Conversation) -> None:
+def _read_result(block: Json, conversation: PlayedConversation) -> None:
     content = blocks(block.get("content"))
     said = [text(piece.get("text")) for piece in content if piece.get("type") == "text"]
     conversation.result(word(block.get("tool_use_id")), "\n".join(said))

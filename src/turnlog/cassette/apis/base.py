@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from turnlog.cassette.conversation import Conversation, Side
+from turnlog.cassette.conversation import PlayedConversation, Side
 from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart, Usage
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, objects
@@ -20,7 +20,7 @@ _PIECE = 24
 class Api(Protocol):
     """One API, as a server speaks it."""
 
-    def read(self, body: Json, conversation: Conversation, /) -> None:
+    def read(self, body: Json, conversation: PlayedConversation, /) -> None:
         """Tell the conversation what a request says."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.cassette.apis.base import model_of, pieces, prompt_tokens, response_id, stop_word
-from turnlog.cassette.conversation import Conversation, Side
+from turnlog.cassette.conversation import PlayedConversation, Side
 from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart, Usage
 from turnlog.model.codec import to_json
 from turnlog.model.message import StopReason
@@ -32,7 +32,7 @@ def wants_stream(_body: Json, path: str) -> bool:
     return ":streamGenerateContent" in path
 
 
-def read(body: Json, conversation: Conversation) -> None:
+def read(body: Json, conversation: PlayedConversation) -> None:
     """Tell the conversation what a request says."""
     for content in objects(body.get("contents")):
         side = _SIDES.get(text(content.get("role")))
@@ -41,7 +41,7 @@ def read(body: Json, conversation: Conversation) -> None:
                 _read_part(part, side, conversation)
 
 
-def _read_part(part: Json, side: Side, conversation: Conversation) -> None:
+def _read_part(part: Json, side: Side, conversation: PlayedConversation) -> None:
     if part.get("thought") is True:
         return
     conversation.text(side, text(part.get("text")))

@@ -18,7 +18,7 @@ from turnlog.cassette.apis.base import (
     stop_word,
     text_of,
 )
-from turnlog.cassette.conversation import Conversation, Side
+from turnlog.cassette.conversation import PlayedConversation, Side
 from turnlog.model import Message, ToolCallPart, Usage
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, fields, objects, text, word
@@ -41,7 +41,7 @@ def wants_stream(body: Json, _path: str) -> bool:
     return body.get("stream") is True
 
 
-def read(body: Json, conversation: Conversation) -> None:
+def read(body: Json, conversation: PlayedConversation) -> None:
     """Tell the conversation what a request says. Other roles are the system's."""
     for message in objects(body.get("messages")):
         role = text(message.get("role"))
@@ -52,7 +52,7 @@ def read(body: Json, conversation: Conversation) -> None:
             _read_message(message, SIDES[role], conversation)
 
 
-def _read_message(message: Json, side: Side, conversation: Conversation) -> None:
+def _read_message(message: Json, side: Side, conversation: PlayedConversation) -> None:
     for block in blocks(message.get("content")):
         kind = text(block.get("type"))
         if kind in _FILES:

@@ -19,7 +19,7 @@ from turnlog.cassette.apis.base import (
     response_id,
     stop_word,
 )
-from turnlog.cassette.conversation import Conversation
+from turnlog.cassette.conversation import PlayedConversation
 from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart, Usage
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, objects, text, word
@@ -44,7 +44,7 @@ def wants_stream(body: Json, _path: str) -> bool:
     return body.get("stream") is True
 
 
-def read(body: Json, conversation: Conversation) -> None:
+def read(body: Json, conversation: PlayedConversation) -> None:
     """Tell the conversation what a request says. Other roles are the system's, other items the provider's."""
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
@@ -61,7 +61,7 @@ def read(body: Json, conversation: Conversation) -> None:
             _read_files(output, conversation)
 
 
-def _read_message(item: Json, conversation: Conversation) -> None:
+def _read_message(item: Json, conversation: PlayedConversation) -> None:
     side = SIDES.get(text(item.get("role")))
     if side is None:
         return
@@ -71,7 +71,7 @@ def _read_message(item: Json, conversation: Conversation) -> None:
     _read_files(content, conversation)
 
 
-def _read_files(found: list[Json], conversation: Conversation) -> None:
+def _read_files(found: list[Json], conversation: PlayedConversation) -> None:
     for block in found:
         if block.get("type") in _FILES:
             conversation.file(_FILES[text(block.get("type"))])

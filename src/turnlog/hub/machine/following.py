@@ -11,7 +11,7 @@ from typing import Final
 
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hub.machine.client import HubClient
-from turnlog.hub.machine.pusher import Pusher
+from turnlog.hub.machine.pusher import StorePusher
 from turnlog.hub.machine.state import MachineState, is_connected
 from turnlog.store.connection import DatabaseError
 from turnlog.store.feed.reading import last_change, snapshot
@@ -26,7 +26,7 @@ LONGEST_PAUSE: Final = 60.0
 """Between two tries while the hub is away."""
 
 
-class Follower:
+class HubFollower:
     """Pushes a store whenever it changes, on a thread of its own."""
 
     def __init__(self, store_path: Path, announce: Callable[[str], None] = lambda _: None) -> None:
@@ -74,7 +74,7 @@ class Follower:
         with MachineState(self._store_path) as state:
             connection = state.connection()
             with HubClient(connection.url, connection.token, seconds=0, sleep=self._end.wait) as client:
-                report = Pusher(self._store_path, state, client).push()
+                report = StorePusher(self._store_path, state, client).push()
             if report.batches:
                 state.note("pushed", int(time.time() * 1000))
 
@@ -95,7 +95,7 @@ def follow(store_path: Path, *, sync: bool, announce: Callable[[str], None]) -> 
     """Push until Ctrl-C or SIGTERM; with `sync`, read logs in a process beside it."""
     from turnlog.server.background import Background, PassProgress
 
-    follower = Follower(store_path, announce)
+    follower = HubFollower(store_path, announce)
     background = Background(store_path, PassProgress()) if sync else None
     if not is_connected(store_path):
         raise NotFoundError("this machine is connected to no hub: `turnlog hub connect URL`")

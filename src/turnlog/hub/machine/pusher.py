@@ -69,7 +69,7 @@ def current_levels(state: MachineState) -> Levels:
     return Levels(hub.level, {**hub.projects, **state.levels()})
 
 
-class Pusher:
+class StorePusher:
     """Pushes one store. One thread at a time uses it."""
 
     def __init__(self, store_path: Path, state: MachineState, client: HubClient) -> None:

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS clean (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
 
-class Connection(NamedTuple):
+class HubConnection(NamedTuple):
     """A hub, and who this machine is there."""
 
     url: str
@@ -82,18 +82,18 @@ class MachineState:
 
     # -- the hub
 
-    def connection(self) -> Connection:
+    def connection(self) -> HubConnection:
         """The hub. Raises NotFoundError if this machine has none."""
         found = self._fact("connection")
         if found is None:
             raise NotFoundError("this machine is connected to no hub: `turnlog hub connect URL`")
-        return Connection(*found)
+        return HubConnection(*found)
 
     def is_connected(self) -> bool:
         """Whether there is a hub."""
         return self._fact("connection") is not None
 
-    def connect(self, connection: Connection) -> None:
+    def connect(self, connection: HubConnection) -> None:
         """Note a hub. What was sent to another one is forgotten."""
         known = self._fact("connection")
         with self._database:

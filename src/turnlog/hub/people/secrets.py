@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from turnlog.hub.callers import LINK, Caller, Role, Scope
-from turnlog.hub.people.tables import Row, Tables, Transaction, moment, now
+from turnlog.hub.people.tables import HubTransaction, Row, Tables, moment, now
 
 Kind: TypeAlias = Literal["personal", "machine", "browser", "invitation", "link", "device", "attempt"]
 
@@ -75,7 +75,7 @@ class Secrets(Tables):
         name: str = "",
         data: str | None = None,
         seconds: float | None = None,
-        within: Transaction | None = None,
+        within: HubTransaction | None = None,
     ) -> tuple[str, Secret]:
         """A new secret, valid for so many seconds, and what is kept of it."""
         if within is None:
@@ -120,7 +120,7 @@ class Secrets(Tables):
         with self._transaction() as transaction:
             return self.use(text, kind, transaction)
 
-    def use(self, text: str, kind: Kind, within: Transaction) -> Secret | None:
+    def use(self, text: str, kind: Kind, within: HubTransaction) -> Secret | None:
         """A secret that works once: what it is, for the first who asks."""
         row = within.row(
             f"UPDATE turnlog.secrets s SET used_at = $2, ended_at = $2 WHERE s.hash = $1 AND {_VALID} AND s.kind = $3"

@@ -12,7 +12,7 @@ import msgspec
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.hub.callers import LINK
 from turnlog.hub.people.secrets import Secret, Secrets
-from turnlog.hub.people.tables import Tables, Transaction, now, tell
+from turnlog.hub.people.tables import HubTransaction, Tables, now, tell
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.visibility import ALLOWED, VIEWER
 
@@ -233,7 +233,7 @@ WHERE o.team_key = $1 AND o.session_id = $2
 """
 
 
-def _owned(transaction: Transaction, team: int, session_id: str) -> Owned:
+def _owned(transaction: HubTransaction, team: int, session_id: str) -> Owned:
     row = transaction.row(
         "SELECT owner_user, machine, level, visibility FROM turnlog.session_owners"
         " WHERE team_key = $1 AND session_id = $2",
@@ -244,7 +244,7 @@ def _owned(transaction: Transaction, team: int, session_id: str) -> Owned:
     return Owned(*row)
 
 
-def _family(transaction: Transaction, team: int, session_id: str) -> list[str]:
+def _family(transaction: HubTransaction, team: int, session_id: str) -> list[str]:
     """Ids of a session and of all subagents below it, locked."""
     transaction.rows(
         "SELECT 1 FROM turnlog.session_owners WHERE team_key = $1 AND session_id = $2 FOR UPDATE", team, session_id
@@ -256,7 +256,7 @@ def _family(transaction: Transaction, team: int, session_id: str) -> list[str]:
     return sorted({session_id, *(row[0] for row in transaction.rows(_FAMILY, team, session_id, owned.owner))})
 
 
-def _set_visibility(transaction: Transaction, team: int, family: list[str], visibility: Visibility) -> None:
+def _set_visibility(transaction: HubTransaction, team: int, family: list[str], visibility: Visibility) -> None:
     transaction.run(
         "UPDATE turnlog.session_owners SET visibility = $3, changed_at = $4"
         " WHERE team_key = $1 AND session_id = ANY($2)",
@@ -264,14 +264,14 @@ def _set_visibility(transaction: Transaction, team: int, family: list[str], visi
     )
 
 
-def _add_reader(transaction: Transaction, team: int, family: list[str], reader: str) -> None:
+def _add_reader(transaction: HubTransaction, team: int, family: list[str], reader: str) -> None:
     transaction.run(
         "INSERT INTO turnlog.session_readers SELECT $1, unnest($2::text[]), $3 ON CONFLICT DO NOTHING",
         *(team, family, reader),
     )
 
 
-def _end_links(transaction: Transaction, team: int, session_id: str) -> None:
+def _end_links(transaction: HubTransaction, team: int, session_id: str) -> None:
     transaction.run(
         "UPDATE turnlog.secrets SET ended_at = $3 WHERE team_key = $1 AND session_id = $2 AND kind = 'link'"
         " AND ended_at IS NULL",
@@ -279,7 +279,7 @@ def _end_links(transaction: Transaction, team: int, session_id: str) -> None:
     )
 
 
-def _announce(transaction: Transaction, team: int, family: list[str]) -> None:
+def _announce(transaction: HubTransaction, team: int, family: list[str]) -> None:
     """Tell readers that the sessions have changed: for some of them they are new."""
     transaction.run(
         "INSERT INTO turnlog.changes (team_key, session_key, kind, at)"

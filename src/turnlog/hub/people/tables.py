@@ -16,7 +16,7 @@ from turnlog.store.postgres.database import Database
 Row = tuple[Any, ...]
 
 
-class Transaction:
+class HubTransaction:
     """Statements that happen together or not at all, in PostgreSQL's own SQL with numbered parameters (`$1`)."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -43,18 +43,18 @@ class Tables:
         self._database = database
 
     @contextmanager
-    def _transaction(self) -> Generator[Transaction]:
+    def _transaction(self) -> Generator[HubTransaction]:
         """One transaction. Raises StoreError."""
         try:
             with self._database.connection() as connection, connection.transaction():
-                yield Transaction(connection)
+                yield HubTransaction(connection)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             raise StoreBusyError(f"{self._database.name} is being written for too long") from error
         except psycopg.Error as error:
             raise StoreError(f"cannot use {self._database.name}: {' '.join(str(error).split())}") from error
 
 
-def tell(transaction: Transaction, team: int) -> None:
+def tell(transaction: HubTransaction, team: int) -> None:
     """Wake whoever follows a team, in all processes, once the transaction is committed."""
     transaction.row("SELECT pg_notify('turnlog', $1)", str(team))
 

@@ -11,7 +11,7 @@ import msgspec
 from turnlog.errors import ConflictError, NotFoundError, TurnlogError
 from turnlog.hub.callers import ROLES, Role
 from turnlog.hub.people.secrets import Secret, Secrets
-from turnlog.hub.people.tables import Row, Tables, Transaction, moment, now, tell
+from turnlog.hub.people.tables import HubTransaction, Row, Tables, moment, now, tell
 from turnlog.store.postgres.database import Database
 
 INVITATION_SECONDS: Final = 7 * 24 * 3600
@@ -258,14 +258,14 @@ class Teams(Tables):
         return self.user(found)
 
 
-def _may_invite(transaction: Transaction, invitation: Secret) -> bool:
+def _may_invite(transaction: HubTransaction, invitation: Secret) -> bool:
     """Whether who has invited is still in the team, and may still do so."""
     assert invitation.team_key is not None
     assert invitation.user_id is not None
     return _role(transaction, invitation.team_key, invitation.user_id) in ("owner", "admin")
 
 
-def _made(transaction: Transaction, name: str, identity: Identity | None) -> str:
+def _made(transaction: HubTransaction, name: str, identity: Identity | None) -> str:
     if identity is not None:
         row = transaction.row(
             "SELECT user_id FROM turnlog.identities WHERE provider = $1 AND subject = $2",
@@ -281,7 +281,7 @@ def _made(transaction: Transaction, name: str, identity: Identity | None) -> str
     return id
 
 
-def _link(transaction: Transaction, user: str, identity: Identity) -> None:
+def _link(transaction: HubTransaction, user: str, identity: Identity) -> None:
     transaction.run(
         "INSERT INTO turnlog.identities (provider, subject, user_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
         *(identity.provider, identity.subject, user),
@@ -294,7 +294,7 @@ def _link(transaction: Transaction, user: str, identity: Identity) -> None:
         raise ConflictError("somebody else signs in with this account")
 
 
-def _join(transaction: Transaction, team: int, user: str, role: Role) -> None:
+def _join(transaction: HubTransaction, team: int, user: str, role: Role) -> None:
     """Make a person a member, or give back a membership that ended; who is one already keeps the higher role."""
     known = _role(transaction, team, user)
     if known is not None and ROLES.index(known) <= ROLES.index(role):
@@ -306,14 +306,14 @@ def _join(transaction: Transaction, team: int, user: str, role: Role) -> None:
     )
 
 
-def _role(transaction: Transaction, team: int, user: str) -> Role | None:
+def _role(transaction: HubTransaction, team: int, user: str) -> Role | None:
     row = transaction.row(
         "SELECT role FROM turnlog.members WHERE team_key = $1 AND user_id = $2 AND left_at IS NULL", team, user
     )
     return None if row is None else row[0]
 
 
-def _locked_role(transaction: Transaction, team: int, user: str) -> Role:
+def _locked_role(transaction: HubTransaction, team: int, user: str) -> Role:
     # All owners are locked, so that two who leave at once are not both taken for one of two.
     transaction.rows(
         "SELECT user_id FROM turnlog.members WHERE team_key = $1 AND left_at IS NULL AND (role = 'owner'"
@@ -326,14 +326,14 @@ def _locked_role(transaction: Transaction, team: int, user: str) -> Role:
     return role
 
 
-def _owners(transaction: Transaction, team: int) -> int:
+def _owners(transaction: HubTransaction, team: int) -> int:
     row = transaction.row(
         "SELECT count(*) FROM turnlog.members WHERE team_key = $1 AND role = 'owner' AND left_at IS NULL", team
     )
     return 0 if row is None else row[0]
 
 
-def _refuse_last_owner(transaction: Transaction, team: int) -> None:
+def _refuse_last_owner(transaction: HubTransaction, team: int) -> None:
     if _owners(transaction, team) == 1:
         raise ConflictError("the last owner stays: make somebody else an owner first")
 

@@ -14,7 +14,7 @@ from turnlog.hub.callers import Caller, caller_of, require_scope
 from turnlog.hub.openid import OpenId
 from turnlog.hub.people.audit import TEAM
 from turnlog.hub.people.registry import People
-from turnlog.hub.rates import Rates
+from turnlog.hub.rates import RequestRates
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.settings import HubSettings
 from turnlog.server.routes.sessions import takes_json
@@ -25,7 +25,7 @@ class HubState(NamedTuple):
 
     settings: HubSettings
     people: People
-    failures: Rates
+    failures: RequestRates
     """Wrong secrets, by address."""
     openid: OpenId | None
     retention: RetentionKeeper

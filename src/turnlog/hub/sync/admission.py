@@ -28,7 +28,7 @@ _KINDS: Final[frozenset[type]] = frozenset({int, bool, str, bytes, type(None)})
 _COLON: Final = ":"
 
 
-class Machine(NamedTuple):
+class SendingMachine(NamedTuple):
     """The machine that sends, and its person."""
 
     owner: Owner
@@ -44,7 +44,7 @@ class TooLargeError(ValueError):
     """More than is taken at once."""
 
 
-def admit(batch: FeedBatch, machine: Machine) -> FeedBatch:
+def admit(batch: FeedBatch, machine: SendingMachine) -> FeedBatch:
     """The batch with rows of this machine. Raises WrongBatchError or TooLargeError."""
     _check_shape(batch)
     _check_names(batch)
@@ -60,12 +60,12 @@ def admit(batch: FeedBatch, machine: Machine) -> FeedBatch:
     return msgspec.structs.replace(batch, rows=rows, names=names)
 
 
-def placed(path: str, machine: Machine) -> str:
+def placed(path: str, machine: SendingMachine) -> str:
     """The path of a file, with the machine in front."""
     return f"{machine.owner.machine}{_COLON}{path}"
 
 
-def _placed(rows: Sequence[Row], columns: Sequence[str], machine: Machine) -> list[Row]:
+def _placed(rows: Sequence[Row], columns: Sequence[str], machine: SendingMachine) -> list[Row]:
     places = {TABLES["sources"].index(column) for column in columns}
     return [tuple([placed(value, machine) if at in places else value for at, value in enumerate(row)]) for row in rows]
 

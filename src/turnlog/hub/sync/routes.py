@@ -22,7 +22,7 @@ from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreEr
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Caller, require_scope
 from turnlog.hub.people.rules import HighestLevel, is_above
-from turnlog.hub.sync.admission import Machine, TooLargeError, WrongBatchError, admit, placed
+from turnlog.hub.sync.admission import SendingMachine, TooLargeError, WrongBatchError, admit, placed
 from turnlog.hub.sync.receiving import Load, receive, unpack
 from turnlog.store import zstd
 from turnlog.store.feed import taking
@@ -153,9 +153,9 @@ def _sync(request: Request) -> Sync:
     return request.app.state.sync
 
 
-def _machine(request: Request, caller: Caller) -> Machine:
+def _machine(request: Request, caller: Caller) -> SendingMachine:
     name = _sync(request).machine_name(caller)
-    return Machine(Owner(caller.user, caller.machine or "browser"), name)
+    return SendingMachine(Owner(caller.user, caller.machine or "browser"), name)
 
 
 def _feed(caller: Caller, store: str) -> str:
@@ -190,7 +190,7 @@ async def _batch(request: Request) -> Response:
 def _write_batch(
     store: PostgresStore,
     feed: str,
-    machine: Machine,
+    machine: SendingMachine,
     data: bytes,
     encoding: str | None,
     blobs: BlobStore | None,

@@ -76,7 +76,7 @@ class WrongRowsError(StoreError):
     """Rows that no table takes as they are."""
 
 
-class Rows:
+class StatementResult:
     """The result of a statement."""
 
     def __init__(self, connection: TeamConnection, rows: Sequence[tuple[Any, ...]], rowcount: int) -> None:
@@ -128,33 +128,33 @@ class TeamConnection:
         """The connection of the driver, for statements in PostgreSQL's own SQL."""
         return self._connection
 
-    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> StatementResult:
         """Run a statement in SQLite's SQL. Raises StoreError."""
         if sql in _KEYS:
-            return Rows(self, self.read(_KEYS[sql]), 1)
+            return StatementResult(self, self.read(_KEYS[sql]), 1)
         if (control := _CONTROLS.get(sql)) is not None:
             control(self)
-            return Rows(self, (), -1)
+            return StatementResult(self, (), -1)
         if sql.startswith("PRAGMA"):  # of a file
-            return Rows(self, (), -1)
+            return StatementResult(self, (), -1)
         statement = translate(sql, self._team)
         try:
             cursor = self._connection.execute(statement.sql.encode(), _values(statement, parameters))
             rows = cursor.fetchall() if cursor.description is not None else ()
         except psycopg.Error as error:
             self._fail(error)
-        return Rows(self, rows, cursor.rowcount)
+        return StatementResult(self, rows, cursor.rowcount)
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Rows:
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> StatementResult:
         """Run a statement in SQLite's SQL for each of many rows. Raises StoreError."""
         given = list(rows)
         if not given:
-            return Rows(self, (), 0)
+            return StatementResult(self, (), 0)
         statement = translate(sql, self._team)
         try:
             with self._connection.cursor() as cursor:
                 cursor.executemany(statement.sql.encode(), [_values(statement, row) for row in given])
-                return Rows(self, (), cursor.rowcount)
+                return StatementResult(self, (), cursor.rowcount)
         except psycopg.Error as error:
             self._fail(error)
 
