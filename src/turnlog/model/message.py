@@ -89,6 +89,8 @@ def part_ids(message: Message) -> list[str]:
     prefix = f"{message.id}."
     unnamed = count()
     wanted = [prefix + (part.id.removeprefix(prefix) if part.id else f"p{next(unnamed)}") for part in message.parts]
+    if len(set(wanted)) == len(wanted):
+        return wanted
     taken: set[str] = set()
     found: dict[int, str] = {}
     # Parts that have their own ids keep them: a program may have called one of them `p0`.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 import msgspec
 from msgspec import UNSET
@@ -363,9 +363,8 @@ class TableWriter:
                 row[index] = self._redactor.redact(row[index])
         self._waiting.append(row)
         for index in self._texts:
-            text = row[index]
-            if text is not None:
-                self._characters += len(str(text))
+            if text := row[index]:
+                self._characters += len(cast(str, text))
         if len(self._waiting) >= _ROWS or self._characters >= _CHARACTERS:
             self._flush()
 
@@ -376,25 +375,22 @@ class TableWriter:
 
     def _flush(self) -> None:
         columns = list(zip(*self._waiting, strict=True)) or [()] * len(self._kinds)
-        arrays = [
-            pa.array(_writable(values, kind), type=_TYPES[kind])
-            for values, kind in zip(columns, self._kinds, strict=True)
-        ]
+        arrays = [_array(values, kind) for values, kind in zip(columns, self._kinds, strict=True)]
         self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
         self.rows += len(self._waiting)
         self._waiting, self._characters = [], 0
 
 
-def _writable(values: Sequence[Value], kind: Kind) -> Sequence[Value]:
-    """SQLite's flags as booleans, and texts without halves of surrogate pairs, which UTF-8 cannot hold."""
+def _array(values: Sequence[Value], kind: Kind) -> Any:
+    """A column, with SQLite's flags as booleans."""
     if kind == _FLAG:
-        return [None if value is None else bool(value) for value in values]
-    if kind in {_TEXT, _NAME}:
-        return [
-            value if not isinstance(value, str) or value.isascii() else value.encode("utf-8", "replace").decode()
-            for value in values
-        ]
-    return values
+        values = [None if value is None else bool(value) for value in values]
+    try:
+        return pa.array(values, type=_TYPES[kind])
+    except UnicodeEncodeError:
+        # UTF-8 cannot hold halves of surrogate pairs. Few columns have any: to look first takes as long as the rest.
+        whole = [value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in values]
+        return pa.array(whole, type=_TYPES[kind])
 
 
 def _card(written: Iterable[WrittenTable]) -> str:
