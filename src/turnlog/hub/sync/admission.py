@@ -8,6 +8,7 @@ have other files at one path.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -76,9 +77,9 @@ def _check_shape(batch: FeedBatch) -> None:
         if columns is None:
             raise WrongBatchError(f"there is no table {table[:100]!r}")
         # Sets of all values at once: a check value by value takes as long as writing them.
-        if lengths := {len(row) for row in rows} - {len(columns)}:
+        if lengths := {*map(len, rows)} - {len(columns)}:
             raise WrongBatchError(f"a row of {table} has {lengths.pop()} values: {len(columns)} are columns")
-        kinds: set[type] = {type(value) for row in rows for value in row}
+        kinds: set[type] = {*map(type, chain.from_iterable(rows))}
         if kinds := kinds - _KINDS:
             raise WrongBatchError(f"a row of {table} has a value that is {kinds.pop().__name__}")
     for table, names in batch.names.items():

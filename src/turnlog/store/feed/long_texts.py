@@ -96,7 +96,7 @@ def shorten_all(batch: FeedBatch) -> FeedBatch:
 
 
 def _has_long(rows: Any, places: list[int]) -> bool:
-    return any((text := row[at]) is not None and len(text) > _FEW_CHARACTERS for row in rows for at in places)
+    return any(max(map(len, [row[at] or "" for row in rows]), default=0) > _FEW_CHARACTERS for at in places)
 
 
 def _changed(row: Row, places: list[tuple[int, Callable[[str], str]]]) -> Row:

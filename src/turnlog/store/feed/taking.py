@@ -230,22 +230,33 @@ class _Taking:
                 (chunk,),
             )
         }
-        for key in sorted(sent & names.keys(), key=names.__getitem__):
-            self._connection.execute(
+        known = self._owners(ids)
+        new = [key for key in sorted(sent & names.keys(), key=names.__getitem__) if names[key] not in known]
+        if new:
+            self._connection.executemany(
                 "INSERT OR IGNORE INTO session_owners (session_id, owner_user, machine, store, level)"
                 " VALUES (?, ?, ?, ?, ?)",
-                (names[key], owner.user, owner.machine, self._store, self._batch.levels.get(key, "full")),
+                [
+                    (names[key], owner.user, owner.machine, self._store, self._batch.levels.get(key, "full"))
+                    for key in new
+                ],
             )
+            # Somebody else may have been first.
+            known |= self._owners([names[key] for key in new])
+        self.refused |= {session_id for session_id, user in known.items() if user != owner.user}
+
+    def _owners(self, ids: Sequence[str]) -> dict[str, str]:
+        """Session -> whose it is."""
+        found: dict[str, str] = {}
         for chunk in _chunks(ids):
-            self.refused |= {
-                session_id
-                for session_id, user in self._connection.execute(
+            found |= dict(
+                self._connection.execute(
                     "SELECT session_id, owner_user FROM session_owners"
                     " WHERE session_id IN (SELECT value FROM json_each(?))",
                     (chunk,),
-                )
-                if user != owner.user
-            }
+                ).fetchall()
+            )
+        return found
 
     def _forget(self) -> None:
         gone = self._forgotten_ids()
@@ -335,12 +346,11 @@ class _Taking:
 
     def _save_sources(self) -> None:
         columns = TABLES["sources"][1:]
-        for row in sorted(self._batch.rows.get("sources", ()), key=itemgetter(2)):
-            self._connection.execute(
-                f"INSERT INTO sources ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-                f" ON CONFLICT (path) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
-                row[1:],
-            )
+        self._connection.executemany(
+            f"INSERT INTO sources ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+            f" ON CONFLICT (path) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+            [row[1:] for row in sorted(self._batch.rows.get("sources", ()), key=itemgetter(2))],
+        )
         names = self._batch.names.get("sources", {})
         known: dict[str, int] = {}
         for chunk in _chunks(sorted(name[0] for name in names.values())):

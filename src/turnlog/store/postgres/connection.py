@@ -17,7 +17,7 @@ from psycopg import errors
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.postgres.dialect import SCHEMA, TEAM, Statement, translate
-from turnlog.store.postgres.values import register
+from turnlog.store.postgres.values import escape_rows, register
 from turnlog.store.postgres.visibility import READER, VIEWER
 
 LOCK_SECONDS: Final = 60
@@ -180,12 +180,13 @@ class TeamConnection:
         if table not in _TYPES:
             _TYPES[table] = dict(self.read(_COLUMN_TYPES, (f"{SCHEMA}.{table}",)))
         types = _TYPES[table]
+        texts = [at for at, name in enumerate(columns) if types[name] == "text"]
         names = ", ".join([f'"{name}"' for name in (TEAM, *columns)])
         copied = f"COPY {SCHEMA}.{table} ({names}) FROM STDIN (FORMAT BINARY)"
         try:
             with self._connection.cursor() as cursor, cursor.copy(copied.encode()) as copy:
                 copy.set_types([types[name] for name in (TEAM, *columns)])
-                for row in rows:
+                for row in escape_rows(rows, texts):
                     copy.write_row((self._team, *row))
         except psycopg.Error as error:
             self._fail(error)

@@ -219,17 +219,35 @@ def _limits(tree: Expr) -> Expr:
 
 def _json_arrays(tree: Expr) -> Expr:
     """`json_each` is a function of the schema; where its values are compared with integers, they are cast."""
-    for node in list(tree.find_all(exp.Anonymous)):
-        if node.name.lower() != "json_each":
-            continue
-        select = node.find_ancestor(exp.Select)
+    for select, inside in _looked_up(tree):
+        if _INTEGERS.search(inside.this.name):
+            for value in list(select.expressions):
+                value.replace(exp.cast(value.copy(), "bigint"))
+    return tree
+
+
+def _lookups(tree: Expr) -> Expr:
+    """A column that is looked for in an array is looked up in its index, however small the planner thinks the table is.
+
+    As a join, it would read all of a table that has just been filled.
+    """
+    for select, inside in _looked_up(tree):
+        if not any(select.args.get(clause) for clause in ("where", "joins", "distinct", "limit")):
+            inside.replace(_raw("{} = ANY (ARRAY({}))", inside.this.copy(), select.copy()))
+    return tree
+
+
+def _looked_up(tree: Expr) -> list[tuple[exp.Select, exp.In]]:
+    """The queries of `column IN (SELECT … FROM json_each(…))`, and these conditions."""
+    found: list[tuple[exp.Select, exp.In]] = []
+    for node in tree.find_all(exp.Anonymous):
+        select = node.find_ancestor(exp.Select) if node.name.lower() == "json_each" else None
         inside = select.find_ancestor(exp.In) if select is not None else None
         if select is not None and inside is not None and isinstance(inside.this, exp.Column):
             query = inside.args.get("query")
-            if query is not None and query.find(exp.Select) is select and _INTEGERS.search(inside.this.name):
-                for value in list(select.expressions):
-                    value.replace(exp.cast(value.copy(), "bigint"))
-    return tree
+            if query is not None and query.find(exp.Select) is select:
+                found.append((select, inside))
+    return found
 
 
 def _functions(tree: Expr) -> Expr:
@@ -378,7 +396,7 @@ _NEVER_NULL: Final = frozenset({"position", "key", "message_key", "session_key",
 
 _CHANGES: Final = (
     *(_orders, _groups, _empty_lists, _recursions, _comparisons, _likes, _joins, _limits, _json_arrays, _functions),
-    *(_subqueries, _conditions),
+    *(_subqueries, _conditions, _lookups),
 )
 
 
