@@ -79,10 +79,20 @@ def test_what_is_above_the_highest_level_is_refused_and_nothing_of_it_is_written
 def test_old_sessions_are_forgotten_by_the_rule_and_their_owner_is_told(new_hub: Hub) -> None:
     owner, ana = new_hub.browser("Olga", "owner"), new_hub.browser("Ana")
     old, young = save_session(ana, "old", "xylophone"), save_session(ana, "young", "another")
+    timeless = save_session(ana, "timeless", "whenever")
     make_old(new_hub, old, 40)
     make_old(new_hub, young, 20)
     plan = owner.get("/hub/v1/rules/retention?days=30").json()
     assert (plan["sessions"], plan["people"]) == (1, 1)
+    # One of which no log says a time is as old as its place here.
+    new_hub.row(
+        "UPDATE turnlog.sessions SET created_at = NULL, updated_at = NULL WHERE external_id = 'timeless' RETURNING 1"
+    )
+    assert owner.get("/hub/v1/rules/retention?days=30").json()["sessions"] == 1
+    came = "UPDATE turnlog.session_owners SET changed_at = changed_at - %s WHERE session_id = %s RETURNING 1"
+    new_hub.row(came, 50 * DAY, timeless)
+    assert owner.get("/hub/v1/rules/retention?days=30").json()["sessions"] == 2
+    new_hub.row(came, -50 * DAY, timeless)
     assert owner.get("/hub/v1/rules/retention?days=60").json()["sessions"] == 0
     assert ana.get(f"/api/sessions/{old}").status_code == 200
     set_rules(owner, retention_days=30)

@@ -92,6 +92,10 @@ def test_a_session_is_shown_to_the_people_that_were_named(team: Team) -> None:
     assert team.ben.get(f"/api/sessions/{other}").status_code == 404
     found = team.ben.get(f"/api/search?q={WORD}").json()
     assert [each["session"]["id"] for each in found["items"]] == [team.session]
+    assert [each["session"]["user"] for each in found["items"]] == [team.hub.ids["Ana"]]
+    # The size of the database, and its name, are of all teams.
+    counts = team.ben.get("/api/status").json()["store"]
+    assert (counts["sessions"], counts["file_size"], counts["path"]) == (1, None, "")
 
 
 def test_a_session_that_is_taken_back_is_gone_at_once(team: Team) -> None:

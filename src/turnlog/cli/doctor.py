@@ -281,7 +281,7 @@ def _write_store(document: DoctorDocument) -> None:
     for line in (
         f"{formatting.plural(store.sessions, 'session')}, {formatting.plural(store.subagents, 'subagent')},"
         f" {formatting.plural(store.messages, 'message')}; last sync {formatting.moment(store.last_sync_at)}",
-        f"{formatting.size(store.file_size)} on disk, for {formatting.size(store.source_bytes)} of logs"
+        f"{formatting.size(store.file_size or 0)} on disk, for {formatting.size(store.source_bytes)} of logs"
         f" (archive {formatting.size(store.archive_bytes)}); schema {store.schema_version}",
         f"{formatting.plural(store.vanished, 'file')} gone from disk and kept here" if store.vanished else "",
         f"search is {formatting.plural(unindexed, 'message')} behind" if unindexed else "",

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -122,6 +122,11 @@ class CallerContext(Context):
         """The caller's, with the task and the machine that are given: nobody names somebody else."""
         given = given or Ownership()
         return Ownership(user=self.caller.user, task=given.task, machine=given.machine)
+
+    def owners(self, session_ids: Collection[str]) -> Mapping[str, str]:
+        """Session -> id of the person whose it is."""
+        found = self._people.sharing.owners(self.caller.team_key, session_ids)
+        return {session_id: owned.owner for session_id, owned in found.items()}
 
     @property
     def user(self) -> str:

@@ -10,7 +10,7 @@ import re
 import secrets
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -80,6 +80,10 @@ class Context:
     def ownership(self, given: Ownership | None) -> Ownership | None:
         """Whose a session becomes for which a program says this: on a hub, its caller's. None changes nothing."""
         return given
+
+    def owners(self, session_ids: Collection[str]) -> Mapping[str, str]:
+        """Session -> id of the person whose it is, on a hub."""
+        return {}
 
     @property
     def user(self) -> str | None:

@@ -88,6 +88,13 @@ class FoundSession(ResponseBody, frozen=True, kw_only=True):
     """Path of its project."""
 
 
+class SearchedSession(FoundSession, frozen=True, kw_only=True):
+    """A session that a search found."""
+
+    user: str | None = None
+    """Id of the person whose it is, on a hub."""
+
+
 class ResumeCommand(ResponseBody, frozen=True, kw_only=True):
     """How the agent goes on with a session."""
 
@@ -554,7 +561,7 @@ class FoundName(ResponseBody, frozen=True, kw_only=True):
 class SearchGroup(ResponseBody, frozen=True, kw_only=True):
     """The hits of one session on one page."""
 
-    session: FoundSession
+    session: SearchedSession
     hits: list[SearchHit]
     """The best one if sessions are ranked; none if words are in its names only."""
     names: list[FoundName]

@@ -408,8 +408,8 @@ class StoreCounts(StoreValue, frozen=True, kw_only=True):
 
     path: str
     schema_version: int
-    file_size: int
-    """Bytes on disk, including the write-ahead log."""
+    file_size: int | None
+    """Bytes on disk, including the write-ahead log; None on a hub, where others' are among them."""
     sessions: int
     subagents: int
     messages: int

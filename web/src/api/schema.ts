@@ -918,7 +918,7 @@ export interface RunResponse {
 
 /** The hits of one session on one page. */
 export interface SearchGroup {
-  session: FoundSession;
+  session: SearchedSession;
   hits: SearchHit[];
   names: FoundName[];
   matches: number | null;
@@ -952,6 +952,15 @@ export interface SearchResponse {
   counted: "hits" | "sessions";
   unindexed: number;
   suggestion: string | null;
+}
+
+/** A session that a search found. */
+export interface SearchedSession {
+  id: string;
+  agent: string;
+  title: string | null;
+  project: string | null;
+  user: string | null;
 }
 
 /** A session that a program writes. What is left out, or null, stays as it is. */
@@ -1143,7 +1152,7 @@ export interface StatusResponse {
 export interface StoreCounts {
   path: string;
   schema_version: number;
-  file_size: number;
+  file_size: number | null;
   sessions: number;
   subagents: number;
   messages: number;

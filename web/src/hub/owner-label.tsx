@@ -4,9 +4,13 @@ import type { SessionItem } from "@/api/types";
 import { useIsHub, usePeople } from "./use-hub";
 
 export function useOwnerName(session: SessionItem | undefined): string | null {
+  return usePersonName(session?.ownership?.user);
+}
+
+/** What the person with this id is called; null on one's own machine. */
+export function usePersonName(user: string | null | undefined): string | null {
   const isHub = useIsHub();
   const people = usePeople();
-  const user = session?.ownership?.user;
   if (!isHub || !user) return null;
   return people.find(({ id }) => id === user)?.name ?? user;
 }

@@ -35,9 +35,14 @@ export function usePeople(): Pusher[] {
 
 /** Whether a session may be changed from here: on a hub, only one's own. */
 export function useIsOwn(session: SessionItem | undefined): boolean {
+  return useOwns()(session);
+}
+
+/** Tells which sessions may be changed from here. */
+export function useOwns(): (session: SessionItem | undefined) => boolean {
   const isHub = useIsHub();
   const me = useMe();
-  return !isHub || (me?.user != null && session?.ownership?.user === me.user.id);
+  return (session) => !isHub || (me?.user != null && session?.ownership?.user === me.user.id);
 }
 
 interface Request {

@@ -6,6 +6,7 @@ import type { SearchGroup as Group, SearchHit as Hit, Role, SearchField, Snippet
 import { Icon, type IconName } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
+import { usePersonName } from "@/hub/owner-label";
 import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 
@@ -13,6 +14,7 @@ import { titleOf } from "@/sessions/session-title";
 export function SearchGroup({ group, query, now }: { group: Group; query: string; now: Date }) {
   const { session, hits, names } = group;
   const title = names.find(({ field }) => field === "title");
+  const owner = usePersonName(session.user);
   const folder = session.project?.split(/[/\\]/).at(-1);
   return (
     <section className="hit-group">
@@ -23,6 +25,7 @@ export function SearchGroup({ group, query, now }: { group: Group; query: string
         <span className="hit-places" title={session.project ?? undefined}>
           {folder && `${folder} · `}
           <AgentLabel agent={session.agent} />
+          {owner && ` · ${owner}`}
         </span>
       </h2>
       <FoundNames names={names.filter(({ field }) => field !== "title")} />

@@ -12,6 +12,7 @@ import { Icon } from "@/design/icon";
 import { LoadButton } from "@/design/load-button";
 import { Menu, MenuSection } from "@/design/menu";
 import { plural } from "@/format/numbers";
+import { useOwns } from "@/hub/use-hub";
 import { DOCUMENTS, exportPath } from "./documents";
 import { ForgetDialog } from "./forget-dialog";
 
@@ -24,6 +25,7 @@ export function SelectionBar({ sessions, onEnd }: SelectionBarProps) {
   const [asking, setAsking] = useState<"tags" | "forget" | null>(null);
   const annotate = useAnnotateAll(sessions);
   const none = sessions.length === 0;
+  const mayChange = sessions.every(useOwns());
   const archived = !none && sessions.every(({ annotations }) => annotations?.archived);
   const close = () => setAsking(null);
   return (
@@ -31,21 +33,27 @@ export function SelectionBar({ sessions, onEnd }: SelectionBarProps) {
       <span className="selection-count" aria-live="polite">
         {sessions.length} selected
       </span>
-      <button
-        type="button"
-        className="button"
-        disabled={none || annotate.isPending}
-        onClick={() => annotate.mutate(() => ({ archived: !archived }), { onSuccess: onEnd })}
-      >
-        <Icon name="box" size={14} /> {archived ? "Unarchive" : "Archive"}
-      </button>
-      <button type="button" className="button" disabled={none} onClick={() => setAsking("tags")}>
-        <Icon name="tag" size={14} /> Tag
-      </button>
+      {mayChange && (
+        <>
+          <button
+            type="button"
+            className="button"
+            disabled={none || annotate.isPending}
+            onClick={() => annotate.mutate(() => ({ archived: !archived }), { onSuccess: onEnd })}
+          >
+            <Icon name="box" size={14} /> {archived ? "Unarchive" : "Archive"}
+          </button>
+          <button type="button" className="button" disabled={none} onClick={() => setAsking("tags")}>
+            <Icon name="tag" size={14} /> Tag
+          </button>
+        </>
+      )}
       {!none && <ExportMenu sessions={sessions} />}
-      <button type="button" className="button" disabled={none} onClick={() => setAsking("forget")}>
-        <Icon name="trash" size={14} /> Forget…
-      </button>
+      {mayChange && (
+        <button type="button" className="button" disabled={none} onClick={() => setAsking("forget")}>
+          <Icon name="trash" size={14} /> Forget…
+        </button>
+      )}
       <button type="button" className="button" onClick={onEnd}>
         Done
       </button>

@@ -2191,7 +2191,7 @@ public enum Turnlog {
 
     /// The hits of one session on one page.
     public struct SearchGroup: Codable, Equatable, Sendable {
-        public var session: FoundSession
+        public var session: SearchedSession
         public var hits: [SearchHit]
         public var names: [FoundName]
         public var matches: Int?
@@ -2261,6 +2261,23 @@ public enum Turnlog {
             case counted
             case unindexed
             case suggestion
+        }
+    }
+
+    /// A session that a search found.
+    public struct SearchedSession: Codable, Equatable, Sendable {
+        public var id: String
+        public var agent: String
+        public var title: String?
+        public var project: String?
+        public var user: String?
+
+        public enum CodingKeys: String, CodingKey {
+            case id
+            case agent
+            case title
+            case project
+            case user
         }
     }
 
@@ -2681,7 +2698,7 @@ public enum Turnlog {
     public struct StoreCounts: Codable, Equatable, Sendable {
         public var path: String
         public var schemaVersion: Int
-        public var fileSize: Int
+        public var fileSize: Int?
         public var sessions: Int
         public var subagents: Int
         public var messages: Int

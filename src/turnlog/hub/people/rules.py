@@ -120,21 +120,21 @@ class Rulebook(Tables):
         return [(row[0], row[1]) for row in rows]
 
 
-# A session counts as active when one of its subagents is. Sessions without any time are kept: how old they are, nobody
-# knows.
+# A session counts as active when one of its subagents is. One whose log says no time is as old as its row here: that is
+# when it came, or when its owner last chose who sees it.
 _OUTDATED: Final = """FROM (
     WITH RECURSIVE tree (top, key) AS (
         SELECT s.key, s.key FROM turnlog.sessions s
         WHERE s.team_key = $1 AND (s.relationship IS DISTINCT FROM 'subagent' OR s.parent_key IS NULL)
-            AND coalesce(s.updated_at, s.created_at) < $2
+            AND coalesce(s.updated_at, s.created_at, 0) < $2
         UNION SELECT t.top, s.key FROM tree t
         JOIN turnlog.sessions s ON s.team_key = $1 AND s.parent_key = t.key AND s.relationship = 'subagent'
     )
-    SELECT o.session_id, o.owner_user, max(coalesce(s.updated_at, s.created_at)) AS at
+    SELECT o.session_id, o.owner_user, coalesce(max(coalesce(s.updated_at, s.created_at)), o.changed_at) AS at
     FROM tree t
     JOIN turnlog.sessions s ON s.team_key = $1 AND s.key = t.key
     JOIN turnlog.session_owners o ON o.team_key = $1 AND o.session_key = t.top
-    GROUP BY 1, 2 HAVING max(coalesce(s.updated_at, s.created_at)) < $2
+    GROUP BY 1, 2, o.changed_at HAVING coalesce(max(coalesce(s.updated_at, s.created_at)), o.changed_at) < $2
 ) outdated"""
 
 

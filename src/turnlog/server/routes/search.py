@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated, cast
 
+import msgspec
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import Response
@@ -15,7 +16,7 @@ from turnlog.server.errors import judging
 from turnlog.server.openapi import responds_with
 from turnlog.server.responses import (
     FoundName,
-    FoundSession,
+    SearchedSession,
     SearchGroup,
     SearchHit,
     SearchResponse,
@@ -67,7 +68,20 @@ def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Q
     """
     with judging("cursor"):
         body = _hits(context, query) if query.flat or query.sort == "newest" else _sessions(context, query)
-    return write(request, body)
+    return write(request, _with_owners(context, body))
+
+
+def _with_owners(context: ContextOf, body: SearchResponse) -> SearchResponse:
+    owners = context.owners([group.session.id for group in body.items])
+    if not owners:
+        return body
+    items = [
+        msgspec.structs.replace(
+            group, session=msgspec.structs.replace(group.session, user=owners.get(group.session.id))
+        )
+        for group in body.items
+    ]
+    return msgspec.structs.replace(body, items=items)
 
 
 def _sessions(context: ContextOf, query: SearchQuery) -> SearchResponse:
@@ -104,7 +118,7 @@ def _session(found: SessionHits, session_id: str | None) -> SearchGroup:
         places = sorted(found.hit.places, key=lambda place: place.session_id != wanted)
         hits = [_hit(found.hit, places[0], places[1:])] if places else []
     return SearchGroup(
-        session=FoundSession(
+        session=SearchedSession(
             id=found.session_id,
             agent=found.agent,
             title=found.title,
@@ -131,7 +145,7 @@ def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]
             found.append(_hit(hit, first, places[1:]))
     return [
         SearchGroup(
-            session=FoundSession(id=place.session_id, agent=hit.agent, title=place.title, project=place.project),
+            session=SearchedSession(id=place.session_id, agent=hit.agent, title=place.title, project=place.project),
             hits=found,
             names=[],
             matches=None,

@@ -36,6 +36,11 @@ _COUNTS: Final = (
     " (SELECT count(problem) FROM sources), (SELECT count(*) FROM sources f JOIN diagnostics d"
     " ON d.source_key = f.key AND d.generation = f.generation), (SELECT max(read_at) FROM sources)"
 )
+_SIZE: Final = (
+    "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c"
+    f" WHERE c.relkind = 'r' AND c.relnamespace = '{SCHEMA}'::regnamespace"
+)
+
 ONLY_TEAM: Final = 1
 """The team of a store that one user opens."""
 
@@ -141,14 +146,12 @@ class PostgresStore(PostgresConnections, SqliteStore):
         """Counts, sizes and the time of the last sync."""
         with self._snapshot() as connection:
             counts = connection.execute(_COUNTS).fetchone()
-            tables = "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c WHERE c.relkind = 'r'"
-            size = cast("TeamConnection", connection).read(f"{tables} AND c.relnamespace = '{SCHEMA}'::regnamespace")[
-                0
-            ][0]
+            # Tables have the rows of all teams, and the name of the database is none of a reader's business.
+            size = cast("TeamConnection", connection).read(_SIZE)[0][0] if self.viewer is None else None
             last = self.last_change()
         sessions, subagents, messages, sources, source_bytes, archived, vanished, unreadable, diagnostics, at = counts
         return StoreStatus(
-            path=self.name,
+            path=self.name if self.viewer is None else "",
             schema_version=schema.schema_version(),
             file_size=size,
             sessions=sessions,
