@@ -124,8 +124,8 @@ def source_in_project(path: str, root: Path) -> Source | None:
 
 def source_in_session_folder(path: str, root: Path) -> Source | None:
     """The source of a file in a session's folder, which is its title; None for any other file."""
-    folder, name = PurePath(path).parts[-2:]
-    return _source(path, root, SourceKind.SIDECAR, folder) if name == TITLE else None
+    above, _, name = path.rpartition(os.sep)
+    return _source(path, root, SourceKind.SIDECAR, above.rpartition(os.sep)[2]) if name == TITLE else None
 
 
 def subagent_source(path: str, parent: str, root: Path) -> Source | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import msgspec
 from msgspec import Raw
@@ -74,7 +74,7 @@ def source_of(path: Path) -> Source | None:
 
 def rollout_source(path: str, root: Path) -> Source | None:
     """The source of a rollout, by its name; None for any other file."""
-    match = _ROLLOUT.fullmatch(PurePath(path).name)
+    match = _ROLLOUT.fullmatch(path.rpartition(os.sep)[2])
     if match is None:
         return None
     return Source(

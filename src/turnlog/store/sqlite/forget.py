@@ -113,7 +113,10 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     drop_totals(connection, marks, keys)
     connection.execute(f"DELETE FROM sessions WHERE key IN ({marks})", keys)
     retitle(connection, titled)
-    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
+    # The inner query reads the index of blobs and not their bytes.
+    connection.execute(
+        "DELETE FROM blobs WHERE rowid IN (SELECT rowid FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses))"
+    )
     connection.execute(
         "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL"
         " UNION ALL SELECT folder_key FROM sessions WHERE folder_key IS NOT NULL"
