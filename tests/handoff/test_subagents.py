@@ -84,6 +84,24 @@ def test_transcripts_of_recorded_subagents_stand_in_the_new_session(
         assert not [each for each in without if f"user: {words[0]}" in each]
 
 
+def test_the_transcript_of_a_subagent_has_those_of_its_own_subagents(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    sync(path, roots=[DATA / "claude_code/versions/2.1.330-nested"])
+    with open_store(path) as store:
+        plan = handoff.plan(store, parent(store).id, "codex", folder=tmp_path, home=tmp_path / "home", subagents=True)
+    [text] = [each for each in results(said(plan)) if "user: NEST-A: do it" in each]
+    outer, begin, rest = text.partition("<subagent-transcript>\nuser: NEST-E: do it")
+    inner, end, after = rest.partition("</subagent-transcript>")
+    assert begin
+    assert end
+    # It follows the result of its call, and the conversation of the one that started it goes on after it.
+    assert "result (success): E done <b>with tags</b> & more.\n" in outer
+    assert "result (success): e\nassistant: E done <b>with tags</b> & more.\n" in inner
+    assert "assistant: A saw both." in after
+    # Two others are known only by the call that started them: no empty transcript stands for them.
+    assert text.count("<subagent-transcript>") == text.count("</subagent-transcript>") == 2
+
+
 def test_a_transcript_that_no_model_could_take_is_cut_and_said_so() -> None:
     call = ToolCallPart(
         tool_call_id="t",
