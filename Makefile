@@ -20,8 +20,8 @@ export PYTHONDONTWRITEBYTECODE :=
 WEB := $(wildcard web/package.json)
 STATIC := $(if $(WEB),src/turnlog/server/static/index.html)
 PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
-# The real AI SDK, whose verdicts the tests of turnlog.aisdk ask for.
-JUDGES := tests/conformance/node_modules/.package-lock.json
+# Programs of others that the tests run on what turnlog writes: the real AI SDK checks its messages and streams.
+CHECKERS := tests/conformance/node_modules/.package-lock.json
 # The page of the example, which a browser test drives.
 EXAMPLE := examples/chat/page
 SOURCES := $(shell find src/turnlog -name '*.py')
@@ -36,7 +36,7 @@ help: ## Say what can be made
 serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
 	$(BIN)/turnlog serve $(ARGS)
 
-setup: .build/tools .build/bytecode $(STATIC) $(JUDGES) ## Install and build what the tests need
+setup: .build/tools .build/bytecode $(STATIC) $(CHECKERS) ## Install and build what the tests need
 
 test: lint layers ## Check everything: style, types, layers, web app, behaviour
 	@# Tests wait for processes, disks and browsers for half of their time: all of it goes on at once, and each target
@@ -56,7 +56,7 @@ layers: .build/tools ## Check that dependencies run one way
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
-pytest: ## Run the tests (ARGS="-k usage")
+pytest: ## Run the tests, also those with a browser (ARGS="-k usage")
 	$(MAKE) --no-print-directory --keep-going -j$(JOBS) --output-sync=target pages $(UNITS)
 
 # What is checked at once. Tests wait for other processes half of their time: with as many as there are cores, these rest
@@ -74,16 +74,16 @@ rest_TESTS := $(filter-out $(foreach set,$(SETS),$($(set)_TESTS)) tests/e2e test
 	$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 UNITS := $(if $(ARGS),units,$(SETS:%=units-%))
 
-units-%: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html
+units-%: .build/tools .build/bytecode $(STATIC) $(CHECKERS) $(EXAMPLE)/dist/index.html
 	$(BIN)/pytest -m "not browser" $($*_TESTS)
 
-# Some of the tests, which ARGS names. 5: none was selected.
-units: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html
+# pytest exits with 5 if none was selected.
+units: .build/tools .build/bytecode $(STATIC) $(CHECKERS) $(EXAMPLE)/dist/index.html ## Run some of the tests without a browser (ARGS="tests/model")
 	$(BIN)/pytest -n 2 -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 
 # A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. Their files
 # are named: collecting the others would take each process half a minute.
-pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser
+pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser ## Run the tests with a browser (ARGS="-k search")
 	$(BIN)/pytest -n 2 --loadscope-reorder -m browser $(or $(ARGS),tests/e2e) || [ $$? -eq 5 ]
 	$(if $(ARGS),,$(BIN)/pytest -m browser tests/hub/test_pages.py)
 
@@ -201,7 +201,7 @@ web/node_modules/.package-lock.json: web/package.json web/package-lock.json
 	cd web && npm ci
 	@touch $@
 
-$(JUDGES): tests/conformance/package.json tests/conformance/package-lock.json
+$(CHECKERS): tests/conformance/package.json tests/conformance/package-lock.json
 	cd tests/conformance && npm ci
 	@touch $@
 

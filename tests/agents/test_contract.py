@@ -1,6 +1,7 @@
-"""What every built-in agent keeps to, whatever its logs look like, shown on its bundled sample.
+"""What every agent must fulfil, whatever its logs look like, shown on its bundled sample.
 
 An agent's own tests show how its logs look. These here fail until it is registered, documented, recorded and bundled.
+What has nothing to do with the registry is also checked of the agent in `examples/agent-plugin`, which people copy.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.agent_cases import CASES
+from support.agent_example import EXAMPLE, lacks_of, sample_of
 from support.claude_files import gather
 from support.environment import variables_of
 from turnlog.agents import agent, agents, detect, load_target
@@ -19,17 +21,17 @@ from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
 from turnlog.agents.built_in import BUILT_IN, may_be_here
 from turnlog.agents.changes import Changes, LineCounts
 from turnlog.model import ToolCallPart, ToolKind
-from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent.parent
 NAMES = sorted(BUILT_IN)
 GARBAGE = (b"\xff\xfe\x00", b"{", b"[1, 2]", b'"text"', b"null", b"{}", b'{"type": 7}', b'{"type": {}, "message": []}')
 
-pytestmark = pytest.mark.parametrize("name", NAMES)
+every_agent = pytest.mark.parametrize("name", [*NAMES, EXAMPLE])
+every_built_in = pytest.mark.parametrize("name", NAMES)
 
 
 def sources(name: str) -> list[Source]:
-    return list(agent(name).discover([LOGS / name]))
+    return list(agent(name).discover([sample_of(name)]))
 
 
 def logs(name: str) -> list[Source]:
@@ -54,7 +56,7 @@ def file_of(source: Source) -> Path:
 
 
 def feeds(found: Agent, source: Source, pieces: list[bytes]) -> tuple[list[Changes], bytes]:
-    """What each piece brings to a fold that is put away and taken up again between them, and its last state."""
+    """The changes of each piece, read by a fold that is made anew from the state before; and the last state."""
     changes: list[Changes] = []
     state, offset = None, 0
     for piece in pieces:
@@ -65,9 +67,10 @@ def feeds(found: Agent, source: Source, pieces: list[bytes]) -> tuple[list[Chang
     return changes, state
 
 
-# -- what there is of it
+# -- that it is registered, documented and recorded
 
 
+@every_built_in
 def test_it_is_there_by_its_name(name: str) -> None:
     found = agent(name)
     assert isinstance(found, Agent)
@@ -75,6 +78,7 @@ def test_it_is_there_by_its_name(name: str) -> None:
     assert type(found) is load_target(BUILT_IN[name].target)
 
 
+@every_built_in
 def test_it_is_there_also_when_nothing_is_installed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def entry_points(*, group: str) -> list[metadata.EntryPoint]:
         return []
@@ -83,20 +87,23 @@ def test_it_is_there_also_when_nothing_is_installed(name: str, monkeypatch: pyte
     assert name in [found.name for found in agents()]
 
 
+@every_built_in
 def test_its_format_has_a_page(name: str) -> None:
     assert "\n## Turns\n" in (ROOT / f"docs/formats/{name}.md").read_text()
 
 
 @pytest.mark.parametrize("folder", ["tests/agents", "tests/data"])
+@every_built_in
 def test_it_has_recorded_logs_and_tests_of_its_own(name: str, folder: str) -> None:
     """Agents that share a package share its tests, too."""
     package = type(agent(name)).__module__.rpartition(".")[2]
     assert any((ROOT / folder / package).iterdir())
 
 
-# -- how it is shown, run and asked
+# -- how it is shown and run
 
 
+@every_agent
 def test_its_mark_is_seen_on_both_themes(name: str) -> None:
     """3:1 and more, on the lightest and the darkest surface of the page (web/src/design/tokens.css)."""
     colour = agent(name).colour
@@ -117,6 +124,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+@every_agent
 def test_what_starts_it_for_the_page_is_there(name: str, tmp_path: Path) -> None:
     target = agent(name).interactive_command
     if target is not None:
@@ -124,6 +132,7 @@ def test_what_starts_it_for_the_page_is_there(name: str, tmp_path: Path) -> None
         assert (command.agent, command.cwd) == (name, tmp_path)
 
 
+@every_agent
 def test_a_plugin_is_known_by_its_first_line(name: str) -> None:
     hooks = agent(name).hooks
     if hooks is not None and hooks.plugin is not None:
@@ -131,22 +140,25 @@ def test_a_plugin_is_known_by_its_first_line(name: str) -> None:
         assert '"{{FOLDER}}"' in hooks.plugin.read_text()
 
 
-# -- where its logs lie
+# -- where its logs are
 
 
+@every_agent
 def test_its_sample_holds_a_session(name: str) -> None:
     found = sources(name)
     assert SourceKind.SESSION in {source.kind for source in found}
     assert {source.agent for source in found} == {name}
-    assert {source.root for source in found} == {str(LOGS / name)}
+    assert {source.root for source in found} == {str(sample_of(name))}
     assert all(Path(source.path).is_relative_to(source.root) for source in found)
 
 
+@every_agent
 def test_a_home_that_is_not_there_has_no_logs(name: str, tmp_path: Path) -> None:
     assert list(agent(name).discover([tmp_path / "missing"])) == []
     assert list(agent(name).discover([tmp_path])) == []
 
 
+@every_built_in
 def test_it_is_looked_for_where_its_homes_are(name: str, home: Path) -> None:
     """Each folder in which its class looks for a home is one for which the registry imports the class."""
     for folder in agent(name).home_folders():
@@ -157,6 +169,7 @@ def test_it_is_looked_for_where_its_homes_are(name: str, home: Path) -> None:
         home.mkdir()
 
 
+@every_built_in
 def test_it_is_looked_for_where_variables_say(
     name: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,11 +182,13 @@ def test_it_is_looked_for_where_variables_say(
             assert name in may_be_here()
 
 
+@every_agent
 def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:
     assert list(agent(name).roots()) == []
     assert list(agent(name).discover()) == []
 
 
+@every_agent
 def test_its_logs_are_known_by_what_is_in_them(name: str) -> None:
     """R-S21"""
     for source in conversations(name):
@@ -185,6 +200,7 @@ def test_its_logs_are_known_by_what_is_in_them(name: str) -> None:
 # -- how they are read
 
 
+@every_agent
 def test_every_line_is_accounted_for(name: str) -> None:
     """R-S34"""
     for source in logs(name):
@@ -195,6 +211,7 @@ def test_every_line_is_accounted_for(name: str) -> None:
         assert changes.diagnostics == []
 
 
+@every_agent
 def test_ids_name_the_agent_and_fit_into_an_address(name: str) -> None:
     for source in conversations(name):
         [changes], _ = feeds(agent(name), source, [log_of(agent(name), source)])
@@ -203,6 +220,7 @@ def test_ids_name_the_agent_and_fit_into_an_address(name: str) -> None:
         assert {id for id in sessions if not id.startswith(f"{name}:") or "/" in id} == set()
 
 
+@every_agent
 def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
     """The same history, and the same state to go on from."""
     for source in logs(name):
@@ -213,6 +231,7 @@ def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
         assert last == state
 
 
+@every_agent
 def test_its_tools_have_kinds(name: str) -> None:
     """R-C8: what edits a file and what runs a command is known, or `turnlog files` stays empty."""
     calls: list[ToolCallPart] = []
@@ -224,16 +243,18 @@ def test_its_tools_have_kinds(name: str) -> None:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_a_line_that_cannot_be_understood_costs_only_itself(name: str, garbage: bytes) -> None:
-    for source in logs(name)[: int("JSON" not in CASES[name].lacks)]:
+@every_agent
+def test_a_damaged_line_changes_nothing_else(name: str, garbage: bytes) -> None:
+    for source in logs(name)[: int("lines of JSON" not in lacks_of(name))]:
         data = log_of(agent(name), source)
         [whole], _ = feeds(agent(name), source, [data])
         [damaged], _ = feeds(agent(name), source, [data + garbage + b"\n"])
         assert len(damaged.messages) == len(whole.messages)
-        told = len(damaged.diagnostics) + len(damaged.events) + damaged.counts.unreadable
-        assert told > len(whole.events)
+        reported = len(damaged.diagnostics) + len(damaged.events) + damaged.counts.unreadable
+        assert reported > len(whole.events)
 
 
+@every_agent
 def test_what_is_no_session_at_all_raises_nothing(name: str) -> None:
     """Also where a session is one file that is rewritten whole, and not lines."""
     source = conversations(name)[0]
@@ -242,10 +263,11 @@ def test_what_is_no_session_at_all_raises_nothing(name: str) -> None:
         assert changes.messages == []
 
 
+@every_agent
 def test_its_top_folder_may_be_a_link_and_nothing_below_it_but_a_database(name: str, tmp_path: Path) -> None:
     """Logs on another disk are read; whoever may write among them cannot name files elsewhere."""
     home, disk = tmp_path / "home", tmp_path / "disk"
-    shutil.copytree(LOGS / name, home)
+    shutil.copytree(sample_of(name), home)
     found = agent(name)
     before = [source.path for source in found.discover([home])]
     tops = [home / folder for folder in found.log_folders if (home / folder).is_dir()]

@@ -21,6 +21,7 @@ import msgspec
 import pytest
 
 from support.agent_cases import CASES, has_lines, lines_of, names, one_per_package, reads_files
+from support.agent_example import EXAMPLE, lacks_of, sample_of
 from support.claude_files import Gathered, gather
 from support.profiles import some_of
 from turnlog.agents import agent
@@ -40,8 +41,9 @@ from turnlog.sync.syncer import sync
 Step: TypeAlias = str | int
 Place: TypeAlias = tuple[Step, ...]
 
-NAMES = [name for name in names(one_per_package()) if has_lines(name)]
-FILE_AGENTS = [name for name in NAMES if reads_files(name)]
+LINE_AGENTS = [name for name in names(one_per_package()) if has_lines(name)]
+NAMES = [*LINE_AGENTS, EXAMPLE]
+FILE_AGENTS = [*(name for name in LINE_AGENTS if reads_files(name)), EXAMPLE]
 
 NESTED: Any = json.loads("[" * 600 + "]" * 600)
 """What one decoder takes and the next may not."""
@@ -58,7 +60,7 @@ clock shows."""
 def logs(name: str) -> Iterator[tuple[Source, list[bytes]]]:
     """The lines of an agent's bundled logs; of a database, those that its agent makes of its rows."""
     found = agent(name)
-    for source in found.discover([LOGS / name]):
+    for source in found.discover([sample_of(name)]):
         if source.appendable or (reads_rows(found, source) and source.session_id is not None):
             yield source, lines_of(source)
 
@@ -200,7 +202,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @cache
     def store_of(name: str) -> Path:
         store = folder / f"{name}.db"
-        sync(store, roots=[LOGS / name], agents=[agent(name)])
+        sync(store, roots=[sample_of(name)], agents=[agent(name)])
         return store
 
     return store_of
@@ -219,9 +221,9 @@ def test_a_line_of_anything_costs_only_itself_and_comes_back(
 def read_with_an_odd_line(name: str, odd: str, expected_store: Path, folder: Path) -> None:
     """Read an agent's bundled logs with a line of `BYTES` in each, and compare with what they are without it."""
     home, database = folder / "home", folder / "odd.db"
-    shutil.copytree(LOGS / name, home)
+    shutil.copytree(sample_of(name), home)
     for source, lines in logs(name):
-        Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(with_an_odd_line(lines, BYTES[odd]))
+        Path(source.path.replace(str(sample_of(name)), str(home))).write_bytes(with_an_odd_line(lines, BYTES[odd]))
     assert sync(database, roots=[home], agents=[agent(name)]).problems == [], odd
     with open_store(expected_store) as expected, open_store(database) as store:
         assert store.status().messages == expected.status().messages, odd
@@ -240,10 +242,10 @@ def test_windows_line_ends_and_a_mark_of_the_byte_order_change_nothing(
     name: str, clean: Callable[[str], Path], tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    shutil.copytree(LOGS / name, home)
+    shutil.copytree(sample_of(name), home)
     for source, lines in logs(name):
         data = b"\xef\xbb\xbf" + b"".join(line.replace(b"\n", b"\r\n") for line in lines)
-        Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(data)
+        Path(source.path.replace(str(sample_of(name)), str(home))).write_bytes(data)
     summary = sync(tmp_path / "odd.db", roots=[home], agents=[agent(name)])
     assert summary.problems == []
     with open_store(clean(name)) as expected, open_store(tmp_path / "odd.db") as store:
@@ -300,12 +302,12 @@ def test_a_row_of_anything_costs_only_itself(damage: str, opencode: Path, tmp_pa
         assert store.status().sessions >= 1
 
 
-@pytest.mark.parametrize("name", [name for name in FILE_AGENTS if "written times" not in CASES[name].lacks])
+@pytest.mark.parametrize("name", [name for name in FILE_AGENTS if "times as text" not in lacks_of(name)])
 @pytest.mark.parametrize("year", [b"9999-", b"0001-"])
 def test_a_clock_may_be_any_wrong(name: str, year: bytes, tmp_path: Path) -> None:
     """R-S34: a whole log of another age is read like one of today."""
     home = tmp_path / "home"
-    shutil.copytree(LOGS / name, home)
+    shutil.copytree(sample_of(name), home)
     for log in home.rglob("*.json*"):
         log.write_bytes(log.read_bytes().replace(b"2026-", year))
     summary = sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(name)])

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import pytest
 
-from support.agent_cases import CASES
+from support.agent_cases import CASES, LACKS, Lack, check_lack
 from turnlog.agents import agent as agent_named
 from turnlog.agents import agents
 from turnlog.model import (
@@ -32,6 +33,8 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store, ToolCallFilter
 from turnlog.store.values import PlacedMessage
 from turnlog.sync.syncer import sync
+
+ROOT = Path(__file__).parents[2]
 
 every_agent = pytest.mark.parametrize("name", CASES)
 
@@ -81,9 +84,23 @@ def calls_of(name: str) -> list[ToolCallPart]:
     return [part for message in messages_of(name) for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def test_every_agent_is_asked() -> None:
+def test_every_agent_has_a_case() -> None:
     """R-C1"""
     assert sorted(CASES) == sorted(agent.name for agent in agents())
+
+
+def test_what_a_format_may_lack_is_described_with_the_test_that_checks_it() -> None:
+    assert set(LACKS) == set(get_args(Lack))
+    for thing, sentence in LACKS.items():
+        test = ROOT / sentence.partition("(")[2].rstrip(")")
+        assert f'"{thing}"' in test.read_text(), thing
+
+
+def test_a_wrong_claim_in_a_case_fails_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match=r"gptme has no 'run events', and tests/agents/gptme/cases.py does not"):
+        check_lack("gptme", "run events", [True, False])
+    with pytest.raises(AssertionError, match=r"gptme/cases.py says that gptme lacks 'subagents', but its logs have it"):
+        check_lack("gptme", "subagents", [True])
 
 
 @every_agent
@@ -145,11 +162,11 @@ def test_ids_roles_and_parents_are_known(name: str) -> None:
 def test_tokens_are_disjoint_and_those_of_the_script(name: str) -> None:
     """R-C5"""
     words, *wanted = CASES[name].answer
-    if "tokens" in CASES[name].lacks:
+    if "tokens per call" in CASES[name].lacks:
         assert [message.id for message in messages_of(name) if message.usage is not None] == []
         totals = [total.usage for session, _ in everything(name) for total in session.totals]
         found = [[each.input, each.cache_read or 0, each.output, each.reasoning or 0] for each in totals]
-        assert (wanted in found) == ("totals" not in CASES[name].lacks)
+        check_lack(name, "session totals", [wanted in found])
         return
     usage = next(message.usage for message in messages_of(name) if words in str(message.parts))
     assert usage is not None
@@ -166,7 +183,9 @@ def test_tokens_are_disjoint_and_those_of_the_script(name: str) -> None:
 @every_agent
 def test_a_session_has_its_facts(name: str) -> None:
     """R-C6"""
-    for session, messages in everything(name):
+    sessions = everything(name)
+    check_lack(name, "working folder", [session.cwd is not None for session, _ in sessions])
+    for session, messages in sessions:
         assert session.external_id
         assert session.title
         assert session.created_at is not None
@@ -176,19 +195,16 @@ def test_a_session_has_its_facts(name: str) -> None:
         if session.title_source == "prompt":
             asked = [m.message for m in messages if m.message.origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)]
             assert any(session.title.split()[0] in str(message.parts) for message in asked)
-        assert (session.cwd is None) == ("folders" in CASES[name].lacks)
 
 
 @every_agent
 def test_a_message_has_its_facts(name: str) -> None:
     """R-C7"""
     messages = messages_of(name)
-    timeless = [message.id for message in messages if message.created_at is None]
-    assert timeless == ([message.id for message in messages] if "times" in CASES[name].lacks else [])
+    check_lack(name, "message times", [message.created_at is not None for message in messages])
     answers = [message for message in messages if message.role == "assistant" and message.usage is not None]
-    assert bool(answers) == ("tokens" not in CASES[name].lacks)
-    without = [message.id for message in answers if message.model is None]
-    assert without == ([message.id for message in answers] if "model" in CASES[name].lacks else [])
+    check_lack(name, "tokens per call", [bool(answers)])
+    check_lack(name, "models", [message.model is not None for message in answers])
     times = [(message.created_at, message.completed_at) for message in messages]
     assert [began for began, ended in times if began is not None and ended is not None and ended < began] == []
 
@@ -209,8 +225,7 @@ def test_a_call_has_its_facts(name: str) -> None:
     with opened(name) as (store, _):
         listed = store.tool_calls(ToolCallFilter(), limit=200).items
         assert {call.session_id for call in listed} <= {session.id for session, _ in everything(name)}
-        timeless = [call.tool_call_id for call in listed if call.started_at is None]
-        assert timeless == ([call.tool_call_id for call in listed] if "times" in CASES[name].lacks else [])
+        check_lack(name, "message times", [call.started_at is not None for call in listed])
 
 
 @every_agent
@@ -219,7 +234,7 @@ def test_a_duration_is_never_negative(name: str) -> None:
     with opened(name) as (store, _):
         listed = store.tool_calls(ToolCallFilter(), limit=200).items
     timed = [call for call in listed if call.duration_ms is not None]
-    assert (timed == []) == ("times" in CASES[name].lacks)
+    check_lack(name, "message times", [bool(timed)])
     assert [call for call in timed if (call.duration_ms or 0) < 0] == []
 
 
@@ -228,7 +243,7 @@ def test_a_subagent_names_the_call_that_it_answers_within(name: str) -> None:
     """R-C10"""
     with opened(name) as (store, sessions):
         children = [session for session in sessions if any(r.kind == "subagent" for r in session.relationships)]
-        assert (children == []) == ("subagents" in CASES[name].lacks)
+        check_lack(name, "subagents", [bool(children)])
         for child in children:
             relation = next(found for found in child.relationships if found.kind == "subagent")
             assert relation.parent_tool_call_id is not None
@@ -249,4 +264,4 @@ def test_a_history_is_one_list_of_messages_and_what_happened(name: str) -> None:
         kinds = {type(event) for session in sessions for event in store.history(session.id)}
     assert {MessageEvent, ToolResultEvent} <= kinds
     happened = kinds & {RunMetadataEvent, InterruptEvent, ErrorEvent, CompactionEvent}
-    assert (not happened) == ("events" in CASES[name].lacks)
+    check_lack(name, "run events", [bool(happened)])

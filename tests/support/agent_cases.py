@@ -6,11 +6,11 @@ Shared tests take agents from here and name none, so a new agent only brings its
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from support.claude_files import Gathered
 from turnlog.agents import agent
@@ -22,21 +22,40 @@ FOLDER = Path(__file__).parents[1] / "agents"
 DATA = Path(__file__).parents[1] / "data"
 
 Lack = Literal[
-    "model",
-    "subagents",
-    "events",
+    "lines of JSON",
+    "message times",
+    "models",
+    "one message per record",
+    "project in the path",
+    "reasoning text",
+    "run events",
+    "session totals",
     "stop reasons",
     "subagent titles",
-    "own records",
-    "projects",
-    "written times",
-    "tokens",
-    "totals",
-    "times",
-    "thoughts",
-    "folders",
-    "JSON",
+    "subagents",
+    "times as text",
+    "tokens per call",
+    "working folder",
 ]
+
+LACKS: Final[Mapping[Lack, str]] = {
+    "lines of JSON": "a log has a JSON object on each line (tests/agents/test_contract.py)",
+    "message times": "messages and calls have times (tests/agents/test_mapping.py)",
+    "models": "answers name their model (tests/agents/test_mapping.py)",
+    "one message per record": "the records of a message are whole lines of the log (tests/sync/test_all_agents.py)",
+    "project in the path": "the folders of a log name the project (tests/logs/test_read_session.py)",
+    "reasoning text": "the sample has the text of reasoning (tests/sync/test_all_agents.py)",
+    "run events": "recorded runs have an error, an interruption, a compaction or facts of the run"
+    " (tests/agents/test_mapping.py)",
+    "session totals": "where calls have no tokens, sessions have totals (tests/agents/test_mapping.py)",
+    "stop reasons": "answers say why they ended (tests/sync/test_all_agents.py)",
+    "subagent titles": "all sessions of subagents have a title (tests/sync/test_all_agents.py)",
+    "subagents": "a recorded run has a subagent with a session of its own (tests/agents/test_mapping.py)",
+    "times as text": "times are texts like 2026-11-20T09:00:00Z, not numbers (tests/agents/test_hostile.py)",
+    "tokens per call": "answers have their own tokens (tests/agents/test_mapping.py)",
+    "working folder": "the log says in which folder the agent worked (tests/agents/test_mapping.py)",
+}
+"""What a format may lack -> what the tests expect of one that has it, and the test."""
 
 
 class Answer(NamedTuple):
@@ -76,11 +95,7 @@ class AgentCase:
     """Folders of recorded homes below `tests/data`: a tour, and a subagent, an interruption or a compaction."""
     answer: Answer
     lacks: frozenset[Lack] = frozenset()
-    """What the format does not have. The tests then check that none is invented. `own records`: a message may be a part
-    of a record that contains several. `projects`: the path of a log does not name its project. `written times`: times
-    are numbers. `tokens`: only sessions have them. `totals`: nor do these. `times`: only sessions have them.
-    `thoughts`: their text is not logged. `folders`: where the agent worked is not logged.
-    `JSON`: its logs are lines of text."""
+    """What the format does not have, of `LACKS`. The tests then check that turnlog invents none."""
     write_recorded: Callable[[Path, Path], None] = copy_home
     """Makes a home of what is recorded in a folder."""
 
@@ -139,6 +154,22 @@ CASES: dict[str, AgentCase] = _found()
 """Every agent by its name."""
 
 
+def check_lack(name: str, thing: Lack, has_it: Iterable[bool]) -> None:
+    """Fail with a sentence if an agent's logs have what its case says that they lack, or the other way round.
+
+    Args:
+        name: The agent.
+        thing: What its format has or lacks.
+        has_it: For each value that a test looks at, whether it is there.
+    """
+    values = list(has_it)
+    case = f"tests/agents/{CASES[name].package.rpartition('.')[2]}/cases.py"
+    if thing in CASES[name].lacks:
+        assert not any(values), f"{case} says that {name} lacks {thing!r}, but its logs have it: {LACKS[thing]}"
+    else:
+        assert all(values), f"{name} has no {thing!r}, and {case} does not list it in `lacks`: {LACKS[thing]}"
+
+
 def one_per_package() -> list[AgentCase]:
     """An agent of each package: the one whose name is the package's, or else the first."""
     own_first = sorted(CASES.values(), key=lambda case: not case.package.endswith(case.name.replace("-", "_")))
@@ -158,7 +189,9 @@ def reads_files(name: str) -> bool:
 
 def has_lines(name: str) -> bool:
     """Whether the agent's sample has logs that grow line by line, and not only files that are rewritten whole."""
-    return "JSON" not in CASES[name].lacks and any(source.appendable for source in agent(name).discover([LOGS / name]))
+    return "lines of JSON" not in CASES[name].lacks and any(
+        source.appendable for source in agent(name).discover([LOGS / name])
+    )
 
 
 def lines_of(source: Source) -> list[bytes]:

@@ -10,7 +10,17 @@ CASES = (
         home=".aider",
         recorded=("aider/0.86.2/edits", "aider/0.86.2/tour"),
         answer=Answer("", 5100, 0, 31, 0),
-        lacks=frozenset({"JSON", "subagents", "stop reasons", "own records", "times", "folders", "tokens"}),
+        lacks=frozenset(
+            {
+                "lines of JSON",
+                "subagents",
+                "stop reasons",
+                "one message per record",
+                "message times",
+                "working folder",
+                "tokens per call",
+            }
+        ),
         sample_logs="",
     ),
 )

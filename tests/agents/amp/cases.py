@@ -11,7 +11,9 @@ CASES = (
         recorded=("amp/handwritten/tour",),
         answer=Answer("The notes hold", 18, 1580, 12, 0),
         is_word=True,
-        lacks=frozenset({"projects", "subagents", "own records", "written times", "JSON"}),
+        lacks=frozenset(
+            {"project in the path", "subagents", "one message per record", "times as text", "lines of JSON"}
+        ),
         sample_cwd="/home/dev/work",
         sample_branch="main",
         sample_logs="threads",

@@ -10,7 +10,17 @@ CASES = (
         home=".local/share/turnlog/exports/chatgpt",
         recorded=("chat_exports/handwritten/chatgpt",),
         answer=Answer("", 0, 0, 0, 0),
-        lacks=frozenset({"tokens", "totals", "folders", "projects", "subagents", "own records", "written times"}),
+        lacks=frozenset(
+            {
+                "tokens per call",
+                "session totals",
+                "working folder",
+                "project in the path",
+                "subagents",
+                "one message per record",
+                "times as text",
+            }
+        ),
         sample_logs="2026-06",
     ),
     AgentCase(
@@ -20,15 +30,15 @@ CASES = (
         answer=Answer("", 0, 0, 0, 0),
         lacks=frozenset(
             {
-                "tokens",
-                "totals",
-                "folders",
-                "projects",
-                "model",
-                "events",
+                "tokens per call",
+                "session totals",
+                "working folder",
+                "project in the path",
+                "models",
+                "run events",
                 "stop reasons",
                 "subagents",
-                "own records",
+                "one message per record",
             }
         ),
         sample_logs="data-2026-06",

@@ -10,7 +10,7 @@ CASES = (
         home=".cline/data",
         recorded=tuple(f"cline/3.0.65/{name}" for name in ("tour", "errors", "resume")),
         answer=Answer("The notes hold", 1500, 1400, 60, 0),
-        lacks=frozenset({"written times", "stop reasons", "projects"}),
+        lacks=frozenset({"times as text", "stop reasons", "project in the path"}),
         sample_cwd="/home/dev/work",
         sample_branch="main",
     ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.agent_cases import AgentCase, Answer, Lack
 
-_ALL: frozenset[Lack] = frozenset({"stop reasons", "projects", "own records", "written times"})
-_ALSO_CLINE = _ALL | frozenset[Lack]({"subagents", "events"})
+_ALL: frozenset[Lack] = frozenset({"stop reasons", "project in the path", "one message per record", "times as text"})
+_ALSO_CLINE = _ALL | frozenset[Lack]({"subagents", "run events"})
 _STORAGE = ".cursor-server/data/User/globalStorage"
 
 

@@ -12,7 +12,7 @@ CASES = (
         recorded=tuple(f"codex/scenarios/{name}" for name in ("basic", "subagent-gpt-5.5", "interrupt")),
         answer=Answer("I remember", 15, 3000, 11, 0),
         # A subagent's task is encrypted: nothing readable was said to it.
-        lacks=frozenset({"subagent titles", "projects"}),
+        lacks=frozenset({"project in the path"}),
         sample_branch="main",
         prompt=lambda text: codex_files.fold(codex_files.meta(), codex_files.prompt(text)),
         first_line=b'{"type":"session_meta","payload":{"id":"t","base_instructions":{"text":"%s"}}}',

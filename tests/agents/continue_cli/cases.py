@@ -11,7 +11,17 @@ CASES = (
         recorded=tuple(f"continue_cli/1.5.47/{name}" for name in ("tour", "errors")),
         answer=Answer("The notes hold", 1500, 1400, 55, 5),
         is_word=True,
-        lacks=frozenset({"subagents", "events", "stop reasons", "projects", "written times", "times", "thoughts"}),
+        lacks=frozenset(
+            {
+                "subagents",
+                "run events",
+                "stop reasons",
+                "project in the path",
+                "times as text",
+                "message times",
+                "reasoning text",
+            }
+        ),
         sample_cwd="/home/dev/work",
         commands=(CommandLine("cn --fork 684be4dd 'Go on'", prompt="Go on", session="684be4dd"),),
     ),

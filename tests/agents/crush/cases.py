@@ -11,7 +11,16 @@ CASES = (
         home=".local/share/crush",
         recorded=("crush/handwritten/tour",),
         answer=Answer("", 0, 0, 0, 0),
-        lacks=frozenset({"tokens", "totals", "folders", "projects", "own records", "written times"}),
+        lacks=frozenset(
+            {
+                "tokens per call",
+                "session totals",
+                "working folder",
+                "project in the path",
+                "one message per record",
+                "times as text",
+            }
+        ),
         write_recorded=write_home,
         sample_cwd="",
         sample_logs="crush.db",

@@ -19,7 +19,7 @@ CASES = (
         recorded=tuple(f"gemini_cli/scenarios/{name}" for name in ("basic", "subagent", "interrupt")),
         answer=Answer("I remember", 15, 3000, 11, 4),
         # It writes lists of messages anew in one record.
-        lacks=frozenset({"stop reasons", "own records"}),
+        lacks=frozenset({"stop reasons", "one message per record"}),
         sample_logs="tmp",
         prompt=lambda text: gemini_files.fold(gemini_files.header(), gemini_files.user("u", text)),
         call_ids=_call_ids,

@@ -10,7 +10,7 @@ CASES = (
         home=".local/share/gptme",
         recorded=tuple(f"gptme/0.35.1/{name}" for name in ("tour", "stopped", "edits")),
         answer=Answer("The notes hold", 1500, 1400, 55, 5),
-        lacks=frozenset({"subagents", "stop reasons", "projects"}),
+        lacks=frozenset({"subagents", "stop reasons", "project in the path"}),
         sample_cwd="/home/dev/work",
         sample_logs="logs",
         commands=(CommandLine("gptme --name tour -m m 'Go on'", prompt="Go on", model="m", session="tour"),),

@@ -10,7 +10,7 @@ CASES = (
         home=".kimi-code",
         recorded=tuple(f"kimi/2.1.0/{name}" for name in ("tour", "interrupt", "compaction")),
         answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
-        lacks=frozenset({"written times"}),
+        lacks=frozenset({"times as text"}),
         sample_cwd="/home/dev/work",
     ),
     AgentCase(
@@ -18,7 +18,7 @@ CASES = (
         home=".kimi",
         recorded=("kimi_cli/1.45.0/tour", "kimi_cli/handwritten-subagent"),
         answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
-        lacks=frozenset({"model", "stop reasons", "written times"}),
+        lacks=frozenset({"models", "stop reasons", "times as text"}),
         sample_cwd="/home/dev/work",
     ),
 )

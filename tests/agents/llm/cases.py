@@ -11,7 +11,17 @@ CASES = (
         recorded=("llm/0.36/tour",),
         answer=Answer("One answered", 1300, 1200, 30, 0),
         is_word=True,
-        lacks=frozenset({"subagents", "events", "projects", "own records", "written times", "thoughts", "folders"}),
+        lacks=frozenset(
+            {
+                "subagents",
+                "run events",
+                "project in the path",
+                "one message per record",
+                "times as text",
+                "reasoning text",
+                "working folder",
+            }
+        ),
         sample_cwd="",
         sample_logs="logs.db",
         commands=(

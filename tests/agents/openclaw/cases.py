@@ -10,7 +10,7 @@ CASES = tuple(
         home=f".{name}",
         recorded=(recorded,),
         answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
-        lacks=frozenset({"subagents", "projects"}),
+        lacks=frozenset({"subagents", "project in the path"}),
         sample_cwd="/home/dev/work",
         sample_logs="agents",
     )

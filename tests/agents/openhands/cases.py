@@ -10,7 +10,9 @@ CASES = (
         home=".openhands",
         recorded=tuple(f"openhands/1.16.0/{name}" for name in ("tour", "errors", "failed")),
         answer=Answer("The notes hold", 1500, 1400, 55, 5),
-        lacks=frozenset({"subagents", "stop reasons", "projects", "own records", "thoughts"}),
+        lacks=frozenset(
+            {"subagents", "stop reasons", "project in the path", "one message per record", "reasoning text"}
+        ),
         sample_cwd="/home/dev/work",
         sample_logs="conversations",
         commands=(

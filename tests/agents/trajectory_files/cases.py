@@ -13,7 +13,14 @@ CASES = (
         is_word=True,
         lacks=frozenset(
             {
-                *("events", "stop reasons", "subagents", "own records", "projects", "written times"),
+                *(
+                    "run events",
+                    "stop reasons",
+                    "subagents",
+                    "one message per record",
+                    "project in the path",
+                    "times as text",
+                ),
                 "totals",
             }
         ),

@@ -12,7 +12,17 @@ CASES = (
         recorded=("zed/handwritten/tour",),
         answer=Answer("", 1200, 4100, 180, 0),
         is_word=True,
-        lacks=frozenset({"tokens", "times", "stop reasons", "projects", "own records", "written times", "events"}),
+        lacks=frozenset(
+            {
+                "tokens per call",
+                "message times",
+                "stop reasons",
+                "project in the path",
+                "one message per record",
+                "times as text",
+                "run events",
+            }
+        ),
         write_recorded=write_home,
         sample_cwd="/home/dev/work",
         sample_logs="threads",
