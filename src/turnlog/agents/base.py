@@ -261,7 +261,7 @@ class Agent(ABC):
         """Yield all sources below one root, sorted by name. No file is opened."""
 
     def sources_in(self, folder: Path) -> Iterable[Source]:
-        """What `turnlog import` reads of a folder that a user names: the unpacked export of a chat service. Empty for a home."""
+        """What `turnlog import` reads of a folder that a user names: an unpacked export. Nothing of an agent's home."""
         del folder
         return ()
 

@@ -13,15 +13,13 @@ CASES = (
         is_word=True,
         lacks=frozenset(
             {
-                *(
-                    "run events",
-                    "stop reasons",
-                    "subagents",
-                    "one message per record",
-                    "project in the path",
-                    "times as text",
-                ),
-                "totals",
+                "run events",
+                "stop reasons",
+                "subagents",
+                "one message per record",
+                "project in the path",
+                "times as text",
+                "session totals",
             }
         ),
         sample_cwd="/home/dev/lighthouse",
