@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import tempfile
+import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,8 @@ from turnlog.hooks.settings import carry_out, has_hooks, installed_version, plan
 
 HOOKED = agents_with_hooks()
 SETTINGS = {word: agent.hooks for word, agent in HOOKED.items() if agent.hooks is not None}
-IN_SETTINGS = [word for word, hooks in SETTINGS.items() if hooks.plugin is None]
+IN_SETTINGS = [word for word, hooks in SETTINGS.items() if hooks.plugin is None and hooks.form != "toml-list"]
+IN_TOML = [word for word, hooks in SETTINGS.items() if hooks.form == "toml-list"]
 
 PLACES = places_on("hooks.md")
 
@@ -62,6 +64,27 @@ KEPT = {
     "both": '{\n  "a": 1, // one\n}',
     "no hooks yet": '{"hooks": {}}',
     "mixed": MIXED,
+}
+
+TOML = """\
+# what I like
+default_model = "mock"
+
+[[hooks]]   # mine
+event = "Stop"
+command = "say done"
+
+[providers.mock]
+type = "openai"
+"""
+
+TOML_KEPT = {
+    "an empty file": "",
+    "blank lines": "\n\n",
+    "no newline at the end": 'a = "1"',
+    "windows": 'a = "1"\r\n',
+    "comments only": "# mine\n",
+    "mixed": TOML,
 }
 
 
@@ -103,6 +126,9 @@ def state(word: str, data: Path, project: Path | None = None) -> str:
 
 def events(text: str, word: str = "claude") -> dict[str, list[dict[str, Any]]]:
     """Event -> the handlers of ours."""
+    if word in IN_TOML:
+        ours = [hook for hook in tomllib.loads(text)["hooks"] if has_hooks(hook["command"])]
+        return {hook["event"]: [hook] for hook in ours}
     found: Any = plain(parse(text))
     field = SETTINGS[word].field
     return {
@@ -117,17 +143,22 @@ def handlers(groups: Any) -> list[dict[str, Any]]:
     return [each for group in groups for each in group["hooks"]] if has_hooks(json.dumps(groups)) else []
 
 
-@pytest.mark.parametrize("word", IN_SETTINGS)
-@pytest.mark.parametrize("name", KEPT)
-def test_settings_come_back_byte_for_byte(word: str, name: str, home: Path, data: Path) -> None:
-    path = place(home, word, KEPT[name])
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        *(pytest.param(word, text, id=f"{word}-{name}") for word in IN_SETTINGS for name, text in KEPT.items()),
+        *(pytest.param(word, text, id=f"{word}-{name}") for word in IN_TOML for name, text in TOML_KEPT.items()),
+    ],
+)
+def test_settings_come_back_byte_for_byte(word: str, text: str, home: Path, data: Path) -> None:
+    path = place(home, word, text)
     install(word, data)
     assert set(events(path.read_text(), word)) == set(SETTINGS[word].events)
     assert state(word, data) == "installed"
     install(word, data)
     assert {len(ours) for ours in events(path.read_text(), word).values()} == {1}
     remove(word, data)
-    assert path.read_bytes() == KEPT[name].encode()
+    assert path.read_bytes() == text.encode()
     assert state(word, data) == "absent"
     assert not data.exists() or list(data.iterdir()) == []
 
@@ -139,7 +170,7 @@ def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject
     text = drawn.draw(texts(strict=strict))
     with tempfile.TemporaryDirectory() as folder:
         project, data = Path(folder) / "project", Path(folder) / "data"
-        path = project / SETTINGS["claude"].project_file
+        path = project / (SETTINGS["claude"].project_file or "")
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode())
         install("claude", data, project)
@@ -151,12 +182,51 @@ def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject
         assert path.read_bytes().decode() == text
 
 
+@pytest.mark.parametrize("journal", [True, False])
+def test_other_peoples_hooks_in_toml_stay_where_they_are(journal: bool, home: Path, data: Path) -> None:
+    path = place(home, "kimi", TOML)
+    install("kimi", data)
+    assert tomllib.loads(path.read_text())["hooks"][0] == {"event": "Stop", "command": "say done"}
+    path.write_text(path.read_text() + '\n[[hooks]]\nevent = "Stop"\ncommand = "say more"\n')
+    if not journal:
+        (data / "hooks-installed.json").unlink()
+    remove("kimi", data)
+    left = path.read_text()
+    assert left.startswith(TOML)
+    assert [hook["command"] for hook in tomllib.loads(left)["hooks"]] == ["say done", "say more"]
+
+
+@pytest.mark.parametrize("text", ['hooks = [{event = "Stop", command = "x"}]\n', "hooks = 1\n", "a = \n", "[hooks]\n"])
+def test_toml_that_cannot_take_hooks_is_refused(text: str, home: Path, data: Path) -> None:
+    path = place(home, "kimi", text)
+    with pytest.raises(SourceError, match=rf"^{path}"):
+        plan_install(HOOKED["kimi"], data)
+    assert path.read_text() == text
+
+
+def test_what_looks_like_a_hook_inside_of_a_text_is_left_alone(home: Path, data: Path) -> None:
+    """The line is that of a value, so cutting it out would change the value."""
+    place(home, "kimi", "")
+    install("kimi", data)
+    ours = place(home, "kimi").read_text()
+    text = f"note = '''\n{ours}'''\n"
+    path = place(home, "kimi", text)
+    with pytest.raises(SourceError, match="do it by hand"):
+        plan_remove(HOOKED["kimi"], data)
+    assert path.read_text() == text
+
+
+def test_settings_that_projects_do_not_have_are_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="in a project"):
+        plan_install(HOOKED["kimi"], data, tmp_path)
+
+
 @settings(max_examples=examples(60))
 @given(text=texts(strict=False), journal=st.booleans())
 def test_what_was_changed_since_is_kept(text: str, journal: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         project, data = Path(folder) / "project", Path(folder) / "data"
-        path = project / SETTINGS["codex"].project_file
+        path = project / (SETTINGS["codex"].project_file or "")
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode())
         install("codex", data, project)
@@ -280,7 +350,7 @@ def test_a_folder_that_somebody_uses_meanwhile_stays(home: Path, data: Path) -> 
 
 @pytest.mark.parametrize("word", PLACES)
 def test_hooks_of_another_store_are_renewed(word: str, home: Path, data: Path, tmp_path: Path) -> None:
-    text = None if word == "opencode" else MIXED
+    text = None if word == "opencode" else TOML if word in IN_TOML else MIXED
     path = place(home, word, text)
     install(word, tmp_path / "elsewhere")
     assert state(word, data) == "outdated"

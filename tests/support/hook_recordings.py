@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +36,7 @@ class Recording(NamedTuple):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line)["event"] for line in self.lines]
+        return [in_snake_case(json.loads(line)["event"]) for line in self.lines]
 
     def logs(self) -> list[Source]:
         return list(self.agent.discover([self.home]))
@@ -53,6 +54,15 @@ class Recording(NamedTuple):
             kind=SourceKind.HOOKS,
             session_id=f"{self.agent.name}:{name}",
         )
+
+
+def in_snake_case(event: dict[str, Any]) -> dict[str, Any]:
+    """An event of an agent that has its fields in camel case, and its name in snake case, as those of the others."""
+    fields = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name): value for name, value in event.items()}
+    name = fields["hook_event_name"]
+    if "hookEventName" in event:
+        fields["hook_event_name"] = "".join(word.title() for word in name.split("_"))
+    return fields
 
 
 HOMES = {

@@ -150,14 +150,19 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the folder of the user's settings is: the first of these."""
     file: str
     """The settings file, relative to that folder."""
-    project_file: str
-    """The settings file, relative to a project's folder."""
+    project_file: str | None
+    """The settings file, relative to a project's folder; None if projects have none."""
     events: Mapping[str, HookHandler] = {}
     """Event -> handler, written to a JSON file as `{FIELD: {EVENT: [{"hooks": [HANDLER]}]}}`."""
     field: str | None = "hooks"
     """None: the file has the events themselves, and nothing else."""
+    form: Literal["groups", "handlers", "toml-list"] = "groups"
+    """How the file has them: in groups, as above; the handlers themselves, as `{FIELD: {EVENT: [HANDLER]}}`; or as
+    TOML, a table `[[FIELD]]` for each with its `event`."""
     more: Mapping[str, Any] = {}
     """What a new file has besides."""
+    session_field: str = "session_id"
+    """The field of an event that names its session."""
     off: tuple[tuple[tuple[str, ...], Any], ...] = ()
     """Settings that disable all hooks, and the value that does it."""
     plugin: Path | None = None
@@ -195,6 +200,7 @@ permission. `closed`: the agent's process has ended."""
 HOOK_MARKERS: Final[Mapping[str, TurnMarker]] = {
     "hook:Stop": "end",
     "hook:StopFailure": "end",
+    "hook:StopCancelled": "end",
     "hook:SubagentStop": "end",
     "hook:AfterAgent": "end",
     "hook:idle": "end",

@@ -28,7 +28,7 @@ from turnlog.agents.changes import (
     RecordRef,
     SessionChange,
 )
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import clean_json, salvage
 from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.agents.printed_stream import kept_fields
 from turnlog.model import (
@@ -80,7 +80,8 @@ class HookEvent(msgspec.Struct):
     prompt_id: str | None = None
     turn_id: str | None = None
     timestamp: str | None = None
-    prompt: str | None = None
+    prompt: str | list[dict[str, Any]] | None = None
+    """The text of a prompt, or its parts: `prompt_text` has the text of both."""
     message_id: str | None = None
     index: int = 0
     delta: str | None = None
@@ -99,6 +100,13 @@ class HookEvent(msgspec.Struct):
     is_interrupt: bool = False
     duration_ms: int | None = None
     notification_type: str | None = None
+
+    @property
+    def prompt_text(self) -> str:
+        """The text of the prompt; "" if there is none."""
+        if isinstance(self.prompt, list):
+            return "\n".join(text for part in self.prompt if isinstance(text := part.get("text"), str))
+        return self.prompt or ""
 
 
 class HookLine(msgspec.Struct):
@@ -133,6 +141,10 @@ class HookFormat(NamedTuple):
     kinds: Mapping[str, ToolKind]
     child: str = "{session}"
     """Form of the external id of a subagent's session, with the ids of `session` and `agent`."""
+    names: Mapping[str, str] = {}
+    """Field of an event -> that of `HookEvent` which it is, for agents that call it otherwise."""
+    events: Mapping[str, str] = {}
+    """Name of an event -> the one in `handlers` and `base.HOOK_MARKERS`, for agents that call it otherwise."""
 
 
 _read_lines = JsonLines(HookLine, first_keys=("at", "event"), plausible=lambda line: line.event is not None).read
@@ -183,11 +195,11 @@ class HookReading:
                 found = Diagnostic(offset=offset, length=length, line=number, reason="no event of a hook")
                 self.changes.diagnostics.append(found)
             return
-        self.event = line.event
+        self.event, self._json = self._event_of(line.event, json)
         # Any program may append to a spool. The time is limited, so that positions stay exact as JSON numbers.
         self._milliseconds = min(max(line.at, 0.0), 4e12)
         self.at = datetime.fromtimestamp(self._milliseconds / 1000, UTC)
-        self._json, self._record = json, (offset, length)
+        self._record = (offset, length)
         self._task = line.task
         self._note_session(self.event.session_id or "")
         before = len(self._messages), len(self.changes.events)
@@ -197,6 +209,18 @@ class HookReading:
             counts.events += 1
         else:
             counts.messages += 1
+
+    def _event_of(self, event: HookEvent, json: bytes) -> tuple[HookEvent, bytes]:
+        """The event of a line with the names that it has here, and the line with these names."""
+        names, events = self._hooks.names, self._hooks.events
+        if not names:
+            return event, json
+        fields = msgspec.json.decode(clean_json(json), type=_Raw).event
+        line = msgspec.json.encode({"event": {names.get(field, field): value for field, value in fields.items()}})
+        # A field of another shape is left out, as it was when the line was decoded.
+        read = salvage(line, HookLine, "$", []).event or event
+        name = events.get(read.hook_event_name, read.hook_event_name)
+        return msgspec.structs.replace(read, hook_event_name=name), line
 
     def finish(self) -> Changes:
         """All changes of this feed."""
@@ -364,8 +388,8 @@ def checksum(text: str) -> str:
 
 def read_prompt(reading: HookReading) -> None:
     """A prompt was sent."""
-    if reading.event.prompt:
-        reading.show_prompt(reading.event.prompt)
+    if reading.event.prompt_text:
+        reading.show_prompt(reading.event.prompt_text)
     else:
         reading.add_fact()
 

@@ -1,6 +1,7 @@
 """The program that an agent starts for a hook: it passes the event on standard input to turnlog and exits.
 
-`python -I -S send.py AGENT FOLDER`; `TURNLOG_TASK` names the task of the session. The event goes to the server that
+`python -I -S send.py AGENT FOLDER [FIELD]`; `FIELD` is that of the event that names the session, if it is not
+`session_id`. `TURNLOG_TASK` names the task of the session. The event goes to the server that
 listens on `FOLDER/server.sock`, otherwise as a line into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool,
 which the next sync reads. It does not use a port: only the user can create that socket, and a socket without its server
 accepts nothing, but anybody may listen on a port that a server has left. The program never prints, fails or blocks, so
@@ -31,6 +32,9 @@ TASK_VARIABLE = "TURNLOG_TASK"
 
 LONGEST_TASK = 200
 
+SESSION_FIELD = "session_id"
+"""The field of an event that names its session, for most agents."""
+
 LIMIT = 32 << 20
 """Maximum bytes of an event; the log has a longer one."""
 
@@ -46,12 +50,12 @@ _LONGEST_NAME = 151
 
 def main(arguments: list[str]) -> None:
     """Deliver one event from standard input."""
-    agent, folder = arguments[:2]
+    agent, folder, *field = arguments
     at = time.time() * 1000
     task = task_of(os.environ.get(TASK_VARIABLE, ""))  # noqa: TID251 - nothing of turnlog is imported here
     payload = read_input(0, SECONDS_FOR_INPUT)
     if payload and not post(folder, agent, at, payload, task):
-        spool(folder, agent, at, payload, task)
+        spool(folder, agent, at, payload, task, *field)
 
 
 def task_of(text: str) -> str:
@@ -100,7 +104,7 @@ def _read_in_thread(descriptor: int, seconds: float) -> bytes:
     return found[0] if found else b""
 
 
-def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "") -> str:
+def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "", field: str = SESSION_FIELD) -> str:
     """Append an event to the spool of its session, which only the user may read; return the spool's path.
 
     Raises ValueError for anything but a JSON object that names a session, OSError if the spool cannot be written.
@@ -111,7 +115,7 @@ def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "") ->
         event = json.loads(payload)
     except RecursionError as error:
         raise ValueError("the event is nested too deep") from error
-    name = session_of(event)
+    name = session_of(event, field)
     if b"\n" in payload or b"\r" in payload:
         payload = json.dumps(event).encode()
     place = os.path.join(folder, SPOOLS, agent)
@@ -127,10 +131,10 @@ def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "") ->
     return path
 
 
-def session_of(event: Any) -> str:
+def session_of(event: Any, field: str = SESSION_FIELD) -> str:
     """The external id of an event's session, usable as a file name. Raises ValueError if the event names none."""
     try:
-        name: Any = event["session_id"]
+        name: Any = event[field]
     except (KeyError, TypeError):
         name = None
     if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:

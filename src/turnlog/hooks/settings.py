@@ -1,10 +1,11 @@
 """turnlog's hooks in an agent's settings: a plan of the change that can be shown, and carrying it out.
 
 Several agents share one form of settings, `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, where the outer `hooks` may be
-missing; others get a plugin, a file of their own. Our handlers are known by the command they start. What a plan does
-not name stays byte for byte: order, comments, indentation, other hooks, and groups that hold one. How to undo it is
-written down (`journal`), so that removing restores the very bytes; where somebody has changed the file since, only our
-hooks are cut out of it. A file that cannot be read for certain is refused, with path and line.
+missing, or the groups; some have a list in TOML (`toml_list`). Others get a plugin, a file of their own. Our handlers
+are known by the command they start. What a plan does not name stays byte for byte: order, comments, indentation, other
+hooks, and groups that hold one. How to undo it is written down (`journal`), so that removing restores the very bytes;
+where somebody has changed the file since, only our hooks are cut out of it. A file that cannot be read for certain is
+refused, with path and line.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ from turnlog.agent_settings.jsonc import (
 )
 from turnlog.agents.base import Agent, HookSettings
 from turnlog.errors import FormatError, SourceError
-from turnlog.hooks import send
+from turnlog.hooks import send, toml_list
 
 _SECONDS = 10
 """Seconds after which a program that prints its version is stopped."""
@@ -82,9 +83,13 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Set
         _refuse_foreign(path, before)
         return SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after))
     with naming_file(path):
-        text = text_before(path, before, known, partial(without_hooks, field=settings.field))
-        groups = hook_groups(_known_events(agent, settings), hook_command(agent.name, folder))
-        edits, made = with_hooks(text, groups, settings)
+        text = text_before(path, before, known, _without(settings))
+        events = _known_events(agent, settings)
+        command = hook_command(agent.name, folder, settings.session_field)
+        if settings.form == "toml-list":
+            edits, made = toml_list.with_hooks(text, settings.field or _FIELD, events, command)
+        else:
+            edits, made = with_hooks(text, hook_groups(events, command, settings.form), settings)
     after = apply(text, edits).encode()
     return SettingsPlan(path, before, after, JournalEntry.of(after, edits, made, is_new=is_new), _state(before, after))
 
@@ -98,8 +103,7 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Sett
     if not _is_ours(before):
         return SettingsPlan(path, before, before, None, "absent")
     with naming_file(path):
-        without = partial(without_hooks, field=settings.field)
-        text = "" if settings.plugin is not None else text_before(path, before, known, without)
+        text = "" if settings.plugin is not None else text_before(path, before, known, _without(settings))
     is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
     return SettingsPlan(path, before, after, None, "installed")
@@ -115,9 +119,13 @@ def journal_in(folder: Path) -> Journal:
     return Journal(folder / "hooks-installed.json")
 
 
-def hook_command(agent: str, folder: Path) -> str:
-    """The shell command that an agent starts: silent and successful, even after turnlog has been uninstalled."""
+def hook_command(agent: str, folder: Path, field: str = send.SESSION_FIELD) -> str:
+    """The shell command that an agent starts: silent and successful, even after turnlog has been uninstalled.
+
+    `field` is that of its events which names the session.
+    """
     program = [sys.executable, "-I", "-S", send.__file__, agent, os.fspath(folder)]
+    program += [field] if field != send.SESSION_FIELD else []
     return f"{shlex.join(program)} 2>/dev/null || :"
 
 
@@ -125,6 +133,13 @@ def _settings_of(agent: Agent) -> HookSettings:
     if agent.hooks is None:
         raise ValueError(f"{agent.display_name} has no hooks")
     return agent.hooks
+
+
+def _without(settings: HookSettings) -> Callable[[str, Sequence[Sequence[str]] | None], str]:
+    """What removes our hooks from settings of that form."""
+    if settings.form == "toml-list":
+        return partial(toml_list.without_hooks, field=settings.field or _FIELD, is_ours=has_hooks)
+    return partial(without_hooks, field=settings.field)
 
 
 def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str, Any]]:
@@ -163,8 +178,10 @@ def _is_ours(data: bytes | None) -> bool:
 # -- hooks in a file of JSON
 
 
-def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
-    """Event -> its group: one handler, which starts the command and has these fields too."""
+def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str, form: str = "groups") -> dict[str, Any]:
+    """Event -> its group: one handler, which starts the command and has these fields too; or the handler alone."""
+    if form == "handlers":
+        return {event: {"command": command, **more} for event, more in events.items()}
     return {event: {_FIELD: [{"type": "command", "command": command, **more}]} for event, more in events.items()}
 
 
@@ -234,7 +251,7 @@ def _first_cut(text: str, root: Node, made: Sequence[Sequence[str]] | None, fiel
         if not isinstance(member.value, Array):
             continue
         for place, group, index in _ours(member.value):
-            if len(group.items) > 1:
+            if group is not None and len(group.items) > 1:
                 return cut(text, group, index)
             if len(member.value.items) > 1 or not _is_removable([*above, member.key], made):
                 return cut(text, member.value, place)
@@ -244,9 +261,11 @@ def _first_cut(text: str, root: Node, made: Sequence[Sequence[str]] | None, fiel
     return None
 
 
-def _ours(event: Array) -> Iterator[tuple[int, Array, int]]:
-    """(index of the group, its handlers, index of the handler) of each of our handlers."""
+def _ours(event: Array) -> Iterator[tuple[int, Array | None, int]]:
+    """(index of the group, its handlers, index of the handler) of each of our handlers; None: it is in no group."""
     for place, group in enumerate(event.items):
+        if _is_our_handler(group):
+            yield place, None, 0
         handlers = group.get(_FIELD) if isinstance(group, Object) else None
         if isinstance(handlers, Array):
             for index, handler in enumerate(handlers.items):

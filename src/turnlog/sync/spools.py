@@ -59,7 +59,9 @@ def spool_event(store_path: Path, agent: str, payload: bytes, at: float, task: s
     Raises ValueError when the payload is not a JSON object that names its session, OSError when it cannot be written.
     """
     folder = os.fspath(hooks_folder(store_path).parent)
-    return spool_source(store_path, agent, send.spool(folder, agent, at, payload, task))
+    found = _named(agent, None)
+    field = found.hooks.session_field if found is not None and found.hooks is not None else send.SESSION_FIELD
+    return spool_source(store_path, agent, send.spool(folder, agent, at, payload, task, field))
 
 
 def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:

@@ -174,11 +174,20 @@ def log_steps(paths: list[str], late: int) -> list[tuple[float, str | None, byte
         Path(path).write_bytes(b"")
         at = 0.0
         for line in lines:
-            record = json.loads(line)
-            moment = record.get("timestamp") or record.get("lastUpdated")
-            at = max(at, datetime.fromisoformat(moment).timestamp() * 1000 + late if moment else at)
+            moment = written_at(json.loads(line))
+            at = max(at, at if moment is None else moment + late)
             steps.append((at, path, line))
     return steps
+
+
+def written_at(record: dict[str, Any]) -> float | None:
+    """The time in a record of a log, in Unix milliseconds."""
+    if str(record.get("method")).endswith("session/update"):
+        return record["params"]["_meta"]["agentTimestampMs"]
+    if isinstance(record.get("time"), int):
+        return record["time"]
+    moment = record.get("timestamp") or record.get("lastUpdated")
+    return datetime.fromisoformat(moment).timestamp() * 1000 if moment else None
 
 
 def line_of(at: float, event: dict[str, Any]) -> bytes:

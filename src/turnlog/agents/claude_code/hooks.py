@@ -26,8 +26,8 @@ _NOTIFICATION = "<task-notification>"
 def _read_prompt(reading: HookReading) -> None:
     """Read a prompt. The report of a background subagent also arrives as one."""
     # `UserPromptSubmit` is fired for those reports too; taken as a prompt, it would begin a turn that nobody asked for.
-    if reading.event.prompt and reading.event.prompt.startswith(_NOTIFICATION):
-        reading.show_prompt(reading.event.prompt, Origin.NOTIFICATION)
+    if reading.event.prompt_text.startswith(_NOTIFICATION):
+        reading.show_prompt(reading.event.prompt_text, Origin.NOTIFICATION)
     else:
         read_prompt(reading)
 

@@ -11,7 +11,18 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, McpSettings, Source, SourceKind, TurnMarker
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+    TurnMarker,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -37,6 +48,28 @@ _COMMAND: Final = CommandForm(
 )
 """Of 0.2.111."""
 
+_HOOK: Final = HookHandler({"timeout": 5})
+
+_HOOKS: Final = HookSettings(
+    home=BUILT_IN[NAME].homes,
+    file="hooks/turnlog.json",
+    project_file=".grok/hooks/turnlog.json",
+    # Every version passes over an event that it does not know.
+    events={
+        "SessionStart": _HOOK,
+        "UserPromptSubmit": _HOOK,
+        "PreToolUse": _HOOK,
+        "PostToolUse": _HOOK,
+        "PostToolUseFailure": _HOOK,
+        "Notification": _HOOK,
+        "Stop": _HOOK,
+        "StopFailure": _HOOK,
+        "StopCancelled": _HOOK,
+        "SessionEnd": _HOOK,
+    },
+    session_field="sessionId",
+)
+
 _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {TURN_END: "end"}
 
 
@@ -51,6 +84,7 @@ class GrokBuild(Agent):
     log_folders = (SESSIONS,)
     command = _COMMAND
     turn_markers = _TURN_MARKERS
+    hooks = _HOOKS
     mcp = McpSettings(
         home=BUILT_IN[NAME].homes,
         file="config.toml",
@@ -73,6 +107,11 @@ class GrokBuild(Agent):
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a session's updates, or of what is known about it."""
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.grok_build.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
+
+            return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.grok_build.sidecars import SummaryFold
 

@@ -11,7 +11,18 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, McpSettings, Source, SourceKind, TurnMarker
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+    TurnMarker,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -38,6 +49,29 @@ _MCP = McpSettings(
     home=BUILT_IN[KIMI_CODE].homes, file="mcp.json", project_file=".kimi-code/mcp.json", servers="mcpServers"
 )
 
+_HOOK = HookHandler({"timeout": 5})
+
+
+def _hooks(agent: str) -> HookSettings:
+    # Either program refuses settings with an event that it does not know: these are known to every version with hooks.
+    return HookSettings(
+        home=BUILT_IN[agent].homes,
+        file="config.toml",
+        project_file=None,
+        events={
+            "SessionStart": _HOOK,
+            "UserPromptSubmit": _HOOK,
+            "PreToolUse": _HOOK,
+            "PostToolUse": _HOOK,
+            "PostToolUseFailure": _HOOK,
+            "Notification": _HOOK,
+            "Stop": _HOOK,
+            "StopFailure": _HOOK,
+            "SessionEnd": _HOOK,
+        },
+        form="toml-list",
+    )
+
 
 class KimiCode(Agent):
     """Kimi Code (`docs/formats/kimi-code.md`)."""
@@ -51,6 +85,7 @@ class KimiCode(Agent):
     command = _COMMAND
     turn_markers: Mapping[str, TurnMarker] = _CODE_MARKERS
     mcp = _MCP
+    hooks = _hooks(KIMI_CODE)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """The log of each agent of each session, the facts about the session, and the index of sessions."""
@@ -65,7 +100,12 @@ class KimiCode(Agent):
         return detect_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, or of the facts about a session."""
+        """A fold of a log, of hook events, or of the facts about a session."""
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.hook_events import HookFold
+            from turnlog.agents.kimi.hooks import CODE_HOOKS
+
+            return HookFold(CODE_HOOKS, source, state)
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.kimi.sidecars import KimiIndexFold, KimiSidecarFold
 
@@ -89,6 +129,7 @@ class KimiCli(Agent):
     homes = BUILT_IN[KIMI_CLI].homes
     log_folders = ("sessions",)
     turn_markers: Mapping[str, TurnMarker] = _CLI_MARKERS
+    hooks = _hooks(KIMI_CLI)
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """The log of each session and subagent, and the files next to it."""
@@ -103,7 +144,12 @@ class KimiCli(Agent):
         return detect_cli_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, or of a file next to it."""
+        """A fold of a log, of hook events, or of a file next to the log."""
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.hook_events import HookFold
+            from turnlog.agents.kimi.hooks import CLI_HOOKS
+
+            return HookFold(CLI_HOOKS, source, state)
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.kimi.cli_sources import CliFoldersFold, CliSidecarFold
 
