@@ -104,9 +104,19 @@ def test_what_cannot_be_resumed_is_said(
     home: Path, session: str, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "work").rmdir()
-    gone = run("resume", session, "--print").stderr
-    assert f"the folder of the session is gone: {home / 'work'}; `turnlog resume SESSION --folder DIR`" in gone
+    gone = f"the folder of the session is gone: {home / 'work'}; `turnlog resume SESSION --folder DIR`"
+    refused = run("resume", session)
+    assert (refused.exit_code, refused.stdout) == (3, "")
+    assert gone in refused.stderr
+    printed = run("resume", session, "--print")
+    assert (printed.exit_code, printed.stdout) == (0, f"cd {home / 'work'} && claude --resume {session}\n")
+    assert gone in printed.stderr
+    assert gone in run("resume", session, "--json").stderr
+    shown = run("show", session).stdout
+    assert f"resume: cd {home / 'work'} && claude --resume {session}\n" in shown
+    assert f"resume: {gone}" in shown
     (home / "work").mkdir()
+    assert "is gone" not in run("show", session).stdout
     monkeypatch.setenv("PATH", str(home / "nowhere"))
     refused = run("resume", session)
     assert refused.exit_code == 3
@@ -151,7 +161,8 @@ def test_a_folder_with_a_line_break_that_is_gone_is_one_line(home: Path, run: Co
     record = {"type": "user", "message": {"role": "user", "content": "Go"}, "uuid": "u", "parentUuid": None}
     log.write_text(json.dumps({**record, "sessionId": log.stem, "cwd": "/gone/a\nb"}) + "\n")
     assert run("sync").exit_code == 0
-    gone = run("resume", log.stem, "--print")
+    gone = run("resume", log.stem)
     assert gone.exit_code == 3
-    assert gone.stderr.startswith("turnlog: the folder of the session is gone: /gone/a")
-    assert gone.stderr.count("\n") == 1
+    reasons = gone.stderr.removeprefix("turnlog: ") + run("resume", log.stem, "--print").stderr
+    assert "the folder of the session is gone: /gone/a b; " in reasons
+    assert reasons.count("\n") == 3

@@ -244,8 +244,12 @@ def test_a_session_says_how_its_agent_goes_on_with_it(tmp_path: Path, open_clien
     assert items
     for item in items:
         is_subagent = any(link["kind"] == "subagent" for link in item.get("relationships", []))
-        expected = {"folder": item["cwd"], "command": ["claude", "--resume", item["external_id"]]}
-        assert item.get("resume") == (None if is_subagent else expected)
+        resume = item.get("resume")
+        assert (resume is None) == is_subagent
+        if resume is not None:
+            assert (resume["folder"], resume["command"]) == (item["cwd"], ["claude", "--resume", item["external_id"]])
+            # The folders of the sample are nowhere.
+            assert resume["problem"].startswith(f"the folder of the session is gone: {item['cwd']}; ")
 
 
 def test_an_agent_without_such_a_command_says_nothing(client: TestClient) -> None:

@@ -59,9 +59,16 @@ describe("a session", () => {
   });
 
   it("shows the command that resumes it, and no button without one", () => {
-    const resume = { folder: "/my shop", command: ["claude", "--resume", "a"] };
-    renderAt("/", <ResumeMenu session={{ ...SESSION, resume }} />);
+    const resume = { folder: "/my shop", command: ["claude", "--resume", "a"], problem: null };
+    const shown = renderAt("/", <ResumeMenu session={{ ...SESSION, resume }} />);
     expect(screen.getByText("cd '/my shop' && claude --resume a")).toBeDefined();
+    shown.unmount();
+    renderAt(
+      "/",
+      <ResumeMenu session={{ ...SESSION, resume: { ...resume, problem: "the folder is gone" } }} />,
+    );
+    expect(screen.getByText("cd '/my shop' && claude --resume a")).toBeDefined();
+    expect(screen.getByText("the folder is gone")).toBeDefined();
     const { container } = renderAt("/", <ResumeMenu session={SESSION} />);
     expect(container.textContent).toBe("");
   });

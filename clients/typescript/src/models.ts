@@ -990,6 +990,7 @@ export interface ResponseMetadata {
 export interface ResumeCommand {
   folder: string | null;
   command: string[];
+  problem: string | null;
 }
 
 /** What a rule about age forgets. */

@@ -62,9 +62,11 @@ def resume(
                 os.chdir(folder)
                 os.execvp(command[0], command)
             return
-        planned = plan_resumption(store, session, needs_program=not only_print and not as_json)
-        if planned.problem is not None:
-            click.echo(plain(planned.problem), err=True)
+        planned = plan_resumption(store, session)
+        if planned.problems and not only_print and not as_json:
+            raise NotFoundError(planned.problems[0])
+        for problem in planned.problems:
+            click.echo(plain(problem), err=True)
         if as_json:
             write_json(_document(session, planned))
             return

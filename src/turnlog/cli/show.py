@@ -80,7 +80,6 @@ def _write_document(store: Store, session: Session) -> None:
 def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
     from turnlog.cli.status import status
     from turnlog.cli.transcript import Detail, transcript
-    from turnlog.runs.resuming import resume_line
     from turnlog.runs.states import session_states
 
     def read_spill(name: str) -> str | None:
@@ -98,13 +97,22 @@ def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: 
         detail,
         status=status(session_states(store, [session.id]).get(session.id)),
         preview=store.previews([session.id])[session.id],
-        resume=resume_line(session),
+        resume=_resume(session),
     )
     if pager and is_terminal():
         click.echo_via_pager(f"{line}\n" for line in lines)
     else:
         for line in lines:
             click.echo(line)
+
+
+def _resume(session: Session) -> list[str]:
+    """The command that goes on with it, if there is one, and why it cannot be started as things are."""
+    from turnlog.runs.resuming import folder_problem, resume_line
+
+    line = resume_line(session)
+    problem = None if line is None else folder_problem(session)
+    return [each for each in (line, problem) if each is not None]
 
 
 def _iter_messages(store: Store, session_id: str, *, resolve_blobs: bool) -> Iterator[PlacedMessage]:

@@ -7,7 +7,7 @@ removes control sequences. Colours are turnlog's own; whoever writes the lines i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import click
@@ -167,7 +167,7 @@ def transcript(
     *,
     status: str | None = None,
     preview: SessionPreview | None = None,
-    resume: str | None = None,
+    resume: Sequence[str] = (),
 ) -> Iterator[str]:
     """The lines of a session, in the order of the log.
 
@@ -178,7 +178,7 @@ def transcript(
         detail: How much is shown.
         status: What it is doing, in words.
         preview: How long it was active, and what it cost with its subagents.
-        resume: The command that goes on with it.
+        resume: The command that goes on with it, and why it cannot be started as things are.
     """
     yield from _head(session, status, preview, resume)
     waiting = iter(events)
@@ -197,7 +197,7 @@ def transcript(
         event = next(waiting, None)
 
 
-def _head(session: Session, status: str | None, preview: SessionPreview | None, resume: str | None) -> Iterator[str]:
+def _head(session: Session, status: str | None, preview: SessionPreview | None, resume: Sequence[str]) -> Iterator[str]:
     yield click.style(one_line(session.title or session.id), bold=True)
     place = session.project.path if session.project else session.cwd
     detail = ", ".join(filter(None, (session.worktree and f"worktree {session.worktree}", session.git_branch)))
@@ -215,7 +215,7 @@ def _head(session: Session, status: str | None, preview: SessionPreview | None, 
         f" {formatting.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}{more}",
         status,
         *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
-        f"resume: {resume}" if resume else None,
+        *(f"resume: {line}" for line in resume),
     )
     for fact in facts:
         if fact is not None:

@@ -62,32 +62,42 @@ class Resumption(NamedTuple):
     """The agent's home that the session's log must be restored to; None if the log is there."""
     missing: list[Path]
     """Its files that the agent has deleted."""
-    problem: str | None = None
-    """Why the command cannot be started here, though it is right: its program is not installed."""
+    problems: Sequence[str] = ()
+    """Why the command cannot be started here as things are, though it is right."""
 
 
-def plan_resumption(store: Store, session: Session, *, needs_program: bool = True) -> Resumption:
-    """What resumes a session. Nothing is changed. Without `needs_program`, the agent need not be installed.
+def plan_resumption(store: Store, session: Session) -> Resumption:
+    """What resumes a session. Nothing is changed. Raises NotFoundError if its agent has no command for it.
 
-    Raises NotFoundError if the agent cannot resume it, is not installed, or has lost what the store cannot give back:
-    the folder of the session, a session of a database, a home that has moved.
+    It cannot be started, and `problems` says so, if the agent is not installed, or has lost what the store cannot give
+    back: the folder of the session, a session of a database, a home that has moved.
     """
     agent = agents.agent(session.agent)
     command = resume_of(session)
     if command is None:
         reason = "as a subagent, only its parent can be" if is_subagent(session) else "its agent has no command for it"
         raise NotFoundError(f"{session.id} cannot be resumed: {reason}")
-    problem = None
+    problems: list[str] = []
     if shutil.which(command[0]) is None:
-        problem = f"{agent.display_name} is not installed here: there is no program {command[0]!r}"
-        if needs_program:
-            raise NotFoundError(problem)
-    home, missing = _what_is_missing(store, session, agent)
-    folder = Path(session.cwd or Path.cwd())
-    if not folder.is_dir():
-        hint = "`turnlog resume SESSION --folder DIR` goes on in another one, as a new session"
-        raise NotFoundError(f"the folder of the session is gone: {one_line(str(folder))}; {hint}")
-    return Resumption(command, folder, home, missing, problem)
+        problems.append(f"{agent.display_name} is not installed here: there is no program {command[0]!r}")
+    home: Path | None = None
+    missing: list[Path] = []
+    try:
+        home, missing = _what_is_missing(store, session, agent)
+    except NotFoundError as error:
+        problems.append(str(error))
+    gone = folder_problem(session)
+    if gone is not None:
+        problems.append(gone)
+    return Resumption(command, Path(session.cwd or Path.cwd()), home, missing, problems)
+
+
+def folder_problem(session: Session) -> str | None:
+    """Why the agent cannot be started where the session was, if its folder is gone, and what can be done."""
+    if session.cwd is None or Path(session.cwd).is_dir():
+        return None
+    hint = "`turnlog resume SESSION --folder DIR` goes on in another one, as a new session"
+    return f"the folder of the session is gone: {one_line(session.cwd)}; {hint}"
 
 
 def _what_is_missing(store: Store, session: Session, agent: Agent) -> tuple[Path | None, list[Path]]:

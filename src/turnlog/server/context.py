@@ -58,7 +58,7 @@ class Context:
         self.searcher = searcher
         self.settings = settings
         self.prompts = prompts
-        self.items = SessionItems(store, self.prompts)
+        self.items = SessionItems(store, self.prompts, are_here=not self.is_hub)
         self.hub = Hub(store, self.items, poll_seconds)
         self.read_next: Callable[[str], bool] = lambda session_id: False
         """Has a session read before all others while a sync runs; returns whether it is in the store now."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from turnlog.model import Session
-from turnlog.runs.resuming import resume_of
+from turnlog.runs.resuming import folder_problem, resume_of
 from turnlog.runs.states import session_states
 from turnlog.server.prompts import Prompts
-from turnlog.server.responses import SessionItem
+from turnlog.server.responses import ResumeCommand, SessionItem
 from turnlog.store.base import Store
 from turnlog.store.session_state import SessionState
 
@@ -16,8 +16,12 @@ from turnlog.store.session_state import SessionState
 class SessionItems:
     """What lists show of the sessions of one store."""
 
-    def __init__(self, store: Store, prompts: Prompts | None = None) -> None:
-        """With the prompts that agents are answering here, if any: no log says for what they ask permission."""
+    def __init__(self, store: Store, prompts: Prompts | None = None, *, are_here: bool = True) -> None:
+        """With the prompts that agents are answering here, if any: no log says for what they ask permission.
+
+        `are_here`: whether the folders of the sessions are on this machine.
+        """
+        self._are_here = are_here
         self._store = store
         self._prompts = prompts
 
@@ -33,10 +37,17 @@ class SessionItems:
                 annotations.get(session.id),
                 previews.get(session.id),
                 states.get(session.id),
-                resume_of(session),
+                self._resume(session),
             )
             for session in found
         ]
+
+    def _resume(self, session: Session) -> ResumeCommand | None:
+        command = resume_of(session)
+        if command is None:
+            return None
+        problem = folder_problem(session) if self._are_here else None
+        return ResumeCommand(folder=session.cwd, command=command, problem=problem)
 
     def states(self, session_ids: list[str]) -> dict[str, SessionState]:
         """What the sessions are doing, by their ids."""

@@ -102,6 +102,8 @@ class ResumeCommand(ResponseBody, frozen=True, kw_only=True):
     """Where it must be started."""
     command: list[str]
     """The program and its arguments, none of them quoted."""
+    problem: str | None
+    """Why it cannot be started there; null if nothing is known."""
 
 
 class SessionItem(Session, frozen=True, kw_only=True):
@@ -125,14 +127,14 @@ class SessionItem(Session, frozen=True, kw_only=True):
         annotations: Annotations | None,
         preview: SessionPreview | None,
         state: SessionState | None,
-        resume: list[str] | None,
+        resume: ResumeCommand | None,
     ) -> Self:
-        """The session with what is known of it besides; `resume` is the command with which its agent goes on."""
+        """The session with what is known of it besides; `resume` is how its agent goes on."""
         return cls(
             **msgspec.structs.asdict(session),
             annotations=annotations,
             state=state,
-            resume=None if resume is None else ResumeCommand(folder=session.cwd, command=resume),
+            resume=resume,
             first_prompt=preview.first_prompt if preview else None,
             children=preview.children if preview else 0,
             cost_with_subagents=preview.cost_with_subagents if preview else None,

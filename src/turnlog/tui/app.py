@@ -339,9 +339,12 @@ class TurnlogApp(App[list[str]]):
         if row is None:
             return
         try:
-            plan_resumption(self._given.store, self._given.store.session(row.session_id))
+            planned = plan_resumption(self._given.store, self._given.store.session(row.session_id))
         except TurnlogError as error:
             self._fail(str(error))
+            return
+        if planned.problems:
+            self._fail(planned.problems[0])
         else:
             self.exit(["resume", row.session_id])
 

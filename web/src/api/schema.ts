@@ -826,6 +826,7 @@ export interface ResponseMetadata {
 export interface ResumeCommand {
   folder: string | null;
   command: string[];
+  problem: string | null;
 }
 
 /** The user went back: what followed `to_message_id` left the active branch (None: back to the start). */

@@ -1956,10 +1956,12 @@ public enum Turnlog {
     public struct ResumeCommand: Codable, Equatable, Sendable {
         public var folder: String?
         public var command: [String]
+        public var problem: String?
 
         public enum CodingKeys: String, CodingKey {
             case folder
             case command
+            case problem
         }
     }
 

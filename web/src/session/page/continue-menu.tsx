@@ -18,6 +18,7 @@ export function ResumeMenu({ session }: { session: SessionItem }) {
     <Menu label="Resume" icon="terminal" title="Continue this session in its agent">
       <MenuSection title="In a terminal">
         <code className="menu-code">{line}</code>
+        {session.resume.problem && <p className="menu-problem">{session.resume.problem}</p>}
         <CopyButton className="menu-item" label="Copy the command" text={() => line} />
       </MenuSection>
     </Menu>
