@@ -16,10 +16,14 @@ export function SearchGroup({ group, query, now }: { group: Group; query: string
   const title = names.find(({ field }) => field === "title");
   const owner = usePersonName(session.user);
   const folder = session.project?.split(/[/\\]/).at(-1);
+  const best = hits[0];
   return (
     <section className="hit-group">
       <h2>
-        <Link href={sessionPage(session.id)} dir="auto">
+        <Link
+          href={best ? hitPage(session.id, query, best.message_id, best.part) : sessionPage(session.id)}
+          dir="auto"
+        >
           {title ? <Snippet pieces={title.text} /> : titleOf(session)}
         </Link>
         <span className="hit-places" title={session.project ?? undefined}>
