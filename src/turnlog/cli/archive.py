@@ -10,7 +10,15 @@ import click
 import msgspec
 
 from turnlog.cli import formatting
-from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
+from turnlog.cli.options import (
+    WRONG_USE,
+    complete_session,
+    examples,
+    find_session,
+    json_option,
+    open_existing,
+    store_option,
+)
 from turnlog.cli.terminal import PARTIAL, progress, write_json
 from turnlog.plain_text import one_line, plain
 
@@ -66,11 +74,12 @@ def restore(session_id: str, folder: Path, as_json: bool, store_path: Path) -> N
 @click.option(
     "--yes",
     is_flag=True,
-    help="Remove without asking. Without this and without a terminal, only list what would be removed.",
+    help="Remove without asking. Without this and without a terminal, only list what would be removed, and fail.",
 )
 @json_option
 @store_option
-def forget(session_id: str, yes: bool, as_json: bool, store_path: Path) -> None:
+@click.pass_context
+def forget(ctx: click.Context, session_id: str, yes: bool, as_json: bool, store_path: Path) -> None:
     """Remove a session permanently, with its subagents, its archived logs and its entries in the search index.
 
     The next sync does not bring it back. The agent's own files are not touched. Messages that other sessions share stay
@@ -81,13 +90,18 @@ def forget(session_id: str, yes: bool, as_json: bool, store_path: Path) -> None:
         plan = store.plan_forgetting(session.id)
         if not as_json:
             _write_plan(plan, session.title)
-        agreed = yes or (not as_json and sys.stdin.isatty() and click.confirm("Forget it?"))
+        is_asked = not as_json and not yes and sys.stdin.isatty()
+        agreed = yes or (is_asked and click.confirm("Forget it?"))
         if agreed:
             plan = store.forget(session.id)
     if as_json:
         write_json(_forget_document(plan, forgotten=agreed))
-    else:
-        click.echo("Forgotten." if agreed else "Nothing was removed; --yes removes it.")
+    elif agreed:
+        click.echo("Forgotten.")
+    if not agreed:
+        click.echo("Nothing was removed; --yes removes it.", err=True)
+    if not agreed and not is_asked:
+        ctx.exit(WRONG_USE)
 
 
 def _write_plan(plan: Forgetting, title: str | None) -> None:
