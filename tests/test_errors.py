@@ -41,6 +41,7 @@ def test_a_source_error_leads_to_the_place(place: dict[str, Any], text: str) -> 
     "error",
     [
         errors.FormatError("no object", path=Path("a.jsonl"), line=2, offset=40, json_path="$.id"),
+        errors.FormatError("of no agent", path=Path("a.txt"), of_agents=("Codex: no line is a JSON object",)),
         errors.LossyConversionError("a file cannot be sent", losses=("parts[3]",)),
         errors.StreamStateError("delta before start", chunk_type="text-delta", chunk_id="t1"),
         errors.SchemaTooNewError("written by a newer turnlog", found=9, supported=1),

@@ -2,7 +2,7 @@
 
 * TurnlogError
   x SourceError              a log that cannot be read: path, line, offset, json_path
-    + FormatError              it breaks the rules of its format
+    + FormatError              it breaks the rules of its format: of_agents
   x ConversionError          a view that cannot be made
     + LossyConversionError     strict mode, and something would be lost: losses
     + StreamStateError         a chunk that is not allowed here: chunk_type, chunk_id
@@ -20,6 +20,7 @@ Every class survives pickling, because logs are read in several processes.
 """
 
 from pathlib import Path
+from typing import Any
 
 
 class TurnlogError(Exception):
@@ -71,7 +72,12 @@ class SourceError(TurnlogError):
 
 
 class FormatError(SourceError):
-    """A log that breaks the rules of its own format."""
+    """A log that breaks the rules of its own format, or a file of none."""
+
+    def __init__(self, reason: str, *, of_agents: tuple[str, ...] = (), **place: Any) -> None:
+        """Keep the reason and the place, as `SourceError` does; `of_agents` says of each agent why it is not its."""
+        super().__init__(reason, **place)
+        self.of_agents = of_agents
 
 
 class ConversionError(TurnlogError):

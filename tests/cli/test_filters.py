@@ -15,6 +15,8 @@ from turnlog.agents.built_in import BUILT_IN
     ("option", "value", "message"),
     [
         ("--agent", "gemini-cl1", "there is no agent 'gemini-cl1': did you mean gemini-cli?"),
+        ("--agent", "cldex", "there is no agent 'cldex': did you mean codex or cline?"),
+        ("--agent", "foo", "there is no agent 'foo'; there are "),
         ("--agent", "nobody", "there is no agent 'nobody'; there are "),
         ("--agent", "", "there is no agent ''; there are "),
         ("--project", "webshp", "there is no project 'webshp': did you mean webshop?"),
@@ -27,6 +29,13 @@ def test_a_name_that_nothing_has_is_an_error_with_the_near_ones(
     result = run(*command, option, value)
     assert (result.exit_code, result.stdout) == (3, "")
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(("limit", "said"), [("abc", "'abc' is no whole number."), ("0", "0 is not in the range")])
+def test_a_limit_that_is_none_is_said_in_plain_words(limit: str, said: str, run: Command, store: Path) -> None:
+    result = run("sessions", "--limit", limit)
+    assert result.exit_code == 2
+    assert f"Invalid value for '--limit': {said}" in result.stderr
 
 
 def test_an_error_with_some_names_counts_the_others(run: Command, store: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -37,9 +38,17 @@ def read_only(store: Path) -> Generator[Path]:
         each.chmod(mode)
 
 
-def start(*command: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def start(
+    *command: str, given: bytes = b"", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, *command], input=given, capture_output=True, preexec_fn=heed_modes, timeout=50, check=False
+        [sys.executable, *command],
+        input=given,
+        capture_output=True,
+        preexec_fn=heed_modes,
+        timeout=50,
+        check=False,
+        env={**os.environ, **(environment or {})},
     )
 
 
@@ -47,6 +56,17 @@ def test_what_is_stored_is_shown(read_only: Path) -> None:
     done = start("-m", "turnlog", "sessions", "--json", "--store", str(read_only))
     assert done.returncode == 0
     assert SESSION in {each["id"] for each in json.loads(done.stdout)["items"]}
+
+
+def test_a_folder_without_a_store_that_cannot_be_written_says_what_helps(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o500)
+    done = start("-m", "turnlog", "sessions", environment={"TURNLOG_DATA_DIR": str(folder)})
+    said = "there is none, and its folder cannot be written; the variable TURNLOG_DATA_DIR names another folder"
+    assert done.returncode == 1
+    assert done.stderr.decode() == f"turnlog: cannot open the store {folder / 'turnlog.db'}: {said}\n"
+    done = start("-m", "turnlog", "sessions", environment={"TURNLOG_DATA_DIR": str(folder / "below")})
+    assert "Permission denied; the variable TURNLOG_DATA_DIR names another folder" in done.stderr.decode()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ const HIT: SearchHit = {
 };
 
 const GROUP: Group = {
-  session: { id: "claude-code:a", agent: "claude-code", title: "Add the tax", project: null },
+  session: { id: "claude-code:a", agent: "claude-code", title: "Add the tax", project: null, user: null },
   hits: [HIT],
   names: [{ field: "title", text: [{ text: "Add the tax", marked: true }] }],
   matches: null,

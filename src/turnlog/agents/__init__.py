@@ -158,7 +158,7 @@ def _whose(path: Path, head: bytes) -> Detection:
     if not head:
         return Detection(reason="empty")
     reasons: list[str] = []
-    return most_certain(_matches(path, head, reasons)) or Detection(reason="; ".join(reasons))
+    return most_certain(_matches(path, head, reasons)) or Detection(reason="; ".join(reasons), reasons=tuple(reasons))
 
 
 def _matches(path: Path, head: bytes, reasons: list[str]) -> Iterator[Detection]:

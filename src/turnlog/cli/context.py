@@ -8,7 +8,7 @@ import click
 
 from turnlog.cli.filters import find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import examples, json_option
+from turnlog.cli.options import WholeNumber, examples, json_option
 from turnlog.cli.terminal import write_json
 
 
@@ -23,7 +23,7 @@ from turnlog.cli.terminal import write_json
 @project_option
 @click.option(
     "--max-tokens",
-    type=click.IntRange(200, 50_000),
+    type=WholeNumber(200, 50_000),
     default=2_000,
     show_default=True,
     help="Write at most so many tokens. A token is counted as four bytes.",

@@ -80,7 +80,8 @@ def _unknown(what: str, text: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     by_lower = {name.lower(): name for name in names}
-    near = [by_lower[lower] for lower in get_close_matches(text.lower(), by_lower, n=_NEAR)]
+    likeness = _LIKENESS if len(text) > _SHORT else _LIKENESS_OF_SHORT
+    near = [by_lower[lower] for lower in get_close_matches(text.lower(), by_lower, n=_NEAR, cutoff=likeness)]
     near += [name for lower, name in by_lower.items() if text and text.lower() in lower and name not in near]
     if near:
         return f"there is no {what} {text!r}: did you mean {' or '.join(map(one_line, near[:_NEAR]))}?"
@@ -93,6 +94,10 @@ def _unknown(what: str, text: str, names: Iterable[str]) -> str:
 
 _NEAR = 5
 """How many names an error lists."""
+
+_LIKENESS, _LIKENESS_OF_SHORT = 0.6, 0.75
+_SHORT = 4
+"""Two short names share most of their few letters by chance: `foo` is not meant as `omo`."""
 
 
 def _stored_agents(store: Store) -> list[str]:

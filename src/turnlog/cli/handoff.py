@@ -12,7 +12,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import CommandT, complete_session, examples, find_session, json_option
+from turnlog.cli.options import CommandT, WholeNumber, complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import write_json
 from turnlog.plain_text import one_line, plain
 
@@ -49,7 +49,7 @@ _OPTIONS = (
     click.option("--at", "until", metavar="MESSAGE", help="End with this message."),
     click.option(
         "--max-tokens",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         metavar="N",
         help="At most about so many tokens: the first turns are left out.",
     ),

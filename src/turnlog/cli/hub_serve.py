@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli.hub import ConfigPath, require_extra
-from turnlog.cli.options import examples
+from turnlog.cli.options import WholeNumber, examples
 from turnlog.errors import NotFoundError
 from turnlog.plain_text import plain
 
@@ -56,7 +56,7 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Where large contents are kept: a folder, or s3://bucket/prefix.  [default: a folder of the hub's own]",
 )
 @click.option("--host", envvar="TURNLOG_HUB_HOST", help="The address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", envvar="TURNLOG_HUB_PORT", type=click.IntRange(0, 65535), help="The port.  [default: 8765]")
+@click.option("--port", envvar="TURNLOG_HUB_PORT", type=WholeNumber(0, 65535), help="The port.  [default: 8765]")
 @click.option(
     "--url", envvar="TURNLOG_HUB_URL", help="Where browsers and machines find the hub, if a proxy is in front of it."
 )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from turnlog import __version__, paths
-from turnlog.cli.options import STORE, examples
+from turnlog.cli.options import STORE, WRONG_USE, examples
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
 from turnlog.store.write_lock import is_database_error, reporting_waits
 
@@ -69,8 +69,6 @@ COMMANDS = {
 
 EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
 """Error class -> exit code; the first class that matches counts (docs/reference/cli.md)."""
-
-WRONG_USE = 2
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """The exit codes that a shell reports for a process that SIGINT or SIGPIPE ended."""

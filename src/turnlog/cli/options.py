@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from turnlog.store.base import Store
 
 
+WRONG_USE = 2
+"""Exit code of a command that was not told what it needs."""
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
@@ -81,6 +84,16 @@ def json_option(command: CommandT) -> CommandT:
     return click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")(command)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a usage error in plain words if the value is none."""
+        if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?\d+\s*", value):
+            self.fail(f"{value!r} is no whole number.", param, ctx)
+        return super().convert(int(value), param, ctx)
+
+
 MOST_ROWS = 1_000_000_000
 """The highest `--limit`: more rows than any store has."""
 
@@ -89,9 +102,7 @@ def limit_option(
     default: int, *, least: int = 1, meaning: str = "List at most this many."
 ) -> Callable[[CommandT], CommandT]:
     """`--limit`: how many rows are listed."""
-    return click.option(
-        "--limit", type=click.IntRange(least, MOST_ROWS), default=default, show_default=True, help=meaning
-    )
+    return click.option("--limit", type=WholeNumber(least, MOST_ROWS), default=default, show_default=True, help=meaning)
 
 
 UTC_DAYS: Final = "turnlog.utc_days"

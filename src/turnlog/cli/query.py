@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
-from turnlog.cli.options import examples, json_option
+from turnlog.cli.options import WholeNumber, examples, json_option
 from turnlog.cli.terminal import Column, write_json_text, write_table
 from turnlog.plain_text import csv_cell
 
@@ -38,7 +38,7 @@ _ROWS = 1_000
 @click.argument("sql", metavar="[SQL]", required=False)
 @click.option(
     "--limit",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=_ROWS,
     show_default=True,
     help="Show at most this many rows of a table. JSON and CSV have all.",

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from turnlog import paths
-from turnlog.cli.options import examples, store_option
+from turnlog.cli.options import WholeNumber, examples, store_option
 from turnlog.errors import TurnlogError
 from turnlog.plain_text import one_line, plain
 
@@ -25,7 +25,7 @@ from turnlog.plain_text import one_line, plain
     )
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8765, or a free one]")
+@click.option("--port", type=WholeNumber(0, 65535), help="The port to listen on.  [default: 8765, or a free one]")
 @click.option("--token", help="The access token. Other users can read it here: use --token-file.")
 @click.option(
     "--token-file",

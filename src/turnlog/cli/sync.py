@@ -13,6 +13,7 @@ from turnlog import paths
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
 from turnlog.cli.terminal import PARTIAL, progress, write_json
+from turnlog.errors import FormatError
 from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
@@ -130,10 +131,11 @@ def _written(summary: SyncSummary | ImportSummary, changed: int) -> str:
     ),
 )
 @click.argument("file", type=click.Path(exists=True, allow_dash=True))
+@click.option("--verbose", is_flag=True, help="Say of each agent why the file is not its, if it is of none.")
 @json_option
 @store_option
 @click.pass_context
-def import_file(ctx: click.Context, file: str, as_json: bool, store_path: Path) -> None:
+def import_file(ctx: click.Context, file: str, verbose: bool, as_json: bool, store_path: Path) -> None:
     """Read one FILE into the store; `-` reads a pipe.
 
     FILE is a session log, the output of an agent (as stream JSON), a trajectory (ATIF) or a folder of them, or a
@@ -144,11 +146,18 @@ def import_file(ctx: click.Context, file: str, as_json: bool, store_path: Path) 
     from turnlog.sync.importing import import_file as import_path
     from turnlog.sync.importing import import_stream
 
-    with progress() as on_progress:
-        if file == "-":
-            summary = import_stream(store_path, sys.stdin.buffer, on_progress=on_progress)
-        else:
-            summary = import_path(store_path, Path(file), on_progress=on_progress)
+    try:
+        with progress() as on_progress:
+            if file == "-":
+                summary = import_stream(store_path, sys.stdin.buffer, on_progress=on_progress)
+            else:
+                summary = import_path(store_path, Path(file), on_progress=on_progress)
+    except FormatError as error:
+        if not error.of_agents:
+            raise
+        hint = "" if verbose else "; --verbose says why"
+        lines = [f"{error}{hint}", *(f"  {reason}" for reason in error.of_agents if verbose)]
+        raise FormatError("\n".join(lines)) from error
     if as_json:
         write_json(_import_document(summary))
     else:

@@ -284,6 +284,9 @@ def can_be_written(path: Path) -> bool:
     return not path.exists() or (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
 
 
+_ELSEWHERE = "the variable TURNLOG_DATA_DIR names another folder"
+
+
 def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
     if not path.name:
         raise StoreError(f"cannot open the store {str(path)!r}: it names no file")
@@ -291,9 +294,13 @@ def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
         if read_only:
             return open_file(path, "ro")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists() and not os.access(path.absolute().parent, os.W_OK):
+            raise StoreError(
+                f"cannot open the store {path}: there is none, and its folder cannot be written; {_ELSEWHERE}"
+            )
         return open_file(path, "rwc")
     except OSError as error:
-        raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
+        raise StoreError(f"cannot open the store {path}: {error.strerror}; {_ELSEWHERE}") from error
     except sqlite3.Error as error:
         raise StoreError(f"cannot open the store {path}: {error}") from error
 

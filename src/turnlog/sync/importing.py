@@ -124,8 +124,8 @@ def import_stream(
         name: The name of the file, for its endings and for errors.
         on_progress: Called in the phases `read` (bytes) and `index` (messages).
 
-    Raises OSError for a device, which may never end, and FormatError for a file of no known agent, with the reason of
-    each agent.
+    Raises OSError for a device, which may never end, and FormatError for a file of no known agent; its `of_agents` has
+    the reason of each agent.
     """
     started = time.monotonic()
     refuse_device(stream, name or _INPUT)
@@ -137,7 +137,8 @@ def import_stream(
         if not was_there:
             path.unlink()
         whose = "of no agent that is read here" if detection.agent is None else f"of {detection.agent}, but no session"
-        raise FormatError(f"{whose} ({detection.reason})", path=Path(name or "-"))
+        why = "" if detection.reasons else f" ({detection.reason})"
+        raise FormatError(whose + why, path=Path(name or "-"), of_agents=detection.reasons)
     try:
         summary = _read(store_path, path, detection, on_progress)
     finally:
