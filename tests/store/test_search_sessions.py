@@ -101,6 +101,39 @@ def test_a_session_is_shown_with_its_best_hit_and_their_number(store: SearchStor
     assert [(name.field, name.text) for name in apart.names] == [("tag", "quarterly")]
 
 
+def test_of_one_word_the_shortest_match_of_the_best_kind_is_shown(empty: SearchStore) -> None:
+    log = empty.log()
+    log.message(text_message("long", "go on, " * 50 + "and mind the walrus", minutes=1))
+    log.message(text_message("short", "feed the walrus", minutes=2))
+    log.message(text_message("newest", "what else is there to be done today? " * 3 + "Is the walrus well?", minutes=3))
+    log.message(answer("answer", "walrus", 4))
+    empty.index()
+    (session,) = sessions(empty, "walrus").sessions
+    assert session.hit is not None
+    assert (session.hit.message_id, session.matches) == ("short", 4)
+
+
+def test_texts_that_changed_are_not_counted_and_older_ones_are(
+    empty: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_search, "COUNTED", 3)
+    log = empty.log()
+
+    def say(number: int, text: str) -> None:
+        part = TextPart(id=f"m{number}.0", text=text)
+        log.message(Message(id=f"m{number}", role="assistant", created_at=at(number), parts=(part,)))
+
+    for number in range(9):
+        say(number, "a walrus")
+    empty.index()
+    for number in range(5, 9):
+        say(number, "a seal and its young")
+    empty.index()
+    (session,) = sessions(empty, "walrus").sessions
+    assert session.hit is not None
+    assert (session.hit.message_id, session.matches, session.matches_is_exact) == ("m4", 3, False)
+
+
 def test_more_matches_than_are_counted_are_said_to_be_more(store: SearchStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_search, "COUNTED", 10)
     printed = sessions(store, "peeler", field="output").sessions[0]

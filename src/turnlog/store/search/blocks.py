@@ -53,12 +53,6 @@ def unpack(layout: bytes) -> Entries:
     return _decoder.decode(layout)
 
 
-def entry_at(layout: bytes, slot: int) -> DocumentEntry | None:
-    """The document in a slot; None if the slot is empty."""
-    entries = unpack(layout)
-    return entries[slot] if slot < len(entries) else None
-
-
 _END = 1 << 60
 """A block number after all blocks."""
 

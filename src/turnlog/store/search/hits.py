@@ -14,7 +14,7 @@ from turnlog.store.search import index_file
 from turnlog.store.search.base import FIELDS, Hit, HitPlace
 from turnlog.store.search.documents import Document, StoreReader, documents_of, texts_of
 from turnlog.store.search.matches import Match
-from turnlog.store.search.plan import sql_list
+from turnlog.store.search.plan import json_list
 from turnlog.store.search.query import Term
 from turnlog.store.search.snippets import TermFinder
 
@@ -26,9 +26,12 @@ _PLACES = (
     " FROM memberships x JOIN messages m ON m.key = x.message_key JOIN sessions s ON s.key = x.session_key"
     " LEFT JOIN projects p ON p.key = s.project_key"
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
-    " WHERE x.message_key IN ({keys}) ORDER BY x.session_key IS NOT m.billed_key, x.session_key"
+    " WHERE x.message_key IN (SELECT value FROM json_each(?)) ORDER BY x.session_key IS NOT m.billed_key, x.session_key"
 )
 
+_BODIES = (
+    f"SELECT m.key, m.agent, m.role, {BODY_COLUMNS} FROM messages m WHERE m.key IN (SELECT value FROM json_each(?))"
+)
 
 _Body: TypeAlias = tuple[str, str, list[Document]]
 """Agent, role and documents of the parts that match."""
@@ -89,9 +92,7 @@ class HitReader:
         parts: dict[int, set[int]] = defaultdict(set)
         for match in matches:
             parts[match.message_key].add(match.part)
-        rows = self._connection.execute(
-            f"SELECT m.key, m.agent, m.role, {BODY_COLUMNS} FROM messages m WHERE m.key IN ({sql_list(parts)})"
-        )
+        rows = self._connection.execute(_BODIES, (json_list(parts),))
         read = BodyReader(self._connection, index_file.STORE)
         return {key: (agent, role, documents_of(read(*place), parts[key])) for key, agent, role, *place in rows}
 
@@ -106,7 +107,7 @@ class HitReader:
 
     def _places(self, keys: Iterable[int]) -> dict[int, list[HitPlace]]:
         places: dict[int, list[HitPlace]] = {}
-        for key, *place in self._connection.execute(_PLACES.format(keys=sql_list(keys))):
+        for key, *place in self._connection.execute(_PLACES, (json_list(keys),)):
             places.setdefault(key, []).append(HitPlace(*place))
         return places
 

@@ -40,6 +40,8 @@ _MERGE_STEP = 256
 
 _CACHE_KB = 16384
 
+_STORE_CACHE_KB = 8192
+
 _EPOCH_MS = 1_577_836_800_000
 _BLOCK_MS = 250
 
@@ -147,6 +149,8 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
             connection.execute(f"ATTACH ? AS {STORE}", (file_uri(store_path, "ro"),))
             # The matches of a common word are all over the index, which SQLite's two megabytes do not hold.
             connection.execute(f"PRAGMA main.cache_size = -{_CACHE_KB}")
+            # A row of frames has up to 30 pages, and all before a body are read with it.
+            connection.execute(f"PRAGMA {STORE}.cache_size = -{_STORE_CACHE_KB}")
             for table in (*INDEX_TABLES, "session_words"):
                 connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
             connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappush, heappushpop
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from turnlog.store.search import index_file
-from turnlog.store.search.blocks import SUPERSEDED, DocumentEntry, entry_at
-from turnlog.store.search.plan import SearchPlan
+from turnlog.store.search.blocks import SUPERSEDED, DocumentEntry, Entries, unpack
+from turnlog.store.search.plan import SearchPlan, json_list
 
 MAX_COUNTED = 1000
 _COUNTING_SECONDS = 0.0001
@@ -30,10 +31,17 @@ _IDS = (
     + " ORDER BY 1 DESC"
 )
 
+_IS_SHOWN = "(m.billed_key IS NOT NULL OR EXISTS (SELECT 1 FROM memberships x WHERE x.message_key = m.key))"
+
 _BLOCK = (
     "SELECT d.layout, d.role, m.key, m.created_at, m.external_id"
-    " FROM documents d JOIN messages m ON m.key = d.message_key WHERE d.block = ? AND"
-    " (m.billed_key IS NOT NULL OR EXISTS (SELECT 1 FROM memberships x WHERE x.message_key = m.key))"
+    f" FROM documents d JOIN messages m ON m.key = d.message_key WHERE d.block = ? AND {_IS_SHOWN}"
+)
+
+_BLOCKS = (
+    "SELECT d.block, d.layout, d.role, m.key, m.created_at, m.external_id FROM json_each(?) asked"
+    " CROSS JOIN documents d ON d.block = asked.value CROSS JOIN messages m ON m.key = d.message_key"
+    f" WHERE {_IS_SHOWN}"
 )
 
 Position: TypeAlias = tuple[int, str, int, int]
@@ -65,23 +73,56 @@ class Match(NamedTuple):
         return None if self.created_at < 0 else self.created_at
 
 
+def first_matches(
+    ids: Mapping[int, Sequence[int]], most: int, connection: sqlite3.Connection, conditions: str
+) -> dict[int, list[Match]]:
+    """The first `most` matches of each session among its documents in `ids`, as `matches_of`; read together."""
+    numbers = {number >> index_file.SLOT_BITS for each in ids.values() for number in each[:most]}
+    rows = connection.execute(_BLOCKS + conditions, (json_list(numbers),))
+    blocks = {number: _Block(unpack(packed), *facts) for number, packed, *facts in rows}
+    found: dict[int, list[Match]] = {}
+    for key, each in ids.items():
+        matches = [match for number in each[:most] if (match := _match(number, blocks))]
+        found[key] = [*matches, *islice(matches_of(each[most:], connection, conditions), most - len(matches))]
+    return found
+
+
 def matches_of(ids: Iterable[int], connection: sqlite3.Connection, conditions: str) -> Iterator[Match]:
     """Those of these documents that are unchanged since they were indexed, as far as that is known."""
     query = _BLOCK + conditions
-    block, row = -1, None
-    for number in ids:
-        if number >> index_file.SLOT_BITS != block:
-            block = number >> index_file.SLOT_BITS
-            row = connection.execute(query, (block,)).fetchone()
-        # Its message was deleted or is outside of the filter.
-        if row is None:
-            continue
-        packed, role, message_key, created_at, message_id = row
-        entry = entry_at(packed, number & index_file.SLOTS - 1)
-        if entry is None or entry.flags & SUPERSEDED:
-            continue
-        moment = -1 if created_at is None else created_at
-        yield Match(moment, message_id, entry.part, entry.field, number, message_key, entry, role)
+    last, blocks = -1, dict[int, _Block]()
+    for id in ids:
+        number = id >> index_file.SLOT_BITS
+        if number != last:
+            last, row = number, connection.execute(query, (number,)).fetchone()
+            blocks = {} if row is None else {number: _Block(unpack(row[0]), *row[1:])}
+        match = _match(id, blocks)
+        if match is not None:
+            yield match
+
+
+class _Block(NamedTuple):
+    """What is known of the documents of one block."""
+
+    entries: Entries
+    role: int
+    message_key: int
+    created_at: int | None
+    message_id: str
+
+
+def _match(id: int, blocks: Mapping[int, _Block]) -> Match | None:
+    block = blocks.get(id >> index_file.SLOT_BITS)
+    # Its message was deleted or is outside of the filter.
+    if block is None:
+        return None
+    entries, role, message_key, created_at, message_id = block
+    slot = id & index_file.SLOTS - 1
+    entry = entries[slot] if slot < len(entries) else None
+    if entry is None or entry.flags & SUPERSEDED:
+        return None
+    moment = -1 if created_at is None else created_at
+    return Match(moment, message_id, entry.part, entry.field, id, message_key, entry, role)
 
 
 class Matches:

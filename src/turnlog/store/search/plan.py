@@ -269,6 +269,11 @@ def last_id_of(created_at: int, displacement: int) -> int:
     return (index_file.block_of(created_at) + displacement + 1 << index_file.SLOT_BITS) - 1
 
 
+def json_list(keys: Iterable[int]) -> str:
+    """Keys for `json_each`: a statement that does not contain them is prepared once, which can take as long as it."""
+    return f"[{sql_list(keys)}]"
+
+
 def sql_list(keys: Iterable[int]) -> str:
     """Keys as a list for `IN ()`."""
     return ",".join(map(str, keys))

@@ -29,7 +29,7 @@ class Ranking:
 
     def score(self, text: str, length: int, field: int) -> float:
         """The score of a document of `length` bytes that begins with `text`; 0 for a query without terms."""
-        damping = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * min(length, 20 * _USUAL_LENGTH) / _USUAL_LENGTH)
+        damping = _damping(length)
         score = 0.0
         # A term that the index found but that is not counted comes after the beginning, or has another spelling.
         for rarity, count in zip(self._rarities, self._finder.count(text[:_READ]), strict=True):
@@ -41,3 +41,12 @@ class Ranking:
         """The score as a share of the highest one there is."""
         highest = sum(self._rarities) * (_SATURATION + 1) * max(_FIELD_WEIGHTS)
         return self.score(text, length, field) / highest if highest else 0.0
+
+
+def weight_of(length: int, field: int) -> float:
+    """How much more than in others a word says in a document of `length` bytes, however often it is there."""
+    return _FIELD_WEIGHTS[field] / (1 + _damping(length))
+
+
+def _damping(length: int) -> float:
+    return _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * min(length, 20 * _USUAL_LENGTH) / _USUAL_LENGTH)

@@ -23,7 +23,7 @@ import msgspec
 from turnlog.store.search import index_file
 from turnlog.store.search.base import ROLES, SearchFilter
 from turnlog.store.search.blocks import session_marker
-from turnlog.store.search.plan import Planner, Scope, sql_list, words_of
+from turnlog.store.search.plan import Planner, Scope, json_list, words_of
 from turnlog.store.search.query import Query, Term, any_of
 
 _MOST_COUNTED = 10_000
@@ -45,9 +45,10 @@ _COLUMNS: Mapping[str, float] = {"title": 6.0, "tag": 5.0, "project": 2.0, "bran
 
 _PROMPT_WEIGHT, _OTHER_WEIGHT = 3.0, 1.5
 
-_MOST_SHARED = 199
-_SHARES = (0.0, *(0.5 + 0.5 * count / (count + 4) for count in range(1, _MOST_SHARED + 1)))
-"""What so many matches say, between 0 and 1: the first one says most."""
+_SHARES = {count: 0.5 + 0.5 * count / (count + 4) for count in range(1, 200)}
+"""What so many matches say, between 0 and 1: the first one says most. More say as much as the most here."""
+
+_HIGHEST_SHARE = max(_SHARES.values())
 
 _ROLE_BITS = 2
 _ROLE_MASK = (1 << _ROLE_BITS) - 1
@@ -119,9 +120,10 @@ class Evidence:
 
     def strengths(self) -> dict[int, float]:
         """How much the matches in parts say for each session."""
-        strengths = {key: _OTHER_WEIGHT * _SHARES[min(count, _MOST_SHARED)] for key, count in self.counts.items()}
+        share = _SHARES.get
+        strengths = {key: _OTHER_WEIGHT * share(count, _HIGHEST_SHARE) for key, count in self.counts.items()}
         for key, count in self.prompts.items():
-            strengths[key] += _PROMPT_WEIGHT * _SHARES[min(count, _MOST_SHARED)]
+            strengths[key] += _PROMPT_WEIGHT * share(count, _HIGHEST_SHARE)
         return strengths
 
 
@@ -295,9 +297,9 @@ class SessionRanking:
             return None
         rows = self._connection.execute(
             "SELECT s.key FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
-            f" WHERE s.key IN ({sql_list(keys)}) AND (?1 IS NULL OR s.agent = ?1)"
+            " WHERE s.key IN (SELECT value FROM json_each(?3)) AND (?1 IS NULL OR s.agent = ?1)"
             " AND (?2 IS NULL OR p.path = ?2 OR p.name = ?2)",
-            (filter.agent, filter.project),
+            (filter.agent, filter.project, json_list(keys)),
         )
         return {key for (key,) in rows}
 
@@ -305,12 +307,15 @@ class SessionRanking:
 
     def _aged(self, scores: dict[int, float], now: int) -> list[RankedSession]:
         """In their order: a session of today counts a third more than an old one of the same score."""
-        ranked = sorted(zip(scores.values(), scores, strict=True), reverse=True)
+        # By score and then key; two sorts of numbers take half as long as one of pairs.
+        keys = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
+        ranked = [(scores[key], key) for key in keys]
         best = ranked[:_MOST_DATED]
         times = dict(
             self._connection.execute(
                 "SELECT key, coalesce(updated_at, created_at, 0) FROM sessions"
-                f" WHERE key IN ({sql_list(key for _, key in best)})"
+                " WHERE key IN (SELECT value FROM json_each(?))",
+                (json_list(key for _, key in best),),
             ).fetchall()
         )
         dated = [(score * (1 + _freshness(times.get(key, 0), now) / 3), key) for score, key in best]

@@ -13,10 +13,10 @@ from turnlog.store.search import index_file, session_words
 from turnlog.store.search.base import FIELDS, ROLES, NameMatch, SearchFilter, SessionHits, SessionSearchPage
 from turnlog.store.search.documents import FAILED, REASONING, TEXT
 from turnlog.store.search.hits import HitReader
-from turnlog.store.search.matches import Match, Matches, matches_of
-from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan, sql_list
+from turnlog.store.search.matches import Match, Matches, first_matches, matches_of
+from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan, json_list
 from turnlog.store.search.query import Query
-from turnlog.store.search.ranking import Ranking
+from turnlog.store.search.ranking import Ranking, weight_of
 from turnlog.store.search.session_ranking import RankedSession, SessionRanking
 from turnlog.store.search.snippets import TermFinder
 from turnlog.store.search.spelling import suggestion
@@ -26,7 +26,7 @@ from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 COUNTED = 200
 """Matches of one session that are counted; of more it is only said that there are."""
 
-_READ = 2
+_MOST_READ = 2
 """Matches of a session whose texts are compared."""
 
 _BLOCK = 20
@@ -43,7 +43,8 @@ _USER = ROLES.index("user")
 _FACTS = (
     "SELECT s.key, s.agent || ':' || s.external_id, s.agent, coalesce(a.title, s.title), p.path, s.updated_at"
     " FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
-    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id WHERE s.key IN ({keys})"
+    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
+    " WHERE s.key IN (SELECT value FROM json_each(?))"
 )
 
 
@@ -67,6 +68,9 @@ class SessionSearch:
         self._finder = TermFinder(query.terms)
         self._hits = HitReader(connection, query.terms, masked)
         self._text_ranking = Ranking(query.terms, vocabulary)
+        # Reading texts takes most of the time of a rare word. One word says no more of them than their lengths do;
+        # which of several words they have most of is only in them.
+        self._read, self._order = (1, _kind_and_length) if len(query.terms) == 1 else (_MOST_READ, _kind)
 
     def page(self, limit: int, cursor: str | None, text: str) -> SessionSearchPage:
         """The sessions of one page; `text` is the query as it was typed."""
@@ -124,9 +128,9 @@ class SessionSearch:
         """Sessions of neighbouring ranks, in the order of their ranks and best hits together."""
         found: list[_Found] = []
         keys = [key for _, key in ranked]
-        together = ranking.together.parts.of(keys)
+        together = self._together(ranking, scope, keys)
         for score, key in ranked:
-            matches = self._matches(ranking, scope, key, together.get(key, ()), last_id)
+            matches = together.get(key, []) if together is not None else self._matches(ranking, scope, key, last_id)
             counted = matches[:COUNTED]
             # Of very common words only the newest matches were counted, so it is not known whether this session has
             # them.
@@ -134,7 +138,7 @@ class SessionSearch:
                 continue
             if not matches:
                 counted = self._some(ranking, scope, key)
-            read = sorted(counted, key=_kind)[:_READ]
+            read = sorted(counted, key=self._order)[: self._read]
             found.append(
                 _Found(key, score, read, len({match.position for match in matches[:COUNTED]}), len(matches) <= COUNTED)
             )
@@ -155,7 +159,7 @@ class SessionSearch:
             (hit.message_id, hit.part, FIELDS.index(hit.field)): hit
             for hit in self._hits.hits([match for _, _, match in best if match is not None])
         }
-        rows = self._connection.execute(_FACTS.format(keys=sql_list(each.key for each in found)))
+        rows = self._connection.execute(_FACTS, (json_list(each.key for each in found),))
         facts = {row[0]: row[1:] for row in rows}
         shown: list[SessionHits] = []
         for _, each, match in best:
@@ -177,15 +181,14 @@ class SessionSearch:
         fit = self._text_ranking.fit(text, match.entry.length, match.field)
         return _FAILURE_WEIGHT * fit if match.entry.flags & FAILED else fit
 
-    def _matches(
-        self, ranking: SessionRanking, scope: Scope, key: int, ids: Iterable[int], last_id: int
-    ) -> list[Match]:
-        """The parts of a session that have everything, one more than are counted if there are.
+    def _together(self, ranking: SessionRanking, scope: Scope, keys: Iterable[int]) -> dict[int, list[Match]] | None:
+        """As `_matches` of each of these sessions; None if `ranking` has not found all."""
+        if not ranking.together.is_complete:
+            return None
+        return first_matches(ranking.together.parts.of(keys), COUNTED + 1, self._connection, scope.conditions)
 
-        `ids` are those that `ranking` found.
-        """
-        if ranking.together.is_complete:
-            return list(islice(matches_of(ids, self._connection, scope.conditions), COUNTED + 1))
+    def _matches(self, ranking: SessionRanking, scope: Scope, key: int, last_id: int) -> list[Match]:
+        """The parts of a session that have everything, one more than are counted if there are."""
         return self._of_expression(
             ranking.expression(ranking.groups, *ranking.marker(key)), scope, last_id, COUNTED + 1
         )
@@ -194,7 +197,7 @@ class SessionSearch:
         """Parts of a session with the rarest word of the query that is in any."""
         for found in sorted(ranking.found, key=lambda found: -found.rarity):
             ids = found.evidence.parts.of([key]).get(key, ())
-            shown = list(islice(matches_of(ids, self._connection, scope.conditions), _READ))
+            shown = list(islice(matches_of(ids, self._connection, scope.conditions), _MOST_READ))
             if shown:
                 return shown
         return []
@@ -244,3 +247,9 @@ def _kind(match: Match) -> int:
     if match.field == TEXT:
         return 0 if match.role == _USER else 1
     return 2 if match.field == REASONING else 3
+
+
+def _kind_and_length(match: Match) -> tuple[int, float]:
+    """The same, and the shorter ones of a kind first: more of their text is the word."""
+    weight = _FAILURE_WEIGHT if match.entry.flags & FAILED else 1.0
+    return _kind(match), -weight * weight_of(match.entry.length, match.field)
