@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from support.claude_files import Gathered, gather
@@ -33,8 +34,12 @@ def sources_of(session: str) -> dict[SourceKind, Source]:
     return {one.kind: one for one in RUNS.sources(TOUR) if one.session_id == f"grok-build:{session}"}
 
 
-def session_at(number: int) -> Gathered:
+def session_at(number: int, home: str | None = None) -> Gathered:
+    """What a session brings; `home` if its own log of the program is not there."""
     source = sources_of(name_of(number))[SourceKind.SESSION]
+    if home is not None:
+        log = RUNS.log_of(source)
+        return gather(AGENT.fold(msgspec.structs.replace(source, root=home)).feed(log, 0))
     return gather(AGENT.fold(source).feed(RUNS.log_of(source), 0))
 
 
@@ -70,8 +75,16 @@ def test_a_run_has_the_parts_of_the_script_in_their_order() -> None:
     assert [message.stop_reason for message in found] == [None, None, None, "stop", "stop"]
 
 
-def test_tokens_are_known_of_a_turn() -> None:
+def test_each_call_has_its_tokens() -> None:
+    """R-K1: the log of the home has them."""
     found = session_at(MAIN)
+    turns = [*RUNS.script("0.2.111/main"), *RUNS.script("0.2.111/resume")]
+    assert used(answers(found)) == list(tokens(turns))
+    assert next(iter(found.sessions.values())).totals == {}
+
+
+def test_without_the_log_of_the_home_tokens_are_known_of_a_turn() -> None:
+    found = session_at(MAIN, home="/nowhere")
     first, second = next(iter(found.sessions.values())).totals.values()
     for total, step in ((first, "main"), (second, "resume")):
         turns = list(tokens(RUNS.script(f"0.2.111/{step}")))
@@ -80,6 +93,23 @@ def test_tokens_are_known_of_a_turn() -> None:
         assert spent == tuple(sum(column) for column in zip(*turns, strict=True))
         assert (total.model, total.calls) == ("mock-model", len(turns))
     assert used(answers(found)) == []
+
+
+@pytest.mark.parametrize("kept", [slice(12, None), slice(None, -4)], ids=["its end", "its beginning"])
+def test_a_turn_of_which_the_log_lost_a_call_counts_as_a_whole(kept: slice, tmp_path: Path) -> None:
+    """The program cuts off the older half: nothing is counted twice, and nothing is left out."""
+    log = tmp_path / "logs" / "unified.jsonl"
+    log.parent.mkdir()
+    lines = (RUNS.folder / TOUR / "logs" / "unified.jsonl").read_bytes().splitlines(keepends=True)
+    own = [line for line in lines if name_of(MAIN).encode() in line and b"shell.turn.inference_" in line]
+    log.write_bytes(b"".join(own[2:]) if kept.start else b"".join(own[:-2]))
+    found = session_at(MAIN, home=str(tmp_path))
+    [total] = next(iter(found.sessions.values())).totals.values()
+    of_calls = [sum(column) for column in zip(*used(answers(found)), strict=True)]
+    of_turn = [total.usage.input, total.usage.cache_read, (total.usage.output or 0) + (total.usage.reasoning or 0)]
+    script = [*RUNS.script("0.2.111/main"), *RUNS.script("0.2.111/resume")]
+    whole = [sum(column) for column in zip(*tokens(script), strict=True)]
+    assert [one + (other or 0) for one, other in zip(of_calls[:3], of_turn, strict=True)] == whole[:3]
 
 
 def test_results_say_how_their_commands_ended() -> None:
@@ -135,16 +165,20 @@ def test_a_subagent_is_linked_to_its_call(number: int, call: str) -> None:
 
 def test_a_turn_that_counts_the_calls_of_a_subagent_is_not_counted_twice() -> None:
     """It counts 4 calls, of which 2 are the subagent's, whose session has them too."""
-    [change] = session_at(FOREGROUND).sessions.values()
-    assert change.totals == {}
-    assert used(answers(session_at(FOREGROUND))) == []
+    main = json.loads((RUNS.folder / "0.2.111/sub.script.json").read_text())["main"]
+    found = session_at(FOREGROUND)
+    assert next(iter(found.sessions.values())).totals == {}
+    assert used(answers(found)) == list(tokens(main))
+    without = session_at(FOREGROUND, home="/nowhere")
+    assert next(iter(without.sessions.values())).totals == {}
+    assert used(answers(without)) == []
 
 
 def test_a_fork_shares_the_messages_of_its_origin(tmp_path: Path) -> None:
     [link] = facts_at(FORK).links.values()
     assert (link.kind, link.parent_session_id) == ("fork", f"grok-build:{name_of(MAIN)}")
     # Of its own it has the turn before the compaction and the one behind it.
-    assert len(next(iter(session_at(FORK).sessions.values())).totals) == 2
+    assert used(answers(session_at(FORK))) == [(1700, 1500, 15, 0), (400, 0, 11, 0)]
     with RUNS.stored(TOUR, tmp_path) as store:
         copied, own = (
             [one.message.id for one in store.messages(f"grok-build:{name_of(each)}")] for each in (FORK, MAIN)

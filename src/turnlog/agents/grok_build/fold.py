@@ -1,6 +1,8 @@
 """The fold of a session's updates: pieces of messages, calls, what became of them, and ends of turns.
 
-The pieces of an answer have the time at which its stream began: one model call. Tokens are known only for a whole turn.
+The pieces of an answer have the time at which its stream began: one model call. The updates have the tokens of a whole
+turn only. Those of its calls are looked up in the log of the home (`calls`), and count in place of the turn's if they
+come to the same.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import SourceKind
-from turnlog.agents.changes import Link
+from turnlog.agents.changes import Link, MessageChange, Placement
 from turnlog.agents.conversation import Conversation, ConversationFold
 from turnlog.agents.grok_build import TURN_END
+from turnlog.agents.grok_build.calls import Call, call_at
 from turnlog.agents.grok_build.contents import (
     STOP_REASONS,
     call_part,
@@ -35,8 +38,12 @@ from turnlog.model import (
     SessionTotal,
 )
 
-_MODEL, _PROMPT, _ANSWER, _PARTS = "model", "prompt", "answer", "parts"
-"""Notes: the newest prompt, by its model and number; the newest answer, and how many parts the newest message has."""
+_MODEL, _PROMPT, _ANSWER, _PARTS, _ANSWERS = "model", "prompt", "answer", "parts", "answers"
+"""Notes: the newest prompt, by its model and number; the newest answer, how many parts the newest message has, and the
+answers of the turn so far."""
+
+_MOST_ANSWERS = 1024
+"""Answers of a turn of which the tokens are looked up."""
 
 _BEFORE = "before."
 """The beginning of notes with the message before a prompt, by its number: where a rewind goes back to."""
@@ -161,6 +168,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         notes = context.state.notes
         notes[_PROMPT] = number
         notes.pop(_ANSWER, None)
+        notes.pop(_ANSWERS, None)
         kept = [name for name in notes if name.startswith(_BEFORE)]
         for name in kept[: max(0, len(kept) - _MOST_PROMPTS + 1)]:
             del notes[name]
@@ -189,7 +197,10 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         if goes_on:
             context.add_again(message)
         else:
-            context.add(message, is_copied=self.is_copied(context, params))
+            is_copied = self.is_copied(context, params)
+            context.add(message, is_copied=is_copied)
+            if not is_copied:
+                notes[_ANSWERS] = f"{notes.get(_ANSWERS, '')} {identity}"
         notes[_ANSWER], notes[_PARTS] = identity, str(first + 1)
 
     def read_call_update(self, context: Conversation, params: Params) -> None:
@@ -236,8 +247,29 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
                 raw_stop_reason=update.stop_reason,
             )
             context.add_again(message, is_counted=False)
-        if update.usage is not None and not self.is_copied(context, params):
+        answers = state.notes.pop(_ANSWERS, "").split()[-_MOST_ANSWERS:]
+        if self.is_copied(context, params):
+            return
+        if not self._add_calls(context, answers, update.usage) and update.usage is not None:
             self._add_totals(context, params, update.usage)
+
+    def _add_calls(self, context: Conversation, answers: list[str], used: TurnUsage | None) -> bool:
+        """Add the tokens of the calls of a turn; False if the turn's own must count, because some are not known."""
+        calls = {identity: self._call_of(identity) for identity in answers}
+        known = {identity: call.used for identity, call in calls.items() if call is not None}
+        if used is not None and not _are_all(list(known.values()), used):
+            return False
+        for identity, each in known.items():
+            message = Message(id=identity, role="assistant", usage=usage_of(each))
+            placement = Placement(
+                session_id=context.session_id, position=context.position, records=((*context.record, None),)
+            )
+            context.changes.messages.append(MessageChange(message=message, placement=placement))
+        return bool(known)
+
+    def _call_of(self, identity: str) -> Call | None:
+        began = identity.rpartition(".")[2]
+        return call_at(self._source, int(began)) if began.isdecimal() else None
 
     def _add_totals(self, context: Conversation, params: Params, used: TurnUsage) -> None:
         # With subagents that ended within the turn it counts their calls too, and their own sessions count them again.
@@ -285,6 +317,16 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
                 Link(kind="subagent", parent_session_id=context.session_id, child_session_id=session_id(child))
             )
         context.add_run_metadata(params.update.kind)
+
+
+def _are_all(calls: list[TurnUsage], turn: TurnUsage) -> bool:
+    """Whether these are all calls of a turn. What it counts itself may have those of subagents in it, too."""
+    if len(calls) != turn.num_turns:
+        return False
+    return turn.model_calls != turn.num_turns or all(
+        sum(getattr(call, name) or 0 for call in calls) == (getattr(turn, name) or 0)
+        for name in ("input_tokens", "cached_read_tokens", "output_tokens", "reasoning_tokens")
+    )
 
 
 _READERS = {
