@@ -11,7 +11,17 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import aware, clean_json, fields_of, list_of, object_of, other_fields, text_of, value_of
+from turnlog.agents.decoding import (
+    aware,
+    clean_json,
+    fields_of,
+    list_of,
+    object_of,
+    other_fields,
+    small_object,
+    text_of,
+    value_of,
+)
 from turnlog.agents.trajectory_files import NAME
 from turnlog.agents.trajectory_files.records import StepCall, StepMetrics, StepRecord, StepResult
 from turnlog.model import (
@@ -89,6 +99,12 @@ def own_metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def extra_of(raw: Raw | UnsetType, read: frozenset[str] = frozenset()) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of an `extra` that are read, and all others as they are kept in metadata."""
+    small = small_object(raw)
+    if small is not None:
+        return (
+            {name: value for name, value in small.items() if name in read},
+            {name: value for name, value in small.items() if name not in read and value is not None},
+        )
     fields = fields_of(raw)
     known = {name: value_of(value) for name, value in fields.items() if name in read}
     return known, other_fields(fields, read).get("other_fields", {})
@@ -104,7 +120,10 @@ def time_of(text: object) -> datetime | None:
 
 def member(kind: type[EnumT], value: object) -> EnumT | None:
     """The member of an enumeration with this value; None if it has none."""
-    return next((each for each in kind if each.value == value), None)
+    try:
+        return kind(value)
+    except ValueError:
+        return None
 
 
 def count_of(facts: Mapping[str, Any], *names: str) -> int | None:
@@ -236,7 +255,9 @@ def usage_of(metrics: StepMetrics | None) -> Usage | None:
     """Tokens in disjoint buckets; None if none are known. What a step does not say is not known."""
     if metrics is None:
         return None
-    extra = {name: value_of(raw) for name, raw in fields_of(metrics.extra).items()}
+    extra = small_object(metrics.extra)
+    if extra is None:
+        extra = {name: value_of(raw) for name, raw in fields_of(metrics.extra).items()}
     return tokens_of(metrics.prompt_tokens, metrics.completion_tokens, metrics.cached_tokens, extra)
 
 

@@ -148,10 +148,13 @@ def _media(folder: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
     if b'"media_type"' not in data:
         return
     try:
-        document = msgspec.json.decode(data)
+        names = set(_typed_paths(_documents.decode(data)))
     except UNREADABLE:
-        return
-    for name in sorted(set(_media_paths(document))):
+        try:
+            names = set(_media_paths(msgspec.json.decode(data)))
+        except UNREADABLE:
+            return
+    for name in sorted(names):
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
             continue
@@ -161,6 +164,49 @@ def _media(folder: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
         content = read_regular_file(folder.joinpath(*parts), LARGEST_FILE + 1)
         if content and len(content) <= LARGEST_FILE:
             yield name, content
+
+
+class _Media(msgspec.Struct, gc=False):
+    path: str | None = None
+
+
+class _Content(msgspec.Struct, gc=False):
+    type: str | None = None
+    source: _Media | None = None
+
+
+class _Result(msgspec.Struct, gc=False):
+    content: list[_Content] | str | None = None
+
+
+class _Observation(msgspec.Struct, gc=False):
+    results: list[_Result] | None = None
+
+
+class _Step(msgspec.Struct, gc=False):
+    message: list[_Content] | str | None = None
+    observation: _Observation | None = None
+
+
+class _Document(msgspec.Struct, gc=False):
+    """A trajectory as the format has it, without what names no files. Another one is looked at value by value."""
+
+    steps: list[_Step] = []
+    subagent_trajectories: list[_Document] | None = None
+
+
+_documents = msgspec.json.Decoder(_Document)
+
+
+def _typed_paths(document: _Document) -> Iterator[str]:
+    for step in document.steps:
+        results = step.observation.results if step.observation is not None else None
+        for content in (step.message, *[result.content for result in results or ()]):
+            for part in content if isinstance(content, list) else ():
+                if part.type in ("image", "audio") and part.source is not None and part.source.path is not None:
+                    yield part.source.path
+    for inner in document.subagent_trajectories or ():
+        yield from _typed_paths(inner)
 
 
 def _media_paths(document: object) -> Iterator[str]:
