@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 
 from turnlog.server.typescript import schema_types
 
-SCHEMA = Path(__file__).parents[2] / "web" / "src" / "api" / "schema.ts"
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "web" / "src" / "api" / "schema.ts"
+REFERENCE = ROOT / "docs" / "reference" / "http-api.md"
 
 
 def test_the_page_has_the_types_of_this_server() -> None:
@@ -50,3 +53,41 @@ def test_what_may_be_left_out_is_optional_and_not_null_for_that() -> None:
         "export interface Name {\n  there: string | null;\n  sent: string | null;\n  left_out?: string;\n"
         "  counted?: number;\n}\n"
     ) in made
+
+
+OF_EVERY_PART = {"id": "id?: string", "provider": "provider?: ProviderData", "metadata": "metadata?: JsonObject"}
+"""Fields that the reference names once."""
+
+
+def declared(source: str) -> dict[str, dict[str, str]]:
+    """The fields of each interface, and the alternatives of each type as its only field, in a piece of TypeScript."""
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", "", source, flags=re.DOTALL)
+    found: dict[str, dict[str, str]] = {}
+    for name, body in re.findall(r"interface (\w+) \{(.*?)\}", code, re.DOTALL):
+        fields = [" ".join(field.split()) for field in body.split(";") if field.strip()]
+        found[name] = {re.split(r"\??:", field)[0]: in_order(field) for field in fields}
+    for name, body in re.findall(r"type (\w+) =(.*?);", code, re.DOTALL):
+        found[name] = {"": in_order(body)}
+    return found
+
+
+def in_order(kind: str) -> str:
+    """A type with its alternatives sorted, and all kinds of parts called `Part`."""
+    kind = re.sub(r"\(TextPart \|.*?UnknownPart\)", "Part", kind)
+    name, colon, alternatives = kind.rpartition(": ")
+    return name + colon + "|".join(sorted(each.strip() for each in alternatives.split("|") if each.strip()))
+
+
+def test_the_reference_has_the_model_as_it_is() -> None:
+    page = REFERENCE.read_text().partition("\n## The model\n")[2].partition("\n## ")[0]
+    [block] = re.findall(r"```ts\n(.*?)```", page, re.DOTALL)
+    described, made = declared(block), declared(SCHEMA.read_text())
+    parts = described.pop("Part")[""].split("|")
+    assert {"Message", "Origin", "ToolResult", "Usage", *parts} <= set(described)
+    for name, found in described.items():
+        expected = made[name]
+        if name in parts:
+            expected = {field: kind for field, kind in expected.items() if OF_EVERY_PART.get(field) != kind}
+        assert found == expected, name
+    used = {name for fields in described.values() for name in re.findall(r"\b[A-Z]\w+", str(fields))}
+    assert used - {"Json", "JsonObject", "Part"} <= set(described)

@@ -12,7 +12,7 @@ import pytest
 from support.toy_agent import ToyAgent, line
 from support.toy_store import ToyStore
 from turnlog.errors import ConflictError
-from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model import Message, Origin, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.message import Role
 from turnlog.store import bodies, open_store
 from turnlog.store.base import ToolCallFilter
@@ -71,6 +71,22 @@ def test_messages_are_saved_in_order_and_replaced_by_later_ones(store: ToyStore,
     assert texts(store) == {"u": "hello", "a": "half and whole"}
     assert [row[1:6] for row in rows(store)] == [(1, 1, None, "active", None), (2, 1, 1, "active", None)]
     assert store.row("SELECT messages FROM sessions WHERE native = 1") == 2
+
+
+def test_what_a_user_says_is_a_prompt_unless_its_program_says_otherwise(
+    store: ToyStore, native: NativeSessions
+) -> None:
+    summary = msgspec.structs.replace(said("s", "user", "So far"), origin=Origin.COMPACTION)
+    prompts = [said("u", "user", "hello"), said("v", "user", "go on")]
+    native.save_messages(CHAT, [prompts[0], said("a", "assistant", "hm"), summary, prompts[1]])
+    native.save_messages(CHAT, [prompts[0]])
+    with open_store(store.path) as found:
+        [session] = found.sessions().items
+        origins = {placed.message.id: placed.message.origin for placed in found.messages(CHAT)}
+        outline = [entry.message_id for entry in found.outline(CHAT) if entry.kind == "prompt"]
+    assert origins == {"u": Origin.PROMPT, "a": None, "s": Origin.COMPACTION, "v": Origin.PROMPT}
+    assert session.counts.prompts == 2
+    assert outline == ["u", "v"]
 
 
 def test_sessions_messages_and_calls_are_made_or_renewed(store: ToyStore, native: NativeSessions) -> None:

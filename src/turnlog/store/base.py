@@ -320,7 +320,8 @@ class Store(Protocol):
         This is one transaction, and creates the session if it does not exist. A message equal to the stored one changes
         nothing. Otherwise it replaces the stored one, unless its `updated_at` is earlier; calls and results that only
         the stored one has are kept. Ids are unique within an agent. `answers` maps ids of messages to the agent's
-        session that also logs them; once that log has them, they count there only.
+        session that also logs them; once that log has them, they count there only. A `user` message without an origin
+        is a prompt.
 
         Raises ConflictError for a message of another session, NotFoundError if there is neither the session nor a
         message, TypeError for a message that could not be read again, ValueError for an unknown role or a time without

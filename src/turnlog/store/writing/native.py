@@ -22,6 +22,7 @@ from turnlog.model import (
     Fate,
     FilePart,
     Message,
+    Origin,
     Part,
     ReasoningPart,
     Role,
@@ -90,6 +91,7 @@ class NativeSessions:
         """Insert or replace messages by id; see `Store.save_messages`."""
         for message in messages:
             _check(message)
+        messages = [_with_origin(message) for message in messages]
         if not messages and find_key(self._connection, session_id) is None:
             raise NotFoundError(f"there is no session {session_id}: save_session, or a message, makes it")
         self._save(session_id, lambda: self._renewed(session_id, messages), retracted=retracted, answers=answers)
@@ -403,6 +405,12 @@ def _check(message: Message) -> None:
         decode_message(encode(message))
     except (msgspec.ValidationError, AttributeError) as error:
         raise TypeError(f"message {message.id!r} cannot be stored: {error}") from error
+
+
+def _with_origin(message: Message) -> Message:
+    """A user's message is a prompt if its program does not say otherwise: what counts prompts looks at the origin."""
+    is_prompt = message.role == "user" and message.origin is None
+    return replace(message, origin=Origin.PROMPT) if is_prompt else message
 
 
 def _times(value: Message | Part | ToolResult) -> Iterator[tuple[str, datetime]]:
