@@ -113,6 +113,16 @@ def test_of_one_word_the_shortest_match_of_the_best_kind_is_shown(empty: SearchS
     assert (session.hit.message_id, session.matches) == ("short", 4)
 
 
+def test_words_in_a_row_of_a_prompt_come_first(empty: SearchStore) -> None:
+    for name, prompt in (("row", "Why is the old walrus here?"), ("apart", "A walrus, is it an old one?")):
+        empty.log(name).message(text_message(name, prompt))
+    empty.index()
+    assert found(empty, "old walrus")[0] == "row"
+    assert found(empty, "an old one")[0] == "apart"
+    # "an*" is no word that could stand in a row.
+    assert found(empty, "walrus an*") == ["apart"]
+
+
 def test_texts_that_changed_are_not_counted_and_older_ones_are(
     empty: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,15 @@ def _field(name: str | None, plain: str | None) -> tuple[str | None, str | None]
     return field, plain
 
 
+def phrase_of(query: Query) -> Term | None:
+    """The words of a query in a row; None if they are one word, alternatives, beginnings or of a field."""
+    terms = [term for group in query.groups for term in group]
+    if not len(query.groups) == len(terms) > 1 or any([term.is_prefix or term.field for term in terms]):
+        return None
+    pieces = tuple([piece for term in terms for piece in term.pieces])
+    return Term(pieces, is_prefix=False, typed=" ".join([term.typed for term in terms]))
+
+
 def to_expression(
     query: Query,
     required: Sequence[str],

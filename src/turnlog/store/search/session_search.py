@@ -15,7 +15,7 @@ from turnlog.store.search.documents import FAILED, REASONING, TEXT
 from turnlog.store.search.hits import HitReader
 from turnlog.store.search.matches import Match, Matches, first_matches, matches_of
 from turnlog.store.search.plan import LAST_ID, Planner, Scope, SearchPlan, json_list
-from turnlog.store.search.query import Query
+from turnlog.store.search.query import Query, phrase_of
 from turnlog.store.search.ranking import Ranking, weight_of
 from turnlog.store.search.session_ranking import RankedSession, SessionRanking
 from turnlog.store.search.snippets import TermFinder
@@ -37,6 +37,10 @@ _FAILURE_WEIGHT = 2.0
 
 _TITLE_FIT = 1.5
 """How well a session fits whose title has all words: better than nearly any of its parts could."""
+
+_PHRASE_FIT = 1.0
+"""How much better a prompt fits in which the words of the query stand in a row. Other texts do not: a listing that a
+tool prints has names and words beside each other by chance."""
 
 _USER = ROLES.index("user")
 
@@ -68,6 +72,8 @@ class SessionSearch:
         self._finder = TermFinder(query.terms)
         self._hits = HitReader(connection, query.terms, masked)
         self._text_ranking = Ranking(query.terms, vocabulary)
+        phrase = phrase_of(query)
+        self._phrase = None if phrase is None else TermFinder([phrase])
         # Reading texts takes most of the time of a rare word. One word says no more of them than their lengths do;
         # which of several words they have most of is only in them.
         self._read, self._order = (1, _kind_and_length) if len(query.terms) == 1 else (_MOST_READ, _kind)
@@ -179,6 +185,8 @@ class SessionSearch:
     def _fit(self, match: Match, text: str) -> float:
         """How well a match fits; an error is looked for where it occurred, not where it is retold."""
         fit = self._text_ranking.fit(text, match.entry.length, match.field)
+        if self._phrase is not None and match.role == _USER and match.field == TEXT and self._phrase.is_in(text):
+            fit += _PHRASE_FIT
         return _FAILURE_WEIGHT * fit if match.entry.flags & FAILED else fit
 
     def _together(self, ranking: SessionRanking, scope: Scope, keys: Iterable[int]) -> dict[int, list[Match]] | None:

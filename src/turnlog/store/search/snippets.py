@@ -56,6 +56,10 @@ class TermFinder:
         """Start and end of every occurrence of a term."""
         return _merged([span for search in self._searches for span in search.find_all(text)])
 
+    def is_in(self, text: str) -> bool:
+        """Whether a term occurs in the text."""
+        return any(next(search.find_all(text), None) for search in self._searches)
+
     def count(self, text: str) -> list[int]:
         """How often each term occurs in the text, roughly: parts of longer words count too."""
         return [search.count(text) for search in self._searches]
