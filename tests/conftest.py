@@ -65,12 +65,19 @@ def new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return make
 
 
+@pytest.fixture(scope="session", autouse=True)
+def hidden_places() -> Iterator[None]:
+    """No variable of the environment names a place of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        hide_places(patch)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def home(new_home: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home folder, so that no test ever sees the logs or the store of whoever runs it."""
     folder = new_home()
     monkeypatch.setenv("HOME", str(folder))
-    hide_places(monkeypatch)
     return folder
 
 

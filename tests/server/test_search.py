@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,12 +19,25 @@ from turnlog.store.search.indexer import Indexer
 OpenClient = Callable[..., TestClient]
 
 
-@pytest.fixture
-def indexed(own_store: Path, open_client: OpenClient) -> TestClient:
-    """A client of a store that is searchable."""
-    with Indexer(own_store, search_path(own_store)) as indexer:
+@pytest.fixture(scope="module")
+def searchable(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with its index. Nobody changes them."""
+    store = copied(library, tmp_path_factory.mktemp("searchable"))
+    with Indexer(store, search_path(store)) as indexer:
         indexer.catch_up()
-    return open_client(own_store)
+    return store
+
+
+def copied(store: Path, folder: Path) -> Path:
+    for file in store.parent.glob("*.db*"):
+        shutil.copy(file, folder / file.name)
+    return folder / store.name
+
+
+@pytest.fixture
+def indexed(searchable: Path, open_client: OpenClient) -> TestClient:
+    """A client of a store that is searchable."""
+    return open_client(searchable)
 
 
 def search(client: TestClient, **parameters: str | int) -> SearchResponse:
@@ -162,12 +176,16 @@ def test_the_status_says_when_search_is_up_to_date(indexed: TestClient) -> None:
     assert indexed.get("/api/status").json()["search"]["unindexed"] == 0
 
 
-def test_a_damaged_index_does_not_take_the_status_with_it(indexed: TestClient, own_store: Path) -> None:
-    index = search_path(own_store)
+def test_a_damaged_index_does_not_take_the_status_with_it(
+    searchable: Path, tmp_path: Path, open_client: OpenClient
+) -> None:
+    store = copied(searchable, tmp_path)
+    client = open_client(store)
+    index = search_path(store)
     for file in index.parent.glob(f"{index.name}-*"):
         file.unlink()
     index.write_bytes(b"this is no index" * 10_000)
-    assert indexed.get("/api/status").json()["search"]["unindexed"] in (None, 8)
+    assert client.get("/api/status").json()["search"]["unindexed"] in (None, 8)
 
 
 def test_groups_stand_in_the_order_of_their_first_hit() -> None:
