@@ -110,9 +110,9 @@ def answers(port: int, path: str) -> bool:
         return False
 
 
-def ask(port: int, path: str) -> http.client.HTTPResponse:
+def ask(port: int, path: str, token: str | None = None) -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", path)
+    connection.request("GET", path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
     return connection.getresponse()
 
 
@@ -127,8 +127,8 @@ def wait_for(holds: Callable[[], bool]) -> None:
 class Stream:
     """Lines of an event stream with the time at which each arrived. `sign`: what an event has, else the line's word."""
 
-    def __init__(self, port: int, path: str, sign: bytes | None = None) -> None:
-        self._answer = ask(port, path)
+    def __init__(self, port: int, path: str, sign: bytes | None = None, token: str | None = None) -> None:
+        self._answer = ask(port, path, token)
         self._sign = sign
         self._arrived: list[tuple[float, bytes]] = []
         self._news = threading.Condition()

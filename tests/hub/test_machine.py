@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from support.postgres_stores import PostgresDatabases
 from support.store_answers import Questions, ask
 from support.usage_days import days_that_differ
 from turnlog.errors import ConflictError
-from turnlog.hub.machine import pusher, redacting
+from turnlog.hub.machine import client, pusher, redacting
 from turnlog.hub.machine.client import HubClient, HubUnreachableError
 from turnlog.hub.machine.pulling import unpack_logs
 from turnlog.hub.machine.pusher import PushReport, StorePusher
@@ -23,7 +25,7 @@ from turnlog.hub.machine.state import HubConnection, MachineState
 from turnlog.redact import Redactor
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
-from turnlog.store.feed.values import TABLES
+from turnlog.store.feed.values import IDENTITY, KEYS, SHAPE, TABLES, FeedBatch, FeedPosition
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.sync.syncer import sync
 
@@ -357,6 +359,29 @@ def box_logs(box: Box, session_id: str) -> bytes:
     return zstd.decompress(box.logs(session_id))
 
 
+@pytest.mark.parametrize("hours", [24, -24])
+def test_a_clock_that_was_wrong_holds_nothing_back(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    laptop = Box(tmp_path, hub)
+    laptop.level("/", "full")
+    first = log(laptop, "/home/ana/app", "s1", "hazel prompt", "hazel answer")
+    right, right_ns = time.time, time.time_ns
+    with monkeypatch.context() as wrong:
+        wrong.setattr(time, "time", lambda: right() + hours * 3600)
+        wrong.setattr(time, "time_ns", lambda: right_ns() + hours * 3600 * 10**9)
+        laptop.sync()
+        assert laptop.push().files == 1
+    second = log(laptop, "/home/ana/app", "s2", "walnut prompt", "walnut answer")
+    log(laptop, "/home/ana/app", "s1", "hazel prompt", "hazel answer", "more", "and more")
+    laptop.sync()
+    laptop.push()
+    for name, path in (("s1", first), ("s2", second)):
+        assert path.read_bytes() in box_logs(laptop, f"claude-code:{name}")
+        assert hub_store.sources(f"claude-code:{name}")[0].size == path.stat().st_size
+    assert laptop.push().batches == 0
+
+
 def test_a_forgotten_session_goes_from_the_hub_and_no_machine_brings_it_back(
     tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, place: tuple[HubProcess, str]
 ) -> None:
@@ -464,6 +489,32 @@ def test_a_rebuilt_store_and_a_new_one_replace_what_they_replace(
     assert hub_store.session("claude-code:s0").counts.messages == 4
     assert [session.counts.messages for session in hub_store.sessions().items] == [4, 2, 2]
     assert box.push().batches == 0
+
+
+@pytest.mark.parametrize(("shape", "older"), [(SHAPE - 1, "machine"), (SHAPE + 1, "hub")])
+def test_of_two_versions_that_do_not_fit_the_older_one_is_named_and_nothing_is_lost(
+    tmp_path: Path, hub: HubProcess, hub_store: PostgresStore, monkeypatch: pytest.MonkeyPatch, shape: int, older: str
+) -> None:
+    laptop = Box(tmp_path, hub)
+    log(laptop, "/home/ana/app", "s1", "hazel prompt", "hazel answer")
+    laptop.sync()
+    with monkeypatch.context() as other:
+        other.setattr(client, "SHAPE", shape)
+        wanted = {
+            "machine": "this machine has an older turnlog",
+            "hub": "older than this machine's turnlog: upgrade the hub",
+        }
+        with pytest.raises(client.HubRefusedError, match=wanted[older]):
+            laptop.push()
+    assert ids(hub_store) == []
+    laptop.push()
+    assert ids(hub_store) == ["claude-code:s1"]
+
+
+def test_another_table_column_or_field_of_batches_has_another_number() -> None:
+    said = msgspec.json.encode((TABLES, KEYS, IDENTITY, FeedBatch.__struct_fields__, FeedPosition._fields))
+    # Whoever changes this gives `SHAPE` the next number: programs of before send, and take, what they know.
+    assert (SHAPE, hashlib.sha256(said).hexdigest()[:12]) == (1, "81e051820c65")
 
 
 def test_a_hub_that_is_away_harms_nothing(tmp_path: Path, hub: HubProcess, hub_store: PostgresStore) -> None:

@@ -13,11 +13,11 @@ from urllib.parse import quote, urlsplit
 
 from turnlog import __version__
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError, TurnlogError
-from turnlog.hub.sync.wire import content_digest
+from turnlog.hub.sync.wire import SHAPE_HEADER, content_digest
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
-from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
+from turnlog.store.feed.values import SHAPE, ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 
 SECONDS_TO_ANSWER: Final = 120
 
@@ -222,7 +222,7 @@ class HubClient:
     def _once(self, method: str, path: str, body: bytes | None, *, packed: bool, kind: str) -> _Answer:
         if self._connection is None:
             self._connection = self._connect()
-        headers = {"User-Agent": f"turnlog/{__version__}", "Accept-Encoding": "identity"}
+        headers = {"User-Agent": f"turnlog/{__version__}", "Accept-Encoding": "identity", SHAPE_HEADER: str(SHAPE)}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         if body is not None:

@@ -18,17 +18,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from turnlog import __version__
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import Caller, require_scope
 from turnlog.hub.people.rules import HighestLevel, is_above
 from turnlog.hub.sync.admission import SendingMachine, TooLargeError, WrongBatchError, admit, placed
 from turnlog.hub.sync.receiving import Load, receive, unpack
+from turnlog.hub.sync.wire import SHAPE_HEADER
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.taking import Owner
-from turnlog.store.feed.values import ArchivedBytes, FeedBatch
+from turnlog.store.feed.values import SHAPE, ArchivedBytes, FeedBatch
 from turnlog.store.postgres.connection import WrongRowsError
 from turnlog.store.postgres.store import PostgresStore
 
@@ -134,6 +136,7 @@ _TYPES: Final = {
     413: "too_large",
     415: "unsupported",
     422: "invalid",
+    426: "other_version",
     429: "too_many_requests",
     503: "unavailable",
 }
@@ -165,8 +168,25 @@ def _feed(caller: Caller, store: str) -> str:
     return f"{caller.user}/{store}"
 
 
+def _check_shape(request: Request) -> None:
+    """Raise a 426 for a machine whose batches have another shape than this hub takes."""
+    said = request.headers.get(SHAPE_HEADER, str(SHAPE))
+    if said == str(SHAPE):
+        return
+    is_older = said.isdigit() and int(said) < SHAPE
+    message = (
+        f"this machine has an older turnlog than the hub ({__version__}): upgrade it"
+        if is_older
+        else f"the hub ({__version__}) is older than this machine's turnlog: upgrade the hub"
+    )
+    raise HTTPException(
+        426, f"{message}; nothing was sent, and nothing is lost", {"Upgrade": f"{SHAPE_HEADER}/{SHAPE}"}
+    )
+
+
 async def _position(request: Request) -> Response:
     caller = require_scope(request, "push")
+    _check_shape(request)
     store = _sync(request).writing(caller)
     position, generation = await run_in_threadpool(
         store.feed_progress, _feed(caller, request.query_params.get("store", ""))
@@ -176,6 +196,7 @@ async def _position(request: Request) -> Response:
 
 async def _batch(request: Request) -> Response:
     caller = require_scope(request, "push")
+    _check_shape(request)
     sync, feed = _sync(request), _feed(caller, request.query_params.get("store", ""))
     store, machine = sync.writing(caller), _machine(request, caller)
     highest = await run_in_threadpool(sync.highest_level, caller)

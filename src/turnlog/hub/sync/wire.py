@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from typing import Final
+
+SHAPE_HEADER: Final = "Turnlog-Feed"
+"""Names the shape of batches (`store.feed.values.SHAPE`) that a machine sends."""
 
 
 def content_digest(data: bytes) -> str:

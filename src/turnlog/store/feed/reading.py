@@ -7,6 +7,7 @@ whole comes with the batch that has the last of its changes. A row that changes 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -64,12 +65,14 @@ def read_batch(
     else:
         # Of the change whose messages did not all fit, the rest comes later.
         sequence = max(after.sequence, message_sequence - 1)
-    read_at = _now(connection)
-    until = FeedPosition(sequence, message_sequence, message_key, max(read_at, after.read_at))
+    now = time.time_ns() // 1_000_000
+    is_over = after.read_at > now  # the clock was ahead
+    read_at = _newest(connection, now)
+    until = FeedPosition(sequence, message_sequence, message_key, read_at if is_over else max(read_at, after.read_at))
     if until == after and not found:
         return None
     batch = FeedBatch(after=after, until=until, has_more=not is_all)
-    _Reader(connection, batch).read(found)
+    _Reader(connection, batch, 0 if is_over else after.read_at).read(found)
     return batch
 
 
@@ -180,21 +183,25 @@ def _messages(connection: Connection, after: FeedPosition, most: int, most_bytes
     return rows, True
 
 
-def _now(connection: Connection) -> int:
-    """The newest time at which a source was read, or a run changed."""
-    row = connection.execute(
-        "SELECT max(coalesce(read_at, 0)), max(coalesce(vanished_at, 0)) FROM sources UNION ALL"
-        " SELECT max(created_at), max(coalesce(ended_at, started_at, 0)) FROM runs"
-    ).fetchall()
-    return max((at for times in row for at in times if at is not None), default=0)
+def _newest(connection: Connection, now: int) -> int:
+    """The newest time until now at which a source was read, or a run changed."""
+    (newest,) = connection.execute(
+        "SELECT max(at) FROM (SELECT read_at AS at FROM sources UNION ALL SELECT vanished_at FROM sources"
+        " UNION ALL SELECT created_at FROM runs UNION ALL SELECT coalesce(ended_at, started_at) FROM runs) times"
+        " WHERE at <= ?",
+        (now,),
+    ).fetchone()
+    return newest or 0
 
 
 class _Reader:
     """Fills one batch."""
 
-    def __init__(self, connection: Connection, batch: FeedBatch) -> None:
+    def __init__(self, connection: Connection, batch: FeedBatch, since: int) -> None:
+        """`since` is the time from which on sources and runs are new."""
         self._connection = connection
         self._batch = batch
+        self._since = since
         self._named: dict[str, set[int]] = {table: set() for table in IDENTITY}
 
     def read(self, found: Sequence[Row]) -> None:
@@ -293,16 +300,22 @@ class _Reader:
         return found
 
     def _read_sources(self) -> None:
-        """Sources and runs that changed since the last reading, with everything that is said of them."""
-        since = self._batch.after.read_at
-        columns = ", ".join(TABLES["sources"])
+        """Sources and runs that changed since the last reading, with everything that is said of them.
+
+        Sources of what has changed come whatever their times are: a clock may be set back.
+        """
+        since = self._since
         rows = self._connection.execute(
-            f"SELECT {columns} FROM sources WHERE coalesce(read_at, 0) >= ? OR coalesce(vanished_at, 0) >= ?"
-            " ORDER BY key",
+            "SELECT key FROM sources WHERE coalesce(read_at, 0) >= ? OR coalesce(vanished_at, 0) >= ?",
             (since, since),
         ).fetchall()
-        self._add("sources", rows)
-        keys = [row[0] for row in rows]
+        named = {
+            row[TABLES[table].index("source_key")]
+            for table in ("memberships", "events", "streams")
+            for row in self._batch.rows[table]
+        }
+        keys = sorted({key for (key,) in rows} | named - {None})
+        self._add("sources", self._where("sources", "key", keys))
         for table in _OF_SOURCE:
             self._add(table, self._where(table, "source_key", keys))
         columns = ", ".join(TABLES["runs"])

@@ -13,6 +13,9 @@ import msgspec
 Row: TypeAlias = tuple[Any, ...]
 """Integers, texts, bytes and None."""
 
+SHAPE: Final = 1
+"""The number of this shape of batches: another one for every change of a table, a column or a field."""
+
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "owners": ("key", "user", "team", "task", "machine"),
     "projects": ("key", "path", "name", "repository_key", "worktree", "merged_key"),
