@@ -115,7 +115,8 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     retitle(connection, titled)
     # The inner query reads the index of blobs and not their bytes.
     connection.execute(
-        "DELETE FROM blobs WHERE rowid IN (SELECT rowid FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses))"
+        "DELETE FROM blobs"
+        " WHERE sha256 IN (SELECT sha256 FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses))"
     )
     connection.execute(
         "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL"
