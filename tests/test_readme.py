@@ -54,7 +54,7 @@ def words_of(arguments: str) -> list[str]:
 @pytest.mark.usefixtures("synced")
 @pytest.mark.parametrize(("arguments", "output"), [step for step in COMMANDS if step[0] != "sync"])
 def test_a_command_shows_what_the_page_says(arguments: str, output: str) -> None:
-    code, shown = on_terminal(*words_of(arguments), columns=100, TZ="UTC")
+    code, shown = on_terminal(*words_of(arguments), columns=80, TZ="UTC")
     assert code == 0
     assert tidy(TERMINAL_CODES.sub("", shown)) == tidy(output)
 
@@ -70,7 +70,7 @@ def test_the_first_steps_need_no_logs(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     assert STEPS
     for arguments, expected in STEPS:
-        code, shown = on_terminal(*words_of(arguments), columns=100, TZ="UTC")
+        code, shown = on_terminal(*words_of(arguments), columns=80, TZ="UTC")
         assert code == 0
         # While logs are read, a terminal also shows how far that is.
         text, page = tidy(TERMINAL_CODES.sub("", shown)), tidy(expected)
@@ -88,6 +88,10 @@ def test_the_first_steps_need_no_logs(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_example_prints_what_the_readme_says(code: str, output: str, tmp_path: Path) -> None:
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert result.stdout == output
+
+
+def test_outputs_fit_a_terminal() -> None:
+    assert [line for _, output in COMMANDS + STEPS for line in output.splitlines() if len(line) > 80] == []
 
 
 def test_every_block_is_an_example_that_runs() -> None:
