@@ -146,12 +146,17 @@ def test_a_call_that_only_a_fork_has_comes_after_those_of_the_original(tmp_path:
     assert found == {("msg_1.0", "msg_1.1", "msg_1.2", "msg_1.3", "msg_1.c0")}
 
 
-def test_calls_in_one_record_have_the_order_of_the_record(tmp_path: Path) -> None:
-    """Up to 0.2.x a record has a whole message."""
+@pytest.mark.parametrize(
+    "quoted",
+    [{}, {"id": "toolu_c"}, {"calls": ["toolu_c", "toolu_b"]}, {"text": 'see "toolu_b"', "b": {"id": "toolu_b"}}],
+)
+def test_calls_in_one_record_have_the_order_of_the_record(quoted: dict[str, Any], tmp_path: Path) -> None:
+    """Up to 0.2.x a record has a whole message. The first call may quote the ids of later ones."""
     records: Files = {}
     for session, order in ((SESSION, "abc"), (FORK, "bca")):
         log = Log("0.2.9", sessionId=session)
-        blocks = [BLOCKS[1], *(BLOCKS["abc".index(name) + 2] for name in order)]
+        calls = [BLOCKS[2] | {"input": quoted}, *BLOCKS[3:]]
+        blocks = [BLOCKS[1], *(calls["abc".index(name)] for name in order)]
         mark = {} if session == SESSION else FORKED
         records[f"{PROJECT}/{session}.jsonl"] = lines(
             *timed([log.user("Look"), log.assistant("msg_1", *blocks, **mark)], None)

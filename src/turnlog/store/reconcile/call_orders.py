@@ -8,9 +8,12 @@ original.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, cast
 
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.keys import session_id_of
@@ -71,6 +74,28 @@ def _numbers(
 
 
 def _calls_in(record: bytes, call_ids: Iterable[str]) -> list[str]:
-    """Those of these calls that a record has, in its order. An id inside of a text stands between escaped quotes."""
-    places = ((record.find(b'"%b"' % call_id.encode(errors="replace")), call_id) for call_id in call_ids)
-    return [call_id for place, call_id in sorted(places) if place >= 0]
+    """Those of these calls that a record has, in its order.
+
+    A call has its id as a field of its own. The input of another call, or a text, may quote it: that is further inside.
+    """
+    wanted = set(call_ids)
+    places: dict[str, tuple[int, int]] = {}
+    for number, (depth, text) in enumerate(_strings(record)):
+        if text in wanted:
+            places[text] = min(places.get(text, (depth, number)), (depth, number))
+    return sorted(places, key=lambda call_id: places[call_id][1])
+
+
+def _strings(record: bytes) -> Iterator[tuple[int, str]]:
+    """The strings of a record, in its order, and how many objects and lists each is in."""
+    waiting: list[tuple[int, Any]] = []
+    # What no reader of the record could read has no calls either. Half of a surrogate pair is no error here.
+    with suppress(ValueError, RecursionError):
+        waiting = [(0, json.loads(record.decode(errors="replace")))]
+    while waiting:
+        depth, value = waiting.pop()
+        if isinstance(value, str):
+            yield depth, value
+        elif isinstance(value, dict | list):
+            items = cast("list[Any]", value if isinstance(value, list) else [*value.values()])
+            waiting += [(depth + 1, item) for item in reversed(items)]
