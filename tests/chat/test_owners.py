@@ -307,6 +307,15 @@ def test_an_id_that_is_too_long_is_the_page_s_mistake(
         assert "is too long" in refused.text
 
 
+@pytest.mark.parametrize("chat_id", ["a\nb", "a\r", "\x00", "a\tb", "\x7f"])
+def test_an_id_with_a_line_break_is_the_page_s_mistake(serve: Serve, keeper: NativeKeeper, chat_id: str) -> None:
+    """No address would lead to the chat again."""
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        refused = client.post("/api/chat", content=post(chat_id), headers={**JSON, "user": "ann"})
+        assert refused.status_code == 400
+        assert "cannot hold a line break" in refused.text
+
+
 def test_a_body_that_is_nested_too_deeply_is_the_page_s_mistake(serve: Serve, keeper: NativeKeeper) -> None:
     with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
         for levels in (100, 900, 5000, 100_000):

@@ -35,6 +35,9 @@ _LONE_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _OWN_KEYS: Final = frozenset({"id", "messages", "message", "trigger", "messageId"})
 
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
 class ChatRequest(UIValue, frozen=True, kw_only=True):
     """The body of a POST; all of it is untrusted."""
 
@@ -78,6 +81,9 @@ def parse_chat_request(data: bytes | str, *, version: Version = 7) -> ChatReques
     body = _parse_object(data)
     trigger = _parse_trigger(body.get("trigger"))
     chat_id = _parse_text(body, "id")
+    if _CONTROL.search(chat_id):
+        # No address leads to such a chat: frameworks match a path line by line.
+        raise ShapeError("the id of a chat cannot hold a line break or another control character", json_path="$.id")
     message_id = None if body.get("messageId") is None else _parse_text(body, "messageId")
     values = _messages_of(body)
     if not values and trigger == "submit-message":
