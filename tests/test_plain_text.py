@@ -167,3 +167,9 @@ def test_a_cell_that_is_no_formula_stays() -> None:
 @pytest.mark.parametrize("character", "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 def test_fillers_are_not_shown(character: str) -> None:
     assert plain(f"pay{character}pal") == "paypal"
+
+
+@pytest.mark.parametrize("text", ["✔\ufe0f done, ⚠\ufe0f left", "a plain … text", "☎\ufe0e"])
+def test_a_text_of_which_all_stays_is_not_built_again(text: str) -> None:
+    """Forms of emoji are frequent in logs: each costs no look of its own."""
+    assert replace_unseen(text, lambda character: "?") is text
