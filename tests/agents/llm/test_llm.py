@@ -27,6 +27,7 @@ AGENT = agent("llm")
 RUNS = Recordings(AGENT, Path(__file__).parents[2] / "data" / "llm")
 TOUR = "0.36/tour"
 TOOLS = "llm:01m8btfmhjhq60bjwsbdresnw2"
+OLDER = "01m8cxdktj8xfk7jg9srdbcvtg"
 
 
 def of_session(session: str) -> Gathered:
@@ -86,6 +87,29 @@ def test_anthropic_counts_cached_tokens_beside_the_input() -> None:
     assert usage is not None
     assert (usage.input, usage.cache_read, usage.cache_write, usage.output) == (1200, 300, 11, 45)
     assert usage_of({"input_tokens": None, "output_tokens": None}) is None
+
+
+def test_a_run_of_an_older_version_is_what_the_script_says() -> None:
+    """R-C5, R-C8: 0.27.1 has the other tables alone. What the program put behind thoughts is not in them."""
+    [source] = [
+        one
+        for one in RUNS.sources("0.27.1/tour")
+        if one.session_id == f"llm:{OLDER}" and one.kind is SourceKind.SESSION
+    ]
+    found = in_order(gather(AGENT.fold(source).feed(RUNS.log_of(source), 0)))
+    turns = [*RUNS.script("0.27.1/main"), *RUNS.script("0.27.1/resume")]
+    told = [
+        [block for block in blocks(message) if block[0] != "thinking"]
+        for message in found
+        if message.role == "assistant"
+    ]
+    assert told == scripted(turns, without=frozenset({"thinking"}))
+    assert used(found) == list(tokens(turns))
+    results = {name: call.results[0] for name, call in calls(found).items()}
+    assert {name: (one.status, one.output_text) for name, one in results.items()} == {
+        "call_v1": ("success", "0.27.1"),
+        "call_b1": ("error", "Error: no such thing"),
+    }
 
 
 def test_responses_of_older_versions_are_read() -> None:
