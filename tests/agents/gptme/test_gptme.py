@@ -48,6 +48,23 @@ def test_a_run_has_the_parts_and_tokens_of_the_script_in_their_order() -> None:
     assert {message.model for message in found} == {"mock-model"}
 
 
+def test_a_run_of_an_older_version_is_what_the_script_says() -> None:
+    """R-C5, R-C8: 0.28.3 logs neither tokens nor models."""
+    found = RUNS.read("0.28.3/tour")
+    turns = [*RUNS.script("0.28.3/main"), *RUNS.script("0.28.3/resume")]
+    wanted = [[block for block in turn if "call_par2" not in str(block)] for turn in scripted(turns)]
+    assert [blocks(message) for message in answers(found)] == wanted
+    assert [(message.model, message.usage) for message in answers(found)] == [(None, None)] * len(wanted)
+    results = {name: call.results[0] for name, call in calls(in_order(found)).items()}
+    assert {name: (one.status, one.exit_code) for name, one in results.items()} == {
+        "call_read1": ("success", None),
+        "call_fail1": ("error", 3),
+        "call_par1": ("success", None),
+    }
+    [stopped] = calls(in_order(RUNS.read("0.28.3/stopped")))["call_long1"].results
+    assert stopped.status == "aborted"
+
+
 def test_results_have_the_status_that_their_words_say() -> None:
     """R-C8: no field does."""
     found = {name: call.results for name, call in calls(in_order(RUNS.read(TOUR))).items()}

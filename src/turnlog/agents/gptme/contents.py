@@ -30,9 +30,11 @@ TOOL_KINDS: dict[str, ToolKind] = {
     "subagent": ToolKind.SUBAGENT,
     "tmux": ToolKind.EXECUTE,
     "todo": ToolKind.THINK,
+    "todoread": ToolKind.THINK,
+    "todowrite": ToolKind.THINK,
     "vision": ToolKind.READ,
 }
-"""Tools of 0.35.1; any other, MCP's included, is of kind `other`."""
+"""Tools of 0.28.3 and 0.35.1; any other, MCP's included, is of kind `other`."""
 
 _IN_TEXT = frozenset({*TOOL_KINDS, "complete", "memory"})
 """The names that a block of code has which is a call."""
