@@ -136,8 +136,13 @@ class Server:
         return time.perf_counter() - self._started
 
     def ask(self, path: str) -> bytes:
-        self._connection.request("GET", path, headers={"Accept-Encoding": "identity"})
-        answer = self._connection.getresponse()
+        try:
+            self._connection.request("GET", path, headers={"Accept-Encoding": "identity"})
+            answer = self._connection.getresponse()
+        except http.client.RemoteDisconnected:
+            # It was idle while the other store was asked.
+            self._connection.close()
+            return self.ask(path)
         body = answer.read()
         assert answer.status == 200, (path, answer.status, body)
         return body

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -176,3 +178,22 @@ def test_a_long_session_is_not_walked(toys: ToyStore) -> None:
         plan = [row[3] for row in toys.rows(f"EXPLAIN QUERY PLAN {statement}", 1, 1, 1, 1)]
         assert "_by_change (changed_seq>? AND changed_seq<?)" in plan[0] or "PRIMARY KEY (seq>?" in plan[0], plan
         assert not [step for step in plan[1:] if "(session_key=?)" in step], plan
+
+
+def test_changes_of_long_ago_are_not_walked(toys: ToyStore) -> None:
+    """The same plan can begin at the first change of all: what counts is how many steps it takes."""
+    toys.add("s.log", b"".join(prompt(f"m{number}") for number in range(300)))
+    with closing(sqlite3.connect(toys.path)) as connection:
+        connection.execute("UPDATE memberships SET changed_seq = 1")
+        connection.execute("UPDATE events SET changed_seq = 1")
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        connection.set_progress_handler(count, 1)
+        for statement in (changes.CHANGED, changes.JOINED, changes.MOVED_ALONE, changes.CHANGED_EVENTS):
+            steps = 0
+            assert connection.execute(statement, (1, 1000, 1001, 200)).fetchall() == []
+            assert 0 < steps < 200, statement

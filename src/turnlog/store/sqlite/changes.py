@@ -50,7 +50,8 @@ _EVENTS_BETWEEN = (
 
 _END = 1 << 62
 
-# The unary plus keeps SQLite from scanning the whole session: recent changes are a few rows of an index.
+# The unary plus keeps SQLite from scanning the whole session: recent changes are a few rows of an index. It begins at
+# the first lower bound that it finds, so `> 0`, which only says that the partial index may be used, comes last.
 CHANGED = (
     f"SELECT {_PLACE_COLUMNS} FROM messages m CROSS JOIN memberships s"
     " ON s.message_key = m.key AND s.session_key = ?"
@@ -58,7 +59,7 @@ CHANGED = (
 )
 MOVED = (
     f"SELECT {_PLACE_COLUMNS} FROM memberships s JOIN messages m ON m.key = s.message_key"
-    " WHERE +s.session_key = ?1 AND s.changed_seq > 0 AND s.changed_seq > ?2 AND s.changed_seq <= ?3"
+    " WHERE +s.session_key = ?1 AND s.changed_seq > ?2 AND s.changed_seq <= ?3 AND s.changed_seq > 0"
     " AND NOT (m.changed_seq > ?2 AND m.changed_seq <= ?3) AND {shared}"
     " (SELECT 1 FROM memberships o WHERE o.message_key = m.key AND o.session_key <> s.session_key)"
     " ORDER BY s.position LIMIT ?4"
@@ -68,7 +69,7 @@ JOINED = MOVED.replace("{shared}", "EXISTS")
 MOVED_ALONE = MOVED.replace("{shared}", "NOT EXISTS")
 CHANGED_EVENTS = (
     f"SELECT {_EVENT_COLUMNS} FROM events WHERE +session_key = ?"
-    " AND changed_seq > 0 AND changed_seq > ? AND changed_seq <= ? ORDER BY position, created_at, key LIMIT ?"
+    " AND changed_seq > ? AND changed_seq <= ? AND changed_seq > 0 ORDER BY position, created_at, key LIMIT ?"
 )
 GONE_MESSAGES = (
     "SELECT DISTINCT id FROM gone WHERE session_key = ? AND NOT is_event AND seq > ? AND seq <= ? AND NOT EXISTS"
