@@ -128,6 +128,7 @@ def plan(
         raise HandoffError(f"the folder of the session is gone: {work}; name another one with --folder")
     selection = select(store, session.id, window)
     converted = _convert(store, selection.messages, agent, reasoning, subagents=subagents)
+    # After converting: what the target does not get needs no room.
     kept = cut_to_tokens(converted.messages, window.tokens)
     if not any(message.role == "assistant" or message.parts for message in kept.messages):
         raise HandoffError(f"{session.id} has no messages that could be handed over")

@@ -150,6 +150,7 @@ def cut_to_tokens(messages: Sequence[Message], tokens: int | None) -> Selection:
             note = f"the first {_turns(starts.index(start))} are left out, to fit into {tokens:,} tokens"
             return Selection(messages=tuple(messages[start:]), notes=(note,))
     last = starts[-1] if starts else 0
+    # The prompt stays whatever else goes: steps without it would be answers to nothing.
     room = tokens - sizes[last]
     first = len(messages)
     while first > last + 1 and sizes[first - 1] <= room:

@@ -65,6 +65,7 @@ def session_of(
     worktree = None if facts.project_path is None else worktree_in(facts.project_path)
     folder = facts.project_path if worktree is None else worktree.repository
     models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
+    # Some agents log tokens of a whole session only. A model that only these name comes after those of messages.
     models.update({total.model: 0 for total in facts.totals.values() if total.model})
     reported = nanos(facts.reported_cost)
     return Session(
@@ -202,6 +203,7 @@ def _history(
     sources: SessionSources, session_id: str, *, structured: bool, seen: set[str], project: Project | None = None
 ) -> SessionHistory:
     """What was read of one session, with the sessions it started; `project` is that of a subagent without a folder."""
+    # A damaged log may name a session as its own subagent.
     seen.add(session_id)
     placed = sources.merger.placed(session_id)
     if structured:

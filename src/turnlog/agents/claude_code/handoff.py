@@ -126,6 +126,7 @@ class _Records:
             "stop_sequence": None,
         }
         sources: dict[str, str] = {}
+        # Claude Code writes a record for each block of an answer, all with the id of the message.
         for number, part in enumerate(message.parts):
             record = self._record("assistant", message, body | {"content": [_block(part)]})
             record["apiBlockIndex"] = number

@@ -205,6 +205,7 @@ def input_of(line: ExecLine, item: ExecItem, shape: CallShape, *, has_ended: boo
     """The input of a call as exact JSON; UNSET while it is not complete."""
     if item.type == "mcp_tool_call":
         return UNSET if item.arguments is UNSET else Raw(clean_json(bytes(item.arguments)))
+    # A web search is printed before its query is known.
     if (shape.is_grown and not has_ended) or line.item is UNSET:
         return UNSET
     return kept_fields(fields_of(line.item), shape.input)
@@ -330,6 +331,7 @@ def item_of(
         state.messages = {message.id: message}
     run = message.id.rpartition(":")[2]
     part_id = message.next_part()
+    # Every run numbers its items from 0, and a session may have several runs.
     own_id = f"exec-{run}:{identity or message.parts}"
     found = PendingStreamItem(msgspec.structs.replace(message), part_id, call_id or own_id)
     keep_newest(state.items, identity, found, _ITEMS)

@@ -206,6 +206,8 @@ class BubbleFold(ConversationFold[RowLine]):
         notes = context.state.notes
         before, _, place = notes.get("answer", "").partition(" ")
         last, _, count = place.partition(" ")
+        # No bubble names its model call. One gives thoughts, then text, then calls: where this order begins again, the
+        # next call does.
         if before and int(last) <= phase and not (phase == _THOUGHT == int(last)):
             message_id, number = before, int(count) + 1
         else:
@@ -324,6 +326,7 @@ def _result_of(call: Call, identity: str, kind: ToolKind, at: datetime | None) -
     code = code if isinstance(code, int) and not isinstance(code, bool) else None
     if call.user_decision == "rejected" or facts.get("rejected") is True:
         outcome = "denied"
+    # Cursor calls a command completed whatever its exit code is.
     elif outcome == "success" and code:
         outcome = "error"
     return ToolResult(

@@ -119,8 +119,10 @@ def _session_of(state: GeminiStreamState, line: StreamLine, json: bytes) -> str 
 
 
 def _begin_run(state: GeminiStreamState, line: StreamLine) -> None:
+    # A run that goes on with the session keeps its first prompt as the title.
     if state.printed.session != line.session_id:
         state.titled = False
+    # Ids of calls are those of a run: a result of the next one belongs to no call of this.
     state.answer, state.part_id, state.text, state.calls = None, None, "", {}
     state.model = line.model
 

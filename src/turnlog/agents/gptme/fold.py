@@ -95,6 +95,7 @@ class _Context(LogContext):
 
     def read(self, message: GptmeMessage) -> None:
         """Read one message."""
+        # Times are local, without a zone. Only the program's own words about the day name it.
         zone = _ZONE.search(message.content or "") if message.role == "system" else None
         if zone is not None:
             minutes = int(zone["hours"]) * 60 + int(zone["minutes"])
@@ -178,10 +179,12 @@ class _Context(LogContext):
         parts = [
             _part_of(piece, f"{identity}.{number}", at) for number, piece in enumerate(pieces_of(message.content or ""))
         ]
+        # Blocks of an answer before that have no result yet will get none: results come before the next answer.
         self._state.blocks, self._state.blocks_of = [], identity
         for part in parts:
             if not isinstance(part, ToolCallPart):
                 continue
+            # A block of code in the text has no id of the model, so it has that of its part.
             if part.tool_call_id == part.id:
                 self._state.blocks.append(part.tool_call_id)
             else:

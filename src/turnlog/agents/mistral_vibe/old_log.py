@@ -109,6 +109,7 @@ class _Context(LogContext):
     def _add_input(self, message: OldMessage) -> None:
         identity = message.message_id or f"{self._external}@{self.position}"
         origin = Origin.HARNESS
+        # The program gives the model words of its own as messages of the user, and marks them.
         if message.role == "user" and not message.injected:
             origin = Origin.SUBAGENT_PROMPT if self._is_subagent and not self._state.turn else Origin.PROMPT
             self._state.turn, self._state.step = self._state.turn + 1, 0
@@ -274,6 +275,7 @@ class VibeMetadataFold(SidecarFold[OldMetadata]):
         session = self._source.session_id or session_id("")
         folder = facts.environment.working_directory if facts.environment is not None else None
         stats, config = facts.stats or OldStats(), facts.config or OldConfig()
+        # Settings name the active model by its alias.
         model = next((each.name for each in config.models if each.alias == config.active_model), config.active_model)
         change = SessionChange(
             session_id=session,
@@ -293,6 +295,7 @@ class VibeMetadataFold(SidecarFold[OldMetadata]):
         if facts.title:
             change.titles["custom" if facts.title_source == "manual" else "generated"] = title_given(facts.title)
         changes.sessions[session] = change
+        # No record names a subagent's session: its folder is below the one of the session that started it, in `agents`.
         parts = self._source.path.split("/")
         if parts[-3:-2] == ["agents"]:
             changes.links.append(

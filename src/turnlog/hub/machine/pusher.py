@@ -89,16 +89,19 @@ class StorePusher:
         report = PushReport()
         sieve, store = self._sieve(), self._state.store_id()
         after = self._begin(store)
+        # Another level may have other ids and texts: what was sent at the old one goes, and everything comes again.
         withdrawn = self._changed_levels() if after == FeedPosition() else {}
         self._push_outgoing(report)
         with ThreadPoolExecutor(1, "turnlog-hub") as thread:
             following = thread.submit(self._next, after, sieve)
             while (leaving := following.result()) is not None:
                 after = leaving.batch.after
+                # The next batch is read and cleaned while the hub takes this one.
                 following = thread.submit(self._next, leaving.batch.until, sieve)
                 batch = msgspec.structs.replace(
                     leaving.batch, generation=self._state.generation, withdrawn=sorted(withdrawn)
                 )
+                # Noted before the batch leaves: if this process is killed after that, its files are sent all the same.
                 self._state.add_outgoing(leaving.archives, leaving.contents)
                 self._state.note_clean(leaving.clean)
                 try:
@@ -108,6 +111,7 @@ class StorePusher:
                     following = thread.submit(self._next, self._again(after, error), sieve)
                     continue
                 self._note(leaving, withdrawn, set(accepted.refused))
+                # Said once: the batches that follow bring these sessions again, at their new level.
                 withdrawn = {}
                 _add(report, leaving, set(accepted.refused))
                 on_batch(report)
@@ -274,6 +278,7 @@ class StorePusher:
 
     def _push_contents(self, report: PushReport) -> None:
         tried = set[str]()
+        # The hub answers some at a time, and goes on naming those that this machine does not have.
         while missing := [sha256 for sha256 in self._client.missing_blobs() if sha256 not in tried]:
             for sha256 in missing:
                 tried.add(sha256)
@@ -286,6 +291,7 @@ class StorePusher:
 
     def _content(self, sha256: str) -> bytes | None:
         cleaned = self._state.content(sha256)
+        # The session may have been forgotten here since the hub took the message.
         try:
             return self._load_blob(sha256) if cleaned is None else cleaned
         except NotFoundError:

@@ -58,6 +58,7 @@ _CUT: Final = frozenset({"text_preview"})
 """Texts that may end in the middle of a secret."""
 
 
+# Paths and commands of one push repeat in thousands of rows.
 @lru_cache(maxsize=20_000)
 def _masked(text: str) -> str:
     return mask_text(text)
@@ -131,6 +132,7 @@ class Redacting:
         made: dict[int, bytes] = {}
         for key, body in batch.bodies.items():
             plain = zstd.decompress(body)
+            # Only these are decoded: large contents are cleaned whole, and images (`data:` URLs) are left out.
             if key in large or b'"data:' in plain:
                 cleaned, found = self._clean(plain)
                 for content in found:
@@ -147,6 +149,7 @@ class Redacting:
 
     def _learn_batch(self, batch: FeedBatch) -> None:
         for table in batch.rows.keys() - HELD_BACK:
+            # What is left of a cut secret is no secret: it would be masked wherever it stands alone.
             texts = [TABLES[table].index(column) for column in TEXTS.get(table, frozenset()) - _CUT]
             jsons = [TABLES[table].index(column) for column in JSON.get(table, ())]
             packed = [TABLES[table].index(column) for column in PACKED.get(table, ())]
@@ -163,6 +166,7 @@ class Redacting:
 
     def _without_secrets(self, body: bytes) -> bytes:
         digest = _digest(body)
+        # Clean by itself is not enough: a secret that another message shows to be one may stand here alone.
         is_clean = digest in self.clean or self._is_clean(digest)
         if is_clean and not self._known.may_be_in_json(body.decode(errors="surrogateescape")):
             return body

@@ -89,8 +89,10 @@ def take(
     known, generation = progress_of(connection, store)
     if batch.generation < generation:
         raise ConflictError(f"the feed of {store} is in generation {generation}: {batch.generation} is over")
+    # A machine begins one when its store was made anew or restored, or its levels were changed: all comes again.
     if batch.generation > generation:
         known = FeedPosition()
+    # The batch was taken, but the answer was lost on the way: the machine sends it again.
     elif known == batch.until or _is_behind(batch.until, known):
         return Taken(is_new=False)
     if known != batch.after:
@@ -187,6 +189,7 @@ class _Taking:
         if self._owner is not None and self._is_of_many:
             owner = self._owner
             self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
+        # First whose the sessions are: what is refused or forgotten gets no key, and rows without keys are not written.
         self._claim()
         self._forget()
         left_out = self._forgotten_ids() | self.refused | self._forks.outdated
@@ -265,6 +268,7 @@ class _Taking:
                 continue
             if self._is_stored(session_id):
                 forget(self._connection, session_id)
+            # Nobody has pushed it yet, but another machine of the same person may still do so.
             elif session_id not in gone:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
@@ -315,6 +319,7 @@ class _Taking:
                 continue
             ours = known.get(tuple(name))
             if ours is None:
+                # Only named by other rows, such as links: it gets a key when its own row comes.
                 if theirs not in sent:
                     continue
                 key += 1
@@ -382,6 +387,7 @@ class _Taking:
         messages = keys.of("messages")
         changed = [messages[row[0]] for row in batch.rows.get("messages", ()) if row[0] in messages]
         stored = sorted(set(changed) - self._new["messages"])
+        # Each body is a frame of its own, under the negative key of its message, as `frames.save_alone` has it.
         self._delete("frames", "key", [-key for key in stored])
         for table in (*_OF_MESSAGE, *(("blob_claims",) if self._is_of_many else ())):
             self._delete(table, "message_key", stored)
@@ -440,6 +446,7 @@ class _Taking:
         complete = {key for key in self._complete() if key not in self._new["sessions"]}
         columns = TABLES["memberships"]
         there = self._where("memberships", "session_key", sorted(complete), columns)
+        # That a place of a session is not sent says nothing if the session is not complete.
         parted = sorted({message for session, message in sent if session not in complete})
         there += [row for row in self._where("memberships", "message_key", parted, columns) if row[0] not in complete]
         moves = _Moves(billed=billed)
@@ -575,6 +582,7 @@ class _Taking:
             row[0]: row[1]
             for row in self._where("messages", "key", sorted({key for _, key in moves.removed}), ("key", "external_id"))
         }
+        # Read before they are deleted: who follows the changes is told where something was.
         positions = {
             (row[0], row[1]): row[2]
             for row in self._where(
@@ -625,6 +633,7 @@ class _Taking:
         batch, names = self._batch, self._batch.names["sessions"]
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
+        # These tables name sessions by id, not by key, so `Keys.rows` does not leave theirs out.
         kept_out = self._forgotten_ids() | self.refused | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
             self._delete(table, column, sorted(ids))
