@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import textwrap
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from support.cli_runner import Command
+from support.cli_runner import Command, on_terminal
 from support.plain_agent import Log
 from support.plain_history import SESSION
 from support.plain_store import at, read_home
@@ -97,3 +98,14 @@ def test_the_context_of_one_session_is_a_table_json_and_csv(run: Command) -> Non
     assert len(table.stdout.splitlines()) == len(steps) + 1 > 1
     for wrong in (["--csv", "context"], ["--session", SESSION, "--csv", "tools"]):
         assert "--session goes with" in run("insights", *wrong).stderr
+
+
+@pytest.mark.parametrize("command", ["insights", "usage"])
+def test_notes_are_wrapped_between_words_on_a_narrow_terminal(command: str, run: Command) -> None:
+    notes = run(command, "--utc").stderr.splitlines()
+    assert any(len(note) > 40 for note in notes)
+    _, shown = on_terminal(command, "--utc", columns=40)
+    lines = [line.rstrip() for line in shown.replace("\r", "").splitlines()]
+    wrapped = lines[-sum(len(textwrap.wrap(note, 40)) for note in notes) :]
+    assert all(len(line) <= 40 for line in wrapped)
+    assert " ".join(wrapped) == " ".join(notes)

@@ -15,8 +15,7 @@ from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import complete_session, examples, find_session, json_option, period_options, utc_option
-from turnlog.cli.terminal import Column, write_json, write_table
-from turnlog.plain_text import one_line
+from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import InsightFilter
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def _write_report(report: Insights) -> None:
         click.echo("Nothing found.", err=True)
         return
     for note in report.notes:
-        click.echo(one_line(note), err=True)
+        write_note(note)
 
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -9,7 +9,9 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -83,6 +85,15 @@ def write_json_text(text: str) -> None:
 def _escape(characters: str) -> str:
     units = characters.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def write_note(text: str) -> None:
+    """Write a sentence to standard error: in one line, or in lines that end between words on a terminal."""
+    line = one_line(text)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        line = "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
+    click.echo(line, err=True)
 
 
 SUMMARY_LENGTH = 100

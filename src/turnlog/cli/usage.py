@@ -26,8 +26,7 @@ from turnlog.cli.options import (
     period_options,
     utc_option,
 )
-from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
-from turnlog.plain_text import one_line
+from turnlog.cli.terminal import Column, is_terminal, write_json, write_note, write_table
 from turnlog.store.base import UsageFilter
 from turnlog.store.choices import USAGE_BY, UsageBy
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
@@ -174,7 +173,7 @@ def _write_report(report: UsageReport) -> None:
         if budget.spent >= budget.limit * _NEARLY:
             click.echo(_budget_warning(budget), err=True)
     for note in report.missing:
-        click.echo(one_line(note), err=True)
+        write_note(note)
 
 
 def _lines(report: UsageReport) -> Iterator[tuple[str, ...]]:

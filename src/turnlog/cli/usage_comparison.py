@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.terminal import Column, write_table
-from turnlog.plain_text import one_line
+from turnlog.cli.terminal import Column, write_note, write_table
 from turnlog.store.usage_comparison import Cause, ComparedPeriod, ComparedRow, UsageComparison, compare_usage
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def write_comparison(comparison: UsageComparison) -> None:
             _heading(f"{title}s")
             _write_rows(title, rows)
     for sentence in comparison.missing:
-        click.echo(one_line(sentence), err=True)
+        write_note(sentence)
 
 
 def _heading(text: str) -> None:
