@@ -61,20 +61,35 @@ export function Tokens({ session }: { session: Session }) {
   );
 }
 
-export function Cost({ session }: { session: Session }) {
+/** A session, and what a list also knows of it. */
+type Priced = Session & Partial<Pick<SessionItem, "cost_with_subagents" | "unpriced_with_subagents">>;
+
+export function Cost({ session }: { session: Priced }) {
   if (!isUsed(session)) {
     const reason = noUsage(session);
     return <span title={reason}>{reason === SHARED ? "–" : "$0"}</span>;
   }
   const unpriced = (session.unpriced_calls ?? 0) + (session.usage?.unknown_calls ?? 0);
   const dollars = session.cost ? Number(session.cost.amount) : null;
-  const title =
-    unpriced > 0 ? `${plural(unpriced, "call")} without a known price${ofModels(session)}` : undefined;
+  const reasons = [
+    unpriced > 0 && `${plural(unpriced, "call")} without a known price${ofModels(session)}`,
+    costOfSubagents(session),
+  ].filter((reason) => typeof reason === "string");
   return (
-    <span title={title} className={dollars === null ? "unknown" : undefined}>
+    <span title={reasons.join("\n") || undefined} className={dollars === null ? "unknown" : undefined}>
       {dollars === null ? "cost unknown" : formatTotalCost(dollars, unpriced)}
     </span>
   );
+}
+
+/** A list shows the cost of each session alone, also where others did a part of its work. */
+function costOfSubagents({
+  cost_with_subagents: total,
+  unpriced_with_subagents: unpriced,
+}: Priced): string | null {
+  return total
+    ? `without its subagents; ${formatTotalCost(Number(total.amount), unpriced ?? 0)} with them`
+    : null;
 }
 
 /** What is not in the cost of the session itself: its subagents, or what it shares with another session. */
