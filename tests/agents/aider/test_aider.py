@@ -49,6 +49,32 @@ def test_a_run_has_the_texts_of_the_script_in_their_order() -> None:
         assert told == [[(kind, text.strip("\n")) for kind, text in turn] for turn in wanted]
 
 
+def test_a_run_of_an_older_version_is_what_the_script_says() -> None:
+    """R-C5, R-C8: 0.75.2 keeps no thoughts."""
+    found = RUNS.read("0.75.2/tour")
+    told: dict[str, list[Message]] = {}
+    for message in in_order(found):
+        for session, identity in found.placements:
+            if identity == message.id:
+                told.setdefault(session, []).append(message)
+    first, bad, refused, stopped = told.values()
+    for messages, name in ((first, "main"), (bad, "bad")):
+        said = [message for message in messages if message.role == "assistant"]
+        wanted = scripted(RUNS.script(f"0.75.2/{name}"), without=frozenset({"thinking"}))[: len(said)]
+        assert [[block for block in blocks(message) if block[0] != "tool"] for message in said] == [
+            [(kind, text.strip("\n")) for kind, text in turn] for turn in wanted
+        ]
+    results = [call.results[0].status for call in calls([*first, *bad]).values()]
+    assert results == ["success", "error"]
+    assert [message.origin for message in bad] == [Origin.PROMPT, None, Origin.HARNESS, None]
+    assert [message.role for message in (*refused, *stopped)] == ["user", "user", "assistant"]
+    events = [one.event for one in found.events.values()]
+    assert [one.error_text for one in events if isinstance(one, ErrorEvent)] == [
+        "litellm.BadRequestError: OpenAIException - mock bad request"
+    ]
+    assert [one for one in events if isinstance(one, InterruptEvent)]
+
+
 def test_figures_are_those_of_the_program_and_marked_as_estimated() -> None:
     """They are rounded, and counted by Aider itself: the server said 1,500 and 45."""
     sessions = RUNS.read(TOUR).sessions
