@@ -100,7 +100,7 @@ def test_a_hit_says_where_it_is_and_what_was_found(run: Command) -> None:
     assert hit["places"][0]["title"] == "Repair the webshop"
     lines = run("search", "webshop", "--flat").stdout.splitlines()
     assert lines[0].startswith(f"{SESSION}  2026-11-02 ")
-    assert lines[0].endswith("  user text  Repair the webshop")
+    assert lines[0].endswith("  user text  m1  Repair the webshop")
     assert lines[1] == "  Please repair the webshop"
 
 
@@ -114,7 +114,7 @@ def test_by_default_sessions_are_listed_with_their_best_hit(run: Command) -> Non
     lines = run("search", "webshop").stdout.splitlines()
     assert lines[0].startswith(f"{SESSION}  2026-11-0")
     assert "  Repair the webshop  webshop" in lines[0]
-    assert "  user text: Please repair the webshop" in lines
+    assert "  user text m1: Please repair the webshop" in lines
 
 
 MANY = "webshop OR pytest OR green"

@@ -153,6 +153,9 @@ def test_raw_and_json_cannot_be_combined(run: Command) -> None:
         (SUBAGENT, SUBAGENT),
         ("3f2a91c0-1111-4111-8111-000000000001.s", SUBAGENT),
         ("plain:3f2.sc", SUBAGENT),
+        ("scou", SUBAGENT),
+        ("agent-scout", SUBAGENT),
+        ("plain:scout", SUBAGENT),
     ],
 )
 def test_a_session_is_found_by_the_beginning_of_its_id(text: str, found: str, run: Command) -> None:
@@ -164,6 +167,23 @@ def test_what_is_no_session_or_several_is_not_found(text: str, reason: str, run:
     result = run("show", text)
     assert (result.exit_code, result.stdout) == (3, "")
     assert reason in result.stderr
+
+
+def test_a_part_of_a_session_is_shown_around_a_message(run: Command) -> None:
+    whole = transcript(run).splitlines()
+    part = transcript(run, "--at", "m1", "--around", "1").splitlines()
+    assert part == whole[: len(part)]
+    assert part[-3:-1] == ["> Please repair", "> the webshop"]
+    assert len(part) < len(whole)
+    assert "> Please repair" not in transcript(run, "--at", "m6", "--around", "1")
+    assert transcript(run, "--at", "m1", "--around", "99").splitlines() == whole
+
+
+def test_a_message_that_a_session_does_not_have_is_not_shown(run: Command) -> None:
+    result = run("show", SESSION, "--at", "nothing")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "no message of " in result.stderr
+    assert run("show", SESSION, "--at", "m1", "--json").exit_code == 2
 
 
 def test_an_ambiguous_id_names_the_candidates(run: Command) -> None:

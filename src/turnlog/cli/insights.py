@@ -207,12 +207,17 @@ def _commands(report: Insights) -> list[tuple[str, ...]]:
             each.command or "unknown",
             formatting.count(each.calls),
             formatting.count(each.failed),
-            formatting.duration(each.median_ms),
-            formatting.duration(each.longest_ms),
-            formatting.duration(each.duration_ms if each.median_ms is not None else None),
+            _time_taken(each.median_ms),
+            _time_taken(each.longest_ms),
+            _time_taken(each.duration_ms if each.median_ms is not None else None),
         )
         for each in report.commands
     ]
+
+
+def _time_taken(milliseconds: float | None) -> str:
+    """As `formatting.duration`. Logs have whole milliseconds, and no command takes none."""
+    return "< 1 ms" if milliseconds is not None and milliseconds < 1 else formatting.duration(milliseconds)
 
 
 def _files(report: Insights) -> list[tuple[str, ...]]:

@@ -228,13 +228,18 @@ def find_session(store: Store, text: str) -> Session:
     """The session of this id, or the only one that the text abbreviates, with or without its agent's name.
 
     An id is abbreviated to its beginning, or, where it has dots, to the beginnings of what is between them. A session
-    goes before its subagents, whose ids begin with its own. Raises NotFoundError for none and for several.
+    goes before its subagents, whose ids begin with its own. A subagent is also found by its own id alone, with the
+    `agent-` of Claude Code's names for it. Raises NotFoundError for none and for several.
     """
     try:
         return store.session(text)
     except NotFoundError:
-        for subagents in (False, True):
-            found = list(islice(_abbreviated(store, text, subagents=subagents), CANDIDATES + 1))
+        for candidates in (
+            _abbreviated(store, text, subagents=False),
+            _abbreviated(store, text, subagents=True),
+            _subagents(store, text),
+        ):
+            found = list(islice(candidates, CANDIDATES + 1))
             if len(found) == 1:
                 return found[0]
             if found:
@@ -252,6 +257,16 @@ def _abbreviated(store: Store, text: str, *, subagents: bool) -> Iterator[Sessio
     agent, colon, rest = text.rpartition(":")
     for session in iter_sessions(store, subagents=subagents) if text else ():
         if (not colon or session.agent == agent) and _abbreviates(rest, session.external_id):
+            yield session
+
+
+def _subagents(store: Store, text: str) -> Iterator[Session]:
+    """The subagents whose own id, behind that of the session that called them, begins so."""
+    agent, _, rest = text.rpartition(":")
+    own = rest.removeprefix("agent-").removesuffix(".jsonl")
+    for session in iter_sessions(store, subagents=True) if own else ():
+        _, dot, last = session.external_id.rpartition(".")
+        if dot and last.startswith(own) and agent in ("", session.agent):
             yield session
 
 

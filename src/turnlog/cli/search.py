@@ -21,7 +21,7 @@ from turnlog.cli.options import (
     limit_option,
     period_options,
 )
-from turnlog.cli.terminal import is_terminal, write_json
+from turnlog.cli.terminal import dim, is_terminal, write_json
 from turnlog.plain_text import one_line, plain
 from turnlog.store.search.base import (
     FIELDS,
@@ -169,10 +169,12 @@ def _write_sessions(page: SessionSearchPage, *, as_json: bool) -> None:
             if name.field != "title":
                 click.echo(f"  {click.style(f'{name.field}:', dim=True)} {_marked(name.text, name.marks)}")
         if session.hit is not None:
-            kind = click.style(f"{_kind(session.hit)}:", dim=True)
+            kind = click.style(f"{_kind(session.hit)} {one_line(session.hit.message_id)}:", dim=True)
             click.echo(f"  {kind} {_marked(session.hit.snippet, session.hit.marks)}{_more(session)}")
     for note in _session_notes(page):
         click.echo(note, err=True)
+    if any(session.hit is not None for session in page.sessions):
+        _write_how_to_open()
 
 
 def _session_facts(session: SessionHits) -> Iterator[str]:
@@ -236,11 +238,19 @@ def _write_hits(page: SearchPage) -> None:
         click.echo(f"  {_marked(hit.snippet, hit.marks)}")
     for note in _notes(page):
         click.echo(note, err=True)
+    if page.hits:
+        _write_how_to_open()
+
+
+def _write_how_to_open() -> None:
+    if is_terminal():
+        click.echo(dim("turnlog show SESSION --at MESSAGE shows a hit and what is around it."), err=True)
 
 
 def _facts(hit: Hit) -> Iterator[str]:
     yield formatting.moment(hit.created_at)
     yield _kind(hit)
+    yield click.style(one_line(hit.message_id), dim=True)
     yield click.style(one_line(hit.places[0].title or formatting.UNKNOWN), dim=True)
     if len(hit.places) > 1:
         yield click.style(f"and {formatting.plural(len(hit.places) - 1, 'session')} more", dim=True)

@@ -99,6 +99,8 @@ def sessions(
             _write_sessions_document(store, page)
         else:
             _write_list(store, page)
+            if status is not None and not wanted.subagents:
+                click.echo("Subagents are left out; --subagents lists them too.", err=True)
 
 
 def _page(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from turnlog.errors import NotFoundError
 from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
-    from turnlog.model import Session
+    from turnlog.model import HistoryEvent, Session
     from turnlog.store.base import Store
     from turnlog.store.values import PlacedMessage
 
@@ -27,6 +27,7 @@ PAGE = 200
     epilog=examples(
         "turnlog show 3f2a91c0",
         "turnlog show 3f2a91c0 --full | less",
+        "turnlog show 3f2a91c0 --at msg_01Xq --full       # what a search found, and what is around it",
         "turnlog show claude-code:3f2a91c0-… --json | jq '.events[].type'",
         "turnlog show 3f2a91c0 --raw > session.jsonl",
     )
@@ -34,18 +35,40 @@ PAGE = 200
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 @click.option("--reasoning", is_flag=True, help="Show reasoning in full.")
 @click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and texts of the harness in full.")
+@click.option("--at", "message", metavar="MESSAGE", help="Show only this message and those around it.")
+@click.option(
+    "--around",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="With --at: show so many messages before it, and as many from it on.",
+)
 @click.option("--raw", is_flag=True, help="Write the log as the agent wrote it, byte for byte.")
 @click.option("--pager/--no-pager", default=True, help="Use a pager on a terminal, or do not.")
 @json_option
 @fresh_store_option
-def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, as_json: bool, store_path: Path) -> None:
+def show(
+    session_id: str,
+    reasoning: bool,
+    full: bool,
+    message: str | None,
+    around: int,
+    raw: bool,
+    pager: bool,
+    as_json: bool,
+    store_path: Path,
+) -> None:
     """Show a session as a transcript.
 
     SESSION is an id or the beginning of one, with or without the agent's name. Reasoning and tool calls take one line
-    each. Subagents are separate sessions; their calls name them.
+    each. Subagents are separate sessions; their calls name them. MESSAGE is an id as `turnlog search` prints it, its
+    beginning or its end.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
+    if message is not None and (raw or as_json):
+        raise click.UsageError("--at shows a part of the transcript: it goes with neither --raw nor --json.")
     with open_fresh(store_path) as store:
         session = find_session(store, session_id)
         if raw:
@@ -53,7 +76,8 @@ def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, a
         elif as_json:
             _write_document(store, session)
         else:
-            _write_transcript(store, session, reasoning=reasoning, full=full, pager=pager)
+            part = None if message is None else _around(store, session.id, message, around, resolve_blobs=full)
+            _write_transcript(store, session, part, reasoning=reasoning, full=full, pager=pager)
 
 
 def _write_raw(store: Store, session: Session) -> None:
@@ -77,7 +101,15 @@ def _write_document(store: Store, session: Session) -> None:
     write_json_text("\n]}\n")
 
 
-def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
+def _write_transcript(
+    store: Store,
+    session: Session,
+    part: Sequence[PlacedMessage] | None,
+    *,
+    reasoning: bool,
+    full: bool,
+    pager: bool,
+) -> None:
     from turnlog.cli.status import status
     from turnlog.cli.transcript import Detail, transcript
     from turnlog.runs.states import session_states
@@ -88,12 +120,17 @@ def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: 
         except NotFoundError:
             return None
 
-    messages = _iter_messages(store, session.id, resolve_blobs=full)
+    events: Iterable[HistoryEvent] = store.events(session.id)
+    if part is None:
+        messages: Iterable[PlacedMessage] = _iter_messages(store, session.id, resolve_blobs=full)
+    else:
+        first, last = part[0].membership.position, part[-1].membership.position
+        messages, events = part, [event for event in events if first <= event.position <= last]
     detail = Detail(reasoning=reasoning, full=full, read_spill=read_spill)
     lines = transcript(
         session,
         messages,
-        store.events(session.id),
+        events,
         detail,
         status=status(session_states(store, [session.id]).get(session.id)),
         preview=store.previews([session.id])[session.id],
@@ -104,6 +141,19 @@ def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: 
     else:
         for line in lines:
             click.echo(line)
+
+
+def _around(
+    store: Store, session_id: str, message: str, number: int, *, resolve_blobs: bool
+) -> Sequence[PlacedMessage]:
+    """The message with this id, or the only one whose id begins or ends so, and so many on both sides of it."""
+    places = {each.message.id: each for each in _iter_messages(store, session_id, resolve_blobs=False)}
+    found = [message] if message in places else [id for id in places if id.startswith(message) or id.endswith(message)]
+    if len(found) != 1:
+        reason = "no message" if not found else f"{len(found)} messages"
+        raise NotFoundError(f"{reason} of {session_id} has the id {message!r}")
+    position = places[found[0]].membership.position
+    return store.messages(session_id, around=position, limit=2 * number, resolve_blobs=resolve_blobs)
 
 
 def _resume(session: Session) -> list[str]:
