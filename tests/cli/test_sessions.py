@@ -146,6 +146,7 @@ def test_a_status_selects_the_sessions_whose_state_has_this_name(run: Command) -
     for status, state in {"running": "running", "waiting": "waiting", "done": "done", "idle": "quiet"}.items():
         assert listed("--status", status) == [each for each in everything if each[1] == state]
     assert run("sessions", "--status", "quiet").exit_code == 2
+    assert run("sessions", "--status", "idle").stderr.endswith("Subagents are left out; --subagents lists them too.\n")
     states = [state for _, state in everything]
     often = max(states, key=states.count)
     name = {"quiet": "idle"}.get(often, often)

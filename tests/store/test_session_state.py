@@ -11,6 +11,7 @@ import pytest
 
 from turnlog.agents import agents
 from turnlog.agents.base import HOOK_MARKERS
+from turnlog.cli.status import status
 from turnlog.model import ToolKind, ToolState
 from turnlog.store.session_state import (
     QUIET_AFTER,
@@ -23,6 +24,7 @@ from turnlog.store.session_state import (
     TurnFacts,
     UnfinishedCall,
     session_state,
+    status_of,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "session-state.md").read_text()
@@ -98,6 +100,16 @@ def test_what_is_said_besides() -> None:
     killed = session_state(TurnFacts(WORKING, [call(20)], LATE), KILLED, NOW)
     assert (killed.since, killed.detail) == (NOW, "-9")
     assert session_state(TurnFacts(ANSWER, last_at=LATE), None, NOW).detail == "stop"
+
+
+def test_a_failed_request_in_the_place_of_an_answer_is_a_failure() -> None:
+    for ended in markers("prompt", ("answer", "error")), markers("prompt", ("answer", "error"), "end"):
+        failed = session_state(TurnFacts(ended, last_at=LATE), None, NOW)
+        assert (failed.state, failed.evidence, failed.detail) == ("done", "answer", "error")
+        assert (status_of(failed), status(failed)) == ("failed", "Failed")
+    again = markers("prompt", ("answer", "error"), "prompt", ("answer", "stop"))
+    assert status_of(session_state(TurnFacts(again, last_at=LATE), None, NOW)) == "done"
+    assert status(session_state(TurnFacts(markers("prompt", "interrupt"), last_at=LATE), None, NOW)) == "Stopped"
 
 
 def test_running_turns_quiet_when_it_says() -> None:

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from turnlog.store.values import Annotations
 
 
+_STATUSES = (
+    "Running: its process or its last record says so. Waiting: for a permission or an answer of yours. Done: the turn"
+    " has ended. Failed: with an error of the provider. Stopped: by you. Killed: its process ended within a turn."
+    " Idle: nothing new for two minutes within a turn."
+)
+
+
 @click.command(
     epilog=examples(
         "turnlog sessions --since 7d",
@@ -65,7 +72,9 @@ if TYPE_CHECKING:
     type=click.Choice(SESSION_HAVINGS),
     help="Only sessions with one of these, also in their subagents.",
 )
-@click.option("--status", type=click.Choice(SESSION_STATUSES), help="Only sessions that do this now.")
+@click.option(
+    "--status", type=click.Choice(SESSION_STATUSES), help=f"Only sessions that are in this state. {_STATUSES}"
+)
 @click.option("--archived", is_flag=True, help="List only archived sessions, which are otherwise left out.")
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()
@@ -99,7 +108,7 @@ def sessions(
             _write_sessions_document(store, page)
         else:
             _write_list(store, page)
-            if status is not None and not wanted.subagents:
+            if status is not None and not wanted.subagents and wanted.parent is None:
                 click.echo("Subagents are left out; --subagents lists them too.", err=True)
 
 

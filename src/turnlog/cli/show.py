@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -104,7 +105,7 @@ def _write_document(store: Store, session: Session) -> None:
 def _write_transcript(
     store: Store,
     session: Session,
-    part: Sequence[PlacedMessage] | None,
+    part: _Part | None,
     *,
     reasoning: bool,
     full: bool,
@@ -124,8 +125,7 @@ def _write_transcript(
     if part is None:
         messages: Iterable[PlacedMessage] = _iter_messages(store, session.id, resolve_blobs=full)
     else:
-        first, last = part[0].membership.position, part[-1].membership.position
-        messages, events = part, [event for event in events if first <= event.position <= last]
+        messages, events = part.messages, [event for event in events if part.first <= event.position < part.end]
     detail = Detail(reasoning=reasoning, full=full, read_spill=read_spill)
     lines = transcript(
         session,
@@ -143,17 +143,28 @@ def _write_transcript(
             click.echo(line)
 
 
-def _around(
-    store: Store, session_id: str, message: str, number: int, *, resolve_blobs: bool
-) -> Sequence[PlacedMessage]:
+class _Part(NamedTuple):
+    """Neighbouring messages, and the positions of the events that belong to them."""
+
+    messages: Sequence[PlacedMessage]
+    first: float
+    end: float
+
+
+def _around(store: Store, session_id: str, message: str, number: int, *, resolve_blobs: bool) -> _Part:
     """The message with this id, or the only one whose id begins or ends so, and so many on both sides of it."""
     places = {each.message.id: each for each in _iter_messages(store, session_id, resolve_blobs=False)}
     found = [message] if message in places else [id for id in places if id.startswith(message) or id.endswith(message)]
     if len(found) != 1:
         reason = "no message" if not found else f"{len(found)} messages"
         raise NotFoundError(f"{reason} of {session_id} has the id {message!r}")
-    position = places[found[0]].membership.position
-    return store.messages(session_id, around=position, limit=2 * number, resolve_blobs=resolve_blobs)
+    positions = [each.membership.position for each in places.values()]
+    at = positions.index(places[found[0]].membership.position)
+    messages = store.messages(session_id, around=positions[at], limit=2 * number, resolve_blobs=resolve_blobs)
+    # What happened before the first message of a session, and after its last one, belongs to them.
+    first = positions[at - number] if at >= number else -inf
+    end = positions[at + number] if at + number < len(positions) else inf
+    return _Part(messages, first, end)
 
 
 def _resume(session: Session) -> list[str]:

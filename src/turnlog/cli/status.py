@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from turnlog.cli import formatting
+from turnlog.store.session_state import status_of
 
 if TYPE_CHECKING:
     from turnlog.store.session_state import SessionState
 
 _WAITING: Final = {"approval": "Waiting for permission", "question": "Waiting for an answer"}
-
-_ENDED: Final = {"interrupt": "Stopped"}
 
 
 def status(state: SessionState | None, *, timed: bool = True) -> str:
@@ -22,7 +21,7 @@ def status(state: SessionState | None, *, timed: bool = True) -> str:
         case _ if state.state == "waiting":
             return _WAITING[state.evidence]
         case _ if state.state == "done":
-            return _ENDED.get(state.evidence, "Done")
+            return status_of(state).capitalize()
         case _ if state.state == "quiet" and not timed:
             return "Idle"
         case _ if state.state == "quiet":

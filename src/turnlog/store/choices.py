@@ -13,8 +13,10 @@ SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messag
 SessionHaving: TypeAlias = Literal["compaction", "error", "subagent"]
 """What a session or one of its subagents had. An error is one outside of tool calls."""
 
-SessionStatus: TypeAlias = Literal["running", "waiting", "done", "stopped", "killed", "idle"]
-"""The states of sessions as people read them: `idle` is `quiet`, `stopped` is `done` by an interrupt."""
+SessionStatus: TypeAlias = Literal["running", "waiting", "done", "failed", "stopped", "killed", "idle"]
+"""The states of sessions as people read them.
+
+`idle` is `quiet`, `stopped` is `done` by an interrupt, `failed` by an error."""
 
 UsageBy: TypeAlias = Literal[
     "hour", "day", "week", "month", "block", "model", "project", "session", "agent", "subagent"

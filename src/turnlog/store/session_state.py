@@ -106,8 +106,12 @@ def status_of(state: SessionState) -> SessionStatus:
     """The state as people read it."""
     if state.state == "quiet":
         return "idle"
-    return "stopped" if state.evidence == "interrupt" else state.state
+    if state.evidence == "interrupt":
+        return "stopped"
+    return "failed" if state.evidence == "answer" and state.detail == _ERROR else state.state
 
+
+_ERROR: Final[StopReason] = "error"
 
 _ENDINGS: Final[dict[MarkerKind, Evidence]] = {"end": "turn-ended", "interrupt": "interrupt", "closed": "closed"}
 
@@ -153,6 +157,10 @@ class _Turn:
         last = next((marker for marker in reversed(self.markers) if marker.kind in (*_ENDINGS, "answer")), None)
         if last is None or self.calls:
             return None
+        answer = next((marker for marker in reversed(self.markers) if marker.kind == "answer"), None)
+        if last.kind == "end" and answer is not None and answer.detail == _ERROR:
+            # The end says only that the agent waits again, not why.
+            return SessionState("done", "answer", _ERROR, last.at)
         if last.kind != "answer":
             return SessionState("done", _ENDINGS[last.kind], last.detail, last.at)
         # A log that records starts of turns also records their ends, so its last message is not an end.

@@ -22,7 +22,7 @@ const SHOWN = [
   { value: "archived", label: "Archived" },
 ];
 
-const STATUSES = ["Running", "Waiting", "Done", "Stopped", "Killed", "Idle"].map((label) => ({
+const STATUSES = ["Running", "Waiting", "Done", "Failed", "Stopped", "Killed", "Idle"].map((label) => ({
   value: label.toLowerCase(),
   label,
 }));

@@ -53,14 +53,21 @@ export function stateLabel(state: SessionState, now: Date): string | null {
     return state.evidence === "approval" ? "Waiting for permission" : "Waiting for an answer";
   if (age > NEWS) return null;
   if (name === "killed") return state.detail ? `Killed, ${state.detail}` : "Killed";
+  if (hasFailed(state)) return "Failed";
   if (name === "quiet" && state.since) return `Idle since ${formatClock(state.since)}`;
   return null;
 }
 
+/** Whether the agent logged a failed request in the place of an answer. */
+function hasFailed({ evidence, detail }: Pick<SessionState, "evidence" | "detail">): boolean {
+  return evidence === "answer" && detail === "error";
+}
+
 /** The same where it is no news. */
-export function pastState({ state, evidence, since }: SessionState, now: Date): string {
+export function pastState({ state, evidence, detail, since }: SessionState, now: Date): string {
   const day = since ? ` ${formatDate(new Date(since), now)}` : "";
-  if (state === "done") return evidence === "interrupt" ? "Stopped" : "Done";
+  if (state === "done")
+    return hasFailed({ evidence, detail }) ? "Failed" : evidence === "interrupt" ? "Stopped" : "Done";
   return state === "killed" ? `Killed${day}` : day ? `Idle since${day}` : "Idle for a long time";
 }
 
@@ -81,6 +88,7 @@ const EVIDENCE: Record<string, string> = {
 
 /** How that is known, in words. */
 export function evidenceOf({ evidence, detail }: SessionState): string {
+  if (hasFailed({ evidence, detail })) return "The last request to the model failed";
   const words = EVIDENCE[evidence] ?? evidence;
   return detail ? `${words} (${detail})` : words;
 }
