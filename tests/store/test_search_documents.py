@@ -9,10 +9,12 @@ import pytest
 
 from support.search_store import call, result, text_message
 from turnlog.model import (
+    Approval,
     BlobRef,
     DataPart,
     FilePart,
     Message,
+    MessageError,
     Part,
     ReasoningPart,
     SourceDocumentPart,
@@ -79,10 +81,35 @@ def test_all_final_results_are_one_output() -> None:
             result("0", "almost", preliminary=True),
             ToolResult(id="1", content=(TextPart(text="launched"), TextPart(text="and more"))),
             ToolResult(id="2", error_text="it broke"),
-            ToolResult(id="3", content=(TextPart(text="report"),), error_text="said twice"),
+            ToolResult(id="3", content=(TextPart(text="report"),), error_text="report"),
+            ToolResult(id="4", content=(TextPart(text="a part"),), error_text="timed out"),
         ),
     )
-    assert shown(part)[1] == (0, "output", b"launched\nand more\nit broke\nreport")
+    assert shown(part)[1] == (0, "output", b"launched\nand more\nit broke\nreport\na part\ntimed out")
+
+
+def test_the_reason_for_which_a_call_was_allowed_or_refused_is_part_of_its_output() -> None:
+    part = msgspec.structs.replace(call("c"), results=(), approval=Approval(approved=False, reason="not on Fridays"))
+    assert shown(part) == [(0, "input", b""), (0, "output", b"not on Fridays")]
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ((), [(0, "text", b"overloaded")]),
+        ((TextPart(text="half"),), [(0, "text", b"half|overloaded")]),
+        ((TextPart(text="API error: overloaded"),), [(0, "text", b"API error: overloaded")]),
+        ((TextPart(text="half"), call("c")), [(0, "text", b"half"), (1, "input", b""), (1, "text", b"overloaded")]),
+    ],
+)
+def test_why_a_call_of_the_model_failed_is_a_text(parts: tuple[Part, ...], found: list[tuple[int, str, bytes]]) -> None:
+    message = Message(id="m", role="assistant", parts=parts, error=MessageError(text="overloaded"))
+    documents = documents_of(encode(message))
+    pieces = [(each.part, FIELDS[each.field], "|".join(map(str, each.content)).encode()) for each in documents]
+    assert pieces == found
+    # A hit reads the documents of its part alone.
+    last = found[-1][0]
+    assert documents_of(encode(message), {last}) == [each for each in documents if each.part == last]
 
 
 @pytest.mark.parametrize("later", [(), (ToolResult(id="2"),)], ids=["nothing", "an end without output"])

@@ -69,6 +69,8 @@ PEEL, CRATE, BILL = ["try", "ask"], ["pack"], ["sum"]
         ("kiwi tag:later OR title:bill", [*BILL, *CRATE]),
         ("kiwi branch:fix/peeler", PEEL),
         ("kiwi branch:main", CRATE),
+        ("kiwi model:sonnet-9", PEEL),
+        ("kiwi -model:sonnet-9", [*BILL, *CRATE]),
         ("kiwi agent:plain", [*BILL, *CRATE, *PEEL]),
         ("kiwi -agent:plain", []),
         ("kiwi role:assistant", ["try"]),

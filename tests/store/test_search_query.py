@@ -109,10 +109,14 @@ def test_a_query_without_a_word_to_find_finds_nothing(text: str) -> None:
     assert expression(text) is None
 
 
-def test_a_query_is_looked_at_up_to_a_length() -> None:
-    assert len(parse_query(" ".join(f"w{number}" for number in range(500))).terms) == MAX_TERMS
-    (term,) = parse_query("x" * (2 * MAX_QUERY_LENGTH)).terms
-    assert len(term.typed) == MAX_QUERY_LENGTH
+def test_a_query_with_too_much_is_refused() -> None:
+    """To leave out some of its words would find what lacks them."""
+    words = [f"w{number}" for number in range(MAX_TERMS)]
+    assert len(parse_query(" ".join(words)).terms) == MAX_TERMS
+    with pytest.raises(ValueError, match="at most 32 words and phrases; this one has 34"):
+        parse_query(" ".join([*words, "-more", "tag:later"]))
+    with pytest.raises(ValueError, match="at most 4000 characters; this one has 4001"):
+        parse_query("x" * (MAX_QUERY_LENGTH + 1))
 
 
 @given(st.text(max_size=60) | st.text(alphabet="ab \"-*()ORAND:^{}+'\\会→\0\ue000", max_size=40))

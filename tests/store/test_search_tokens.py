@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
+from typing import Literal
 from zlib import crc32
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog.store.search.index_file import _CONTENT_VERSION  # pyright: ignore[reportPrivateUsage]  # guarded here
-from turnlog.store.search.words import fold, is_cjk, pieces, split_cjk, to_index_text
+from turnlog.store.search.words import fold, index_form, is_cjk, pieces, split_cjk, to_index_text
 
 
 def words_of(text: str) -> list[str]:
@@ -72,7 +73,7 @@ def test_words_are_those_that_a_terminal_shows(text: str) -> None:
     assert words_of(text) == ["red", "blue", "done"]
 
 
-WORDS_OF_VERSION = {6: 4256289670}
+WORDS_OF_VERSION = {7: 2378437037}
 """Version of the index's content -> the checksum of the words of `VARIED`."""
 
 VARIED = (
@@ -81,6 +82,7 @@ VARIED = (
     "red🙂blue \ue0b0home a\0b",
     "\x1b[31mred\x1b[0mdish \x1b]0;title\x07 \x1b[2;5Hend",
     "   98\tfirst\n   99\tsecond",
+    "Σίσυφος Йогурт",
 )
 
 
@@ -88,6 +90,21 @@ def test_other_words_have_another_version() -> None:
     """Stores are indexed anew only if the version of the index's content is raised."""
     words = "\n".join(" ".join(words_of(text)) for text in VARIED)
     assert {_CONTENT_VERSION: crc32(words.encode())} == WORDS_OF_VERSION
+
+
+@pytest.mark.parametrize(
+    ("word", "plain"),
+    [
+        *(("Σίσυφος", "σισυφοσ"), ("ΣΊΣΥΦΟΣ", "σισυφοσ"), ("ἄνθρωπος", "ανθρωποσ"), ("Αΐδιος", "αιδιοσ")),
+        *(("Йогурт", "иогурт"), ("ёлка", "елка"), ("Їжак", "іжак"), ("آب", "اب"), ("Résumé", "resume")),
+    ],
+)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_word_is_one_with_and_without_accents(word: str, plain: str, form: Literal["NFC", "NFD"]) -> None:
+    written = unicodedata.normalize(form, word)
+    assert words_of(written) == words_of(plain) == [plain]
+    assert words_of(" ".join(pieces(written))) == [plain]
+    assert index_form(written) == plain
 
 
 def test_nul_separates_words() -> None:

@@ -35,6 +35,7 @@ it("says how far reading and indexing are", () => {
 
 it("says that something is not searchable yet, and that reading failed", () => {
   expect(line({}, 1200)?.text).toBe("1,200 messages are not searchable yet");
+  expect(line({}, 1)?.text).toBe("1 message is not searchable yet");
   expect(line({ state: "failed", error: "disk full" })?.text).toBe("Reading the logs failed: disk full");
 });
 

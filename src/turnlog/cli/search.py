@@ -96,7 +96,9 @@ def search(
     store_path: Path,
     **filters: Any,
 ) -> None:
-    """Find sessions by their titles, projects, tags and files, and by everything in their messages.
+    """Find sessions by their titles, projects, tags and files, and by the texts in their messages.
+
+    These are what was said and thought, the inputs and outputs of tools, errors, and the names of files.
 
     Sessions come with the best match first. Each shows its best hit, and how many more there are.
 

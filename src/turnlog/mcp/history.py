@@ -97,7 +97,8 @@ class History:
             page = self._searcher.sessions(query, wanted, limit=fitting, cursor=cursor, masked=self._clean)
         notes = [_more(page.next_cursor)]
         if page.unindexed:
-            notes.append(f"{page.unindexed} new messages are not searchable yet.")
+            messages = "message is" if page.unindexed == 1 else "messages are"
+            notes.append(f"{page.unindexed} new {messages} not searchable yet.")
         return self._answer(entries[:fitting], notes)
 
     def sessions(

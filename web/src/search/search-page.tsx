@@ -76,7 +76,7 @@ function countOf(page: SearchResponse | undefined, unread: number): string {
         ? plural(page.total, noun)
         : `${formatCount(page.total)}+ ${noun}s`;
   const unindexed =
-    page.unindexed > 0 ? `${formatCount(page.unindexed)} messages are not searchable yet` : "";
+    page.unindexed > 0 ? `${plural(page.unindexed, "message is", "messages are")} not searchable yet` : "";
   const missing = unread > 0 ? `${formatBytes(unread)} of logs are not read yet` : "";
   return [total, unindexed, missing].filter(Boolean).join(" · ");
 }

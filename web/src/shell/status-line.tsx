@@ -5,7 +5,7 @@ import { useEffect, useRef } from "react";
 import { ApiError, getJson } from "@/api/client";
 import { STATUS } from "@/api/paths";
 import type { StatusResponse, SyncProgress } from "@/api/types";
-import { formatBytes, formatCount } from "@/format/numbers";
+import { formatBytes, formatCount, plural } from "@/format/numbers";
 
 const AWAY = { text: "turnlog does not respond. What you see may be out of date.", done: 0, total: 0 };
 
@@ -31,7 +31,11 @@ export function lineOf({ sync, search }: Pick<StatusResponse, "sync" | "search">
   if (sync.state === "failed") return { text: `Reading the logs failed: ${sync.error}`, done: 0, total: 0 };
   if (sync.state === "running" && sync.phase && sync.phase !== "find") return phaseLine(sync);
   if (search.unindexed) {
-    return { text: `${formatCount(search.unindexed)} messages are not searchable yet`, done: 0, total: 0 };
+    return {
+      text: `${plural(search.unindexed, "message is", "messages are")} not searchable yet`,
+      done: 0,
+      total: 0,
+    };
   }
   return null;
 }

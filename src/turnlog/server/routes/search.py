@@ -25,6 +25,7 @@ from turnlog.server.responses import (
 )
 from turnlog.server.routes.parameters import Moment, QueryParameters, SmallPage
 from turnlog.store.search.base import Hit, HitPlace, SearchField, SearchFilter, SearchSort, SessionHits
+from turnlog.store.search.query import parse_query
 
 
 class SearchQuery(QueryParameters):
@@ -66,6 +67,8 @@ def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Q
 
     Without words, everything that the filters leave.
     """
+    with judging("q"):
+        parse_query(query.q)
     with judging("cursor"):
         body = _hits(context, query) if query.flat or query.sort == "newest" else _sessions(context, query)
     return write(request, _with_owners(context, body))

@@ -39,8 +39,8 @@ one."""
 _FAILED_STATE = "output-error"
 _SEARCHABLE_TYPES = ("text/", "application/json", "application/xml")
 
-# A message that was handed over is billed to no session, and a superseded one is in none (home 0). Both stay in the
-# index.
+# A message that was handed over is billed to no session, and one of the table `superseded` is in none (home 0). Both
+# stay in the index.
 _MESSAGE = (
     "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.billed_key,"
     " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0),"
@@ -91,7 +91,7 @@ class Document(msgspec.Struct, frozen=True, gc=False):
     @property
     def inline_text(self) -> str:
         """The text, as far as the body contains it."""
-        return "\n".join([piece if isinstance(piece, str) else piece.preview for piece in self.content])
+        return "\n".join(map(_inline, self.content))
 
 
 class _Blob(msgspec.Struct, gc=False):
@@ -117,6 +117,10 @@ class _Result(msgspec.Struct, gc=False):
     spilled_to: str | None = None
 
 
+class _Approval(msgspec.Struct, gc=False):
+    reason: str | None = None
+
+
 class _Part(_Block, gc=False):
     tool_name: str = ""
     state: str = ""
@@ -124,10 +128,16 @@ class _Part(_Block, gc=False):
     input_text: str | None = None
     input_blob: _Blob | None = None
     results: tuple[_Result, ...] = ()
+    approval: _Approval | None = None
+
+
+class _Error(msgspec.Struct, gc=False):
+    text: str = ""
 
 
 class _Body(msgspec.Struct, gc=False):
     parts: tuple[_Part, ...] = ()
+    error: _Error | None = None
 
 
 _body_decoder = msgspec.json.Decoder(_Body)
@@ -186,7 +196,7 @@ class StoreReader:
         return next(self._rows(f"{_MESSAGE} WHERE m.key = ?", key), None)
 
     def messages_of(self, session_key: int) -> Iterator[MessageToIndex]:
-        """All messages of a session, including those that its log has superseded."""
+        """All messages of a session, including those of the table `superseded`."""
         query = (
             f"{_MESSAGE} WHERE m.key IN (SELECT message_key FROM memberships WHERE session_key = ?1"
             " UNION SELECT message_key FROM superseded WHERE session_key = ?1)"
@@ -241,10 +251,11 @@ def documents_of(body: bytes, only: Container[int] | None = None) -> list[Docume
     With `only`, those of the parts with these indexes.
     """
     try:
-        parts = _body_decoder.decode(body).parts
+        decoded = _body_decoder.decode(body)
     # A body of a later version may have another shape; its words are worth finding all the same.
     except (msgspec.MsgspecError, RecursionError):
         return [Document(0, TEXT, 0, "", ("\n".join(json_strings(body)),))]
+    parts = decoded.parts
     found: list[Document] = []
     flags = HAS_IMAGE if any([_is_image(part) for part in parts if part.type == "file"]) else 0
     for index, part in enumerate(parts):
@@ -254,7 +265,19 @@ def documents_of(body: bytes, only: Container[int] | None = None) -> list[Docume
             _add_call(found, index, part)
         else:
             _add_plain(found, index, part, flags)
+    last = max(len(parts) - 1, 0)
+    if decoded.error is not None and (only is None or last in only):
+        _add_error(found, last, decoded.error.text, flags)
     return found
+
+
+def _add_error(found: list[Document], part: int, text: str, flags: int) -> None:
+    """Add why a call of the model failed to the text of the last part; some agents log it there as well."""
+    at = next((at for at, each in enumerate(found) if (each.part, each.field) == (part, TEXT)), None)
+    if at is None:
+        found.append(Document(part, TEXT, flags, "", (text,)))
+    elif text not in found[at].inline_text:
+        found[at] = msgspec.structs.replace(found[at], content=(*found[at].content, text))
 
 
 def texts_of(document: Document, load: Callable[[ExternalText], Iterable[bytes]]) -> Iterable[bytes]:
@@ -334,6 +357,8 @@ def _add_call(found: list[Document], index: int, part: _Part) -> None:
     # A command that Codex left running has no final result, or its end has no output: the preliminary output is
     # indexed.
     output = output or so_far
+    if part.approval is not None and part.approval.reason:
+        output.append(part.approval.reason)
     found.append(Document(index, INPUT, flags, part.tool_name, (_input(part),)))
     if output:
         found.append(Document(index, OUTPUT, flags, part.tool_name, tuple(output)))
@@ -352,12 +377,16 @@ def _input(part: _Part) -> str | ExternalText:
 
 def _output(result: _Result) -> list[str | ExternalText]:
     content = [_text(block) for block in result.content if block.type == "text"]
-    # An error text usually repeats the content, so it counts only without one.
-    if not content and result.error_text:
+    # An error text usually repeats the content.
+    if result.error_text and not any(result.error_text in _inline(piece) for piece in content):
         content.append(result.error_text)
     if result.spilled_to:
         content.append(ExternalText(spill=result.spilled_to))
     return content
+
+
+def _inline(piece: str | ExternalText) -> str:
+    return piece if isinstance(piece, str) else piece.preview
 
 
 def _text(block: _Block) -> str | ExternalText:

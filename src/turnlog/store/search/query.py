@@ -1,8 +1,8 @@
-"""Parses queries as people type them. No text is an error.
+"""Parses queries as people type them. No text is an error, except one with more than a query can hold.
 
 `word` and every other word · `snake_case a.b.c foo::bar` as phrases · `"in quotes"` · `begin*` · `one OR other` (binds
 closer than the spaces around it) · `-without` or `NOT without` · `field:value`, for the fields in `FIELD_NAMES`.
-Everything else is a separator. At most `MAX_TERMS` terms count.
+Everything else is a separator. A query has at most `MAX_TERMS` terms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from turnlog.store.search.words import is_cjk, pieces, split_cjk
 
 MAX_TERMS = 32
 MAX_QUERY_LENGTH = 4000
-"""Characters of a query that are read."""
+"""Characters of a query. To leave out what is beyond these limits would find what was not asked for."""
 
 FIELD_NAMES: Final = {
     **{name: name for name in ("title", "project", "file", "tag", "branch", "model", "agent")},
@@ -83,12 +83,17 @@ class Query(NamedTuple):
 
 
 def parse_query(text: str) -> Query:
-    """Parse a query; words without a letter or digit are left out."""
+    """Parse a query; words without a letter or digit are left out.
+
+    Raises ValueError for more than `MAX_TERMS` terms or `MAX_QUERY_LENGTH` characters.
+    """
+    if len(text) > MAX_QUERY_LENGTH:
+        raise ValueError(f"a query has at most {MAX_QUERY_LENGTH} characters; this one has {len(text)}")
     groups: list[list[Term]] = []
     excluded: list[Term] = []
     limits: dict[str, datetime] = {}
     joins = negates = False
-    for match in _ITEM.finditer(text[:MAX_QUERY_LENGTH]):
+    for match in _ITEM.finditer(text):
         plain = match["plain"]
         # Terms must all occur anyway, so AND changes nothing; it is only kept from being searched for.
         if plain in ("OR", "AND", "NOT") and not match["minus"] and not match["field"]:
@@ -111,8 +116,9 @@ def parse_query(text: str) -> Query:
         else:
             groups.append([term])
         joins = negates = False
-        if len(excluded) + sum(map(len, groups)) == MAX_TERMS:
-            break
+    terms = len(excluded) + sum(map(len, groups))
+    if terms > MAX_TERMS:
+        raise ValueError(f"a query has at most {MAX_TERMS} words and phrases; this one has {terms}")
     return Query(tuple(tuple(group) for group in groups), tuple(excluded), limits.get("after"), limits.get("before"))
 
 

@@ -75,7 +75,7 @@ class Searcher:
 
         One that says something, but holds no letter or digit that an index could have, is found nowhere.
 
-        Raises ValueError for a foreign cursor, a limit below 1 or a time without a zone; never for what the query says.
+        Raises ValueError for a foreign cursor, a limit below 1, a time without a zone, or a query with too many words.
         """
         asked = _asked(query, limit)
         if asked is None:
@@ -264,7 +264,7 @@ class _Search:
 
 
 def _asked(query: str, limit: int) -> Query | None:
-    """The parsed query; None if it says something that no index could have. Raises ValueError for a limit below 1."""
+    """The parsed query; None if it says something that no index could have. Raises ValueError as `search` does."""
     if limit < 1:
         raise ValueError(f"a page of {limit} hits is none")
     asked = parse_query(query)

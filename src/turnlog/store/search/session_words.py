@@ -18,7 +18,7 @@ from turnlog.store.search.words import to_index_text
 
 COLUMNS = ("title", "project", "tag", "branch", "model", "agent", "file")
 
-_VERSION = 1
+_VERSION = 2
 """Raise it when the content of the rows changes."""
 
 _SEPARATOR = "\ue006"

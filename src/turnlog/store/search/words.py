@@ -1,6 +1,7 @@
 """How texts and queries are split into words.
 
-The index splits texts with FTS5's `unicode61` (letters and digits form words, accents and case do not matter). Chinese,
+The index splits texts with FTS5's `unicode61` (letters and digits form words, case and Latin accents do not matter).
+Accents of Greek, Cyrillic and Arabic letters are removed first, in texts and in queries. Chinese,
 Japanese and Korean are written without spaces, so runs of them are split first: each character and each pair of
 neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c3 c3`). A part of a run is then a phrase
 that begins with its first pair, and is found anywhere in the run.
@@ -30,8 +31,19 @@ _FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
 """Characters that are changed: CJK, private use, and symbols of the upper planes (most emoji)."""
 _PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
 
-_PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
+_BASE_LETTERS = {
+    character: decomposed[0]
+    for character in map(chr, (*range(0x370, 0x530), *range(0x622, 0x6D4), *range(0x1F00, 0x2000)))
+    if len(decomposed := unicodedata.normalize("NFD", character)) > 1
+    and all(unicodedata.category(mark) == "Mn" for mark in decomposed[1:])
+}
+"""Letters with an accent that `unicode61` keeps: Greek, Cyrillic, Arabic."""
+
+_FOREIGN_BYTES = {0xE1, *range(0xE3, 0xF5)}
+_PLAIN_BYTES = bytes(set(range(256)) - _FOREIGN_BYTES)
 """UTF-8 lead bytes that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
+_UNCHANGED_BYTES = bytes(set(range(256)) - _FOREIGN_BYTES - {*range(0xCD, 0xD5), *range(0xD8, 0xDC)})
+"""Those that begin none of `_BASE_LETTERS` either."""
 
 
 def to_index_text(data: bytes) -> bytes:
@@ -49,12 +61,16 @@ def to_index_text(data: bytes) -> bytes:
     if data.isascii():
         return data
     data = _NEWER_SYMBOL.sub(b" ", data)
-    if not data.translate(None, _PLAIN_BYTES):
+    if not data.translate(None, _UNCHANGED_BYTES):
         return data
+    is_foreign = bool(data.translate(None, _PLAIN_BYTES))
     text = data.decode("utf-8", "replace")
     if not unicodedata.is_normalized("NFC", text):
         text = unicodedata.normalize("NFC", text)
-    return _FOREIGN.sub(_cut_foreign, text).encode("utf-8", "replace")
+    text = _without_accents(text)
+    if is_foreign:
+        text = _FOREIGN.sub(_cut_foreign, text)
+    return text.encode("utf-8", "replace")
 
 
 _TERMINAL_SEQUENCE = re.compile(
@@ -87,7 +103,15 @@ _LINE_NUMBER = {mark: re.compile(rb"\n *\d+" + mark) for mark in (b"\t", "→".e
 
 def pieces(text: str) -> list[str]:
     """The words of a query's term, in order; a run of CJK is one piece."""
-    return _PIECE.findall(unicodedata.normalize("NFC", text))
+    return _PIECE.findall(_without_accents(unicodedata.normalize("NFC", text)))
+
+
+def _without_accents(text: str) -> str:
+    """The text, composed, without the accents that `unicode61` keeps."""
+    # Few of them are in a text, and a regular expression takes longer where every letter is Cyrillic.
+    for letter in _BASE_LETTERS.keys() & set(text):
+        text = text.replace(letter, _BASE_LETTERS[letter])
+    return text
 
 
 def is_cjk(piece: str) -> bool:
@@ -120,12 +144,18 @@ def index_form(word: str) -> str:
     return fold(unicodedata.normalize("NFC", word))
 
 
+_SIGMA, _FINAL_SIGMA = "\N{GREEK SMALL LETTER SIGMA}", "\N{GREEK SMALL LETTER FINAL SIGMA}"
+"""`unicode61` takes both for one letter."""
+
+
 class _Folding(dict[int, str]):
     """Code point -> base letter in lower case, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
         folded = unicodedata.normalize("NFD", character)[0].lower()
+        if character == _FINAL_SIGMA:
+            folded = _SIGMA
         if is_cjk(character) or len(folded) != 1:
             folded = character
         self[code] = folded
