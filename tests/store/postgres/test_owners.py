@@ -13,8 +13,8 @@ import pytest
 from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
 from turnlog.store import open_store
+from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.reading import read_batch
-from turnlog.store.feed.taking import Owner
 from turnlog.store.feed.values import FeedBatch, FeedPosition
 from turnlog.store.postgres.search import SearchReplica
 from turnlog.store.postgres.store import PostgresStore

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from turnlog.store import zstd
-from turnlog.store.feed.taking import Owner
+from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import IDENTITY, KEYS, TABLES, UNKNOWN_MODEL, FeedBatch, Row
 
 MOST_OF_BODIES: Final = 256 << 20

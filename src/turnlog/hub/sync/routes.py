@@ -29,7 +29,7 @@ from turnlog.hub.sync.wire import SHAPE_HEADER
 from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
-from turnlog.store.feed.taking import Owner
+from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import SHAPE, ArchivedBytes, FeedBatch
 from turnlog.store.postgres.connection import WrongRowsError
 from turnlog.store.postgres.store import PostgresStore

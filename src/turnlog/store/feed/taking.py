@@ -19,6 +19,9 @@ from turnlog.store import zstd
 from turnlog.store.feed.copies import Forks, bill_once, settle
 from turnlog.store.feed.digests import MessageDigests, SessionDigests
 from turnlog.store.feed.keys import Keys
+from turnlog.store.feed.moves import Moves, PlaceComparison
+from turnlog.store.feed.owners import Owner, SessionOwners
+from turnlog.store.feed.tables import FeedTables, in_chunks
 from turnlog.store.feed.values import TABLES, ArchivedBytes, FeedBatch, FeedPosition, Row
 from turnlog.store.frames import PLACE_COLUMNS
 from turnlog.store.sqlite.forget import forget
@@ -28,17 +31,6 @@ if TYPE_CHECKING:
 
 Insert: TypeAlias = Callable[[str, Sequence[str], Sequence[Row]], None]
 """Writes new rows of a table: name, columns, rows."""
-
-
-class Owner(NamedTuple):
-    """Whose rows a batch has. Nobody's batch touches what somebody else has."""
-
-    user: str = ""
-    """Empty for stores that one user has."""
-    machine: str = ""
-
-
-NOBODY: Final = Owner()
 
 
 class Taken(NamedTuple):
@@ -139,21 +131,6 @@ def withdraw(connection: Connection, session_id: str) -> None:
     )
 
 
-class _Moves(msgspec.Struct):
-    """What changes of messages that are here already."""
-
-    moved: list[Row] = []
-    """Places that are new or other than before."""
-    removed: list[tuple[int, int]] = []
-    """Session and message of places that are gone."""
-    gone_events: list[Row] = []
-    """Session, position and id."""
-    billed: dict[int, int | None] = {}
-    """Message -> the session that is billed for it from now on."""
-    events: list[Row] = []
-    """Events that are new or other than before."""
-
-
 class _Taking:
     """One batch in one transaction."""
 
@@ -179,8 +156,8 @@ class _Taking:
         self._forks = Forks()
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
-        self.refused = set[str]()
-        """Ids of sessions that somebody else has."""
+        self._owners = SessionOwners(connection, owner, store)
+        self._tables = FeedTables(connection)
         self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
         self._session_digests = SessionDigests(connection, insert, is_kept=owner is not None)
 
@@ -190,16 +167,20 @@ class _Taking:
             owner = self._owner
             self._batch, self._forks = settle(self._connection, self._batch, self._store, owner.user, owner.machine)
         # First whose the sessions are: what is refused or forgotten gets no key, and rows without keys are not written.
-        self._claim()
+        self._owners.claim(self._batch)
         self._forget()
-        left_out = self._forgotten_ids() | self.refused | self._forks.outdated
+        left_out = self._owners.forgotten_ids() | self._owners.refused | self._forks.outdated
         self._find_keys("sessions", "SELECT max(key) FROM sessions", left_out)
         self._save_sources()
         self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
         self._batch = self._message_digests.without_unchanged(self._batch, self._keys, self._new["messages"])
         self._save_contents()
-        moves = self._compare_places()
+        comparison = PlaceComparison(
+            self._connection, self._batch, self._keys, self._new, self._places(), self._complete(), self._origins()
+        )
+        moves = comparison.find()
+        self._shared = comparison.shared
         changed = self._session_digests.changed(self._batch, self._keys)
         numbers = self._draw_numbers(moves, changed)
         self._save_sessions(numbers)
@@ -211,60 +192,17 @@ class _Taking:
         self._message_digests.save(self._new["messages"])
         self._session_digests.save(changed)
 
+    @property
+    def refused(self) -> set[str]:
+        """Ids of sessions that somebody else has."""
+        return self._owners.refused
+
     # -- before a number is drawn
 
-    def _claim(self) -> None:
-        """Make new sessions the owner's, and note which of these sessions somebody else has."""
-        owner = self._owner
-        if owner is None or not owner.user:
-            return
-        sent = {row[0] for row in self._batch.rows.get("sessions", ())}
-        names = {key: ":".join(name) for key, name in self._batch.names.get("sessions", {}).items()}
-        gone = (*self._batch.forgotten, *self._batch.withdrawn)
-        ids = sorted({*names.values(), *gone, *(row[0] for row in self._batch.rows.get("links", ()))})
-        # Sessions that programs write here have no row of their own among the owners.
-        native = "SELECT agent || ':' || external_id FROM sessions WHERE native = 1 AND agent || ':' || external_id"
-        self.refused |= {
-            session_id
-            for chunk in _chunks(ids)
-            for (session_id,) in self._connection.execute(
-                f"{native} IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
-                " (SELECT 1 FROM session_owners o WHERE o.session_id = agent || ':' || external_id)",
-                (chunk,),
-            )
-        }
-        known = self._owners(ids)
-        new = [key for key in sorted(sent & names.keys(), key=names.__getitem__) if names[key] not in known]
-        if new:
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO session_owners (session_id, owner_user, machine, store, level)"
-                " VALUES (?, ?, ?, ?, ?)",
-                [
-                    (names[key], owner.user, owner.machine, self._store, self._batch.levels.get(key, "full"))
-                    for key in new
-                ],
-            )
-            # Somebody else may have been first.
-            known |= self._owners([names[key] for key in new])
-        self.refused |= {session_id for session_id, user in known.items() if user != owner.user}
-
-    def _owners(self, ids: Sequence[str]) -> dict[str, str]:
-        """Session -> whose it is."""
-        found: dict[str, str] = {}
-        for chunk in _chunks(ids):
-            found |= dict(
-                self._connection.execute(
-                    "SELECT session_id, owner_user FROM session_owners"
-                    " WHERE session_id IN (SELECT value FROM json_each(?))",
-                    (chunk,),
-                ).fetchall()
-            )
-        return found
-
     def _forget(self) -> None:
-        gone = self._forgotten_ids()
+        gone = self._owners.forgotten_ids()
         for session_id in self._batch.forgotten:
-            if session_id in self.refused:
+            if session_id in self._owners.refused:
                 continue
             if self._is_stored(session_id):
                 forget(self._connection, session_id)
@@ -272,11 +210,11 @@ class _Taking:
             elif session_id not in gone:
                 self._connection.execute(
                     "INSERT OR IGNORE INTO tombstones (session_id, forgotten_at) VALUES (?, ?)",
-                    (f"{self._own}{session_id}", self._now),
+                    (f"{self._owners.own}{session_id}", self._now),
                 )
 
         for session_id in self._batch.withdrawn:
-            if session_id not in self.refused and self._is_stored(session_id):
+            if session_id not in self._owners.refused and self._is_stored(session_id):
                 withdraw(self._connection, session_id)
 
     def _is_stored(self, session_id: str) -> bool:
@@ -285,15 +223,6 @@ class _Taking:
             "SELECT 1 FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
         ).fetchone()
         return found is not None
-
-    def _forgotten_ids(self) -> set[str]:
-        found = {row[0] for row in self._connection.execute("SELECT session_id FROM tombstones")}
-        return found | {name.removeprefix(self._own) for name in found if self._own and name.startswith(self._own)}
-
-    @property
-    def _own(self) -> str:
-        """Before the id of a session that its owner forgot before anybody pushed it: others may have one of this id."""
-        return f"{self._owner.user}/" if self._owner is not None and self._owner.user else ""
 
     def _find_keys(self, table: str, last_key: str, left_out: set[str]) -> None:
         """Find the keys of rows that are here, and give keys to those that are not."""
@@ -304,7 +233,7 @@ class _Taking:
         owned = " AND owner = ?" if is_owned else ""
         user = (self._owner.user,) if is_owned and self._owner is not None else ()
         for agent in sorted({name[0] for name in names.values()}):
-            for chunk in _chunks([name[1] for _, name in wanted if name[0] == agent]):
+            for chunk in in_chunks([name[1] for _, name in wanted if name[0] == agent]):
                 rows = self._connection.execute(
                     f"SELECT agent, external_id, key FROM {table} WHERE agent = ?"
                     f" AND external_id IN (SELECT value FROM json_each(?)){owned}",
@@ -358,7 +287,7 @@ class _Taking:
         )
         names = self._batch.names.get("sources", {})
         known: dict[str, int] = {}
-        for chunk in _chunks(sorted(name[0] for name in names.values())):
+        for chunk in in_chunks(sorted(name[0] for name in names.values())):
             known |= dict(
                 self._connection.execute(
                     "SELECT path, key FROM sources WHERE path IN (SELECT value FROM json_each(?))", (chunk,)
@@ -370,7 +299,7 @@ class _Taking:
         sent = [self._keys.of("sources")[row[0]] for row in self._batch.rows.get("sources", ())]
         kept = self._own_ids() if self._owner is not None and self._owner.user else None
         for table in _OF_SOURCE:
-            self._delete(table, "source_key", sent)
+            self._tables.delete(table, "source_key", sent)
             rows = self._keys.rows(table, self._batch.rows.get(table, ()))
             if table == "spills" and kept is not None:
                 rows = [row for row in rows if row[0] in kept]
@@ -388,9 +317,9 @@ class _Taking:
         changed = [messages[row[0]] for row in batch.rows.get("messages", ()) if row[0] in messages]
         stored = sorted(set(changed) - self._new["messages"])
         # Each body is a frame of its own, under the negative key of its message, as `frames.save_alone` has it.
-        self._delete("frames", "key", [-key for key in stored])
+        self._tables.delete("frames", "key", [-key for key in stored])
         for table in (*_OF_MESSAGE, *(("blob_claims",) if self._is_of_many else ())):
-            self._delete(table, "message_key", stored)
+            self._tables.delete(table, "message_key", stored)
         self._insert("frames", ("key", "data"), [(-messages[key], body) for key, body in batch.bodies.items()])
         uses = keys.rows("blob_uses", batch.rows.get("blob_uses", ()))
         if self._is_of_many:
@@ -432,45 +361,6 @@ class _Taking:
             self._mapped = self._keys.rows("memberships", self._batch.rows.get("memberships", ()))
         return self._mapped
 
-    def _compare_places(self) -> _Moves:
-        """What changes among the places that are here, and the events that whole sessions have no more."""
-        sent = {(row[0], row[2]): row for row in self._places() if row[2] not in self._new["messages"]}
-        every = {(row[0], row[2]) for row in self._places()}
-        messages, sessions = self._keys.of("messages"), self._keys.of("sessions")
-        billed = {
-            messages[key]: sessions.get(theirs or 0) for key, theirs in self._batch.billed.items() if key in messages
-        }
-        stored = {row[0]: row[1] for row in self._where("messages", "key", sorted(billed), ("key", "billed_key"))}
-        self._share(billed, stored)
-        billed = {key: ours for key, ours in billed.items() if key in stored and stored[key] != ours}
-        complete = {key for key in self._complete() if key not in self._new["sessions"]}
-        columns = TABLES["memberships"]
-        there = self._where("memberships", "session_key", sorted(complete), columns)
-        # That a place of a session is not sent says nothing if the session is not complete.
-        parted = sorted({message for session, message in sent if session not in complete})
-        there += [row for row in self._where("memberships", "message_key", parted, columns) if row[0] not in complete]
-        moves = _Moves(billed=billed)
-        for row in there:
-            place = (row[0], row[2])
-            if place not in every:
-                if row[0] in complete:
-                    moves.removed.append(place)
-            elif sent.get(place) == row and row[2] not in billed:
-                del sent[place]
-        moves.moved = list(sent.values())
-        self._find_gone_events(moves)
-        self._find_changed_events(moves)
-        return moves
-
-    def _share(self, billed: dict[int, int | None], stored: dict[int, int | None]) -> None:
-        """What a fork shares with its origin stays billed to the origin."""
-        origins = self._origins()
-        for key, session in list(billed.items()):
-            origin = origins.get(session or 0)
-            if origin is not None and stored.get(key) == origin:
-                billed[key] = origin
-                self._shared.setdefault(session or 0, {})[key] = origin
-
     def _origins(self) -> dict[int, int]:
         """Fork -> its origin, by their keys here."""
         sessions = self._keys.of("sessions")
@@ -483,32 +373,6 @@ class _Taking:
                 found[sessions[key]] = row[0]
         return found
 
-    def _find_gone_events(self, moves: _Moves) -> None:
-        sessions = self._keys.of("sessions")
-        whole = [sessions[key] for key in self._batch.whole if key in sessions]
-        kept = {(row[0], row[1], row[2]) for row in self._keys.rows("events", self._batch.rows.get("events", ()))}
-        stored = self._where("events", "session_key", whole, ("session_key", "position", "external_id"))
-        moves.gone_events = [row for row in stored if tuple(row) not in kept]
-
-    def _find_changed_events(self, moves: _Moves) -> None:
-        """The events that are not here yet as they are sent."""
-        events = {tuple(row[:3]): row for row in self._keys.rows("events", self._batch.rows.get("events", ()))}
-        positions: dict[int, list[int]] = {}
-        for session, position, _ in events:
-            if session not in self._new["sessions"]:
-                positions.setdefault(session, []).append(position)
-        columns = TABLES["events"]
-        for session, wanted in sorted(positions.items()):
-            for chunk in _chunks(sorted(set(wanted))):
-                for row in self._connection.execute(
-                    f"SELECT {', '.join(columns)} FROM events WHERE session_key = ?"
-                    " AND position IN (SELECT value FROM json_each(?))",
-                    (session, chunk),
-                ):
-                    if events.get(tuple(row[:3])) == tuple(row):
-                        del events[tuple(row[:3])]
-        moves.events = list(events.values())
-
     def _complete(self) -> list[int]:
         """The sessions of this store of which the batch has everything."""
         sessions = self._keys.of("sessions")
@@ -516,7 +380,7 @@ class _Taking:
 
     # -- with numbers of the change sequence
 
-    def _draw_numbers(self, moves: _Moves, changed: Collection[int]) -> dict[int, int]:
+    def _draw_numbers(self, moves: Moves, changed: Collection[int]) -> dict[int, int]:
         """Session -> the number of its change, for every session that changes."""
         messages = self._keys.of("messages")
         written = {messages[row[0]] for row in self._batch.rows.get("messages", ()) if row[0] in messages}
@@ -538,7 +402,7 @@ class _Taking:
                 rows[key] = _as_fork(rows[key], origin)
         new = self._new["sessions"]
         self._insert("sessions", columns, [row for key, row in sorted(rows.items()) if key in new])
-        self._update("sessions", columns, [row for key, row in sorted(rows.items()) if key not in new])
+        self._tables.update("sessions", columns, [row for key, row in sorted(rows.items()) if key not in new])
         if self._owner is not None and self._owner.user:
             names = {
                 self._keys.of("sessions").get(key): (key, name) for key, name in self._batch.names["sessions"].items()
@@ -567,7 +431,7 @@ class _Taking:
         columns = (*columns, "owner") if own else columns
         new = self._new["messages"]
         self._insert("messages", columns, [row for key, row in rows.items() if key in new])
-        self._update("messages", columns, [row for key, row in sorted(rows.items()) if key not in new])
+        self._tables.update("messages", columns, [row for key, row in sorted(rows.items()) if key not in new])
 
     def _own_keys(self, table: str) -> list[Row]:
         """The rows of a table with keys, with this store's keys."""
@@ -575,17 +439,19 @@ class _Taking:
         rows = [row for row in self._batch.rows.get(table, ()) if row[0] in known]
         return [(known[row[0]], *rest[1:]) for row, rest in zip(rows, self._keys.rows(table, rows), strict=True)]
 
-    def _move(self, numbers: dict[int, int], moves: _Moves) -> None:
+    def _move(self, numbers: dict[int, int], moves: Moves) -> None:
         """Change the places of stored messages, and delete what has left a session."""
         run = self._connection.executemany
         names = {
             row[0]: row[1]
-            for row in self._where("messages", "key", sorted({key for _, key in moves.removed}), ("key", "external_id"))
+            for row in self._tables.where(
+                "messages", "key", sorted({key for _, key in moves.removed}), ("key", "external_id")
+            )
         }
         # Read before they are deleted: who follows the changes is told where something was.
         positions = {
             (row[0], row[1]): row[2]
-            for row in self._where(
+            for row in self._tables.where(
                 "memberships", "message_key", sorted(names), ("session_key", "message_key", "position")
             )
         }
@@ -625,7 +491,7 @@ class _Taking:
         for table in ("superseded", *_OF_SESSION):
             at = TABLES[table].index("session_key")
             rows = [row for row in keys.rows(table, batch.rows.get(table, ())) if row[at] in wanted]
-            self._delete(table, "session_key", stored)
+            self._tables.delete(table, "session_key", stored)
             self._insert(table, TABLES[table], rows)
 
     def _save_others(self, changed: Collection[int]) -> None:
@@ -634,28 +500,28 @@ class _Taking:
         wanted = set(changed)
         ids = {":".join(names[theirs]) for theirs, ours in self._keys.of("sessions").items() if ours in wanted}
         # These tables name sessions by id, not by key, so `Keys.rows` does not leave theirs out.
-        kept_out = self._forgotten_ids() | self.refused | self._forks.outdated
+        kept_out = self._owners.forgotten_ids() | self._owners.refused | self._forks.outdated
         for table, column in (("links", "child_id"), ("annotations", "session_id"), ("answers", "session_id")):
-            self._delete(table, column, sorted(ids))
+            self._tables.delete(table, column, sorted(ids))
             at = TABLES[table].index(column)
             rows = [row for row in batch.rows.get(table, ()) if row[at] not in kept_out]
             if self._is_of_many and table != "links":
                 rows = [row for row in rows if row[at] in ids]
             if self._is_of_many and table == "answers":
                 rows = self._not_of_others(table, "message_id", "session_id", rows)
-            self._replace(table, rows)
+            self._tables.replace(table, rows)
         runs = batch.rows.get("runs", ())
         if self._is_of_many:
             at = TABLES["runs"].index("session_id")
             own = self._own_ids()
             runs = self._not_of_others("runs", "id", "session_id", [row for row in runs if row[at] in own])
-        self._replace("runs", runs)
+        self._tables.replace("runs", runs)
         self._save_projects()
 
     def _save_forks(self, changed: Collection[int]) -> None:
         """Say of forks what they are forks of, and bill nothing twice."""
         names, sessions = self._batch.names.get("sessions", {}), self._keys.of("sessions")
-        self._replace(
+        self._tables.replace(
             "links",
             [
                 (":".join(names[key]), origin, "fork", names[key][0], None, None, 1, None, None, None)
@@ -676,7 +542,7 @@ class _Taking:
         """Rows whose identity no row of another session has."""
         at, of = TABLES[table].index(identity), TABLES[table].index(session)
         known: dict[str, str] = {}
-        for chunk in _chunks(sorted(row[at] for row in rows)):
+        for chunk in in_chunks(sorted(row[at] for row in rows)):
             known |= dict(
                 self._connection.execute(
                     f"SELECT {identity}, {session} FROM {table} WHERE {identity} IN (SELECT value FROM json_each(?))",
@@ -691,7 +557,7 @@ class _Taking:
         others = set[int]()
         if self._owner is not None and self._owner.user and rows:
             # What several people have in one folder stays as it is.
-            for chunk in _chunks(sorted(named[project["key"]] for project in rows)):
+            for chunk in in_chunks(sorted(named[project["key"]] for project in rows)):
                 others |= {
                     key
                     for (key,) in self._connection.execute(
@@ -716,35 +582,6 @@ class _Taking:
             ],
         )
 
-    # -- statements
-
-    def _where(self, table: str, column: str, values: Sequence[int], columns: Sequence[str]) -> list[Row]:
-        """Columns of the rows with one of these values."""
-        found: list[Row] = []
-        for chunk in _chunks(values):
-            found += self._connection.execute(
-                f"SELECT {', '.join(columns)} FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (chunk,)
-            ).fetchall()
-        return found
-
-    def _delete(self, table: str, column: str, values: Collection[int] | Collection[str]) -> None:
-        if values:
-            self._connection.execute(
-                f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (json.dumps(list(values)),)
-            )
-
-    def _update(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        assignments = ", ".join([f"{name} = ?" for name in columns[1:]])
-        self._connection.executemany(
-            f"UPDATE {table} SET {assignments} WHERE key = ?", [(*row[1:], row[0]) for row in rows]
-        )
-
-    def _replace(self, table: str, rows: Sequence[Row]) -> None:
-        columns = TABLES[table]
-        self._connection.executemany(
-            f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", rows
-        )
-
 
 def _as_fork(row: Row, origin: int) -> Row:
     """The row of a session that is a fork of another one, unless it is something else already."""
@@ -753,11 +590,6 @@ def _as_fork(row: Row, origin: int) -> Row:
     if values[at] is None:
         values[at], values[TABLES["sessions"].index("parent_key")] = "fork", origin
     return tuple(values)
-
-
-def _chunks(values: Sequence[int] | Sequence[str]) -> list[str]:
-    """Values as arrays of JSON, of which each is one parameter."""
-    return [json.dumps(values[start : start + 1000]) for start in range(0, len(values), 1000)]
 
 
 def _size_of(body: bytes, message_id: str) -> int:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final, cast
 from turnlog.store.base import Store, check_arguments
 from turnlog.store.feed.keys import find_names
 from turnlog.store.feed.long_texts import shorten_all
+from turnlog.store.feed.owners import NOBODY, Owner
 from turnlog.store.feed.reading import archived_sizes
-from turnlog.store.feed.taking import NOBODY, Owner, Taken, position_of, progress_of, take, take_archived
+from turnlog.store.feed.taking import Taken, position_of, progress_of, take, take_archived
 from turnlog.store.feed.values import ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 from turnlog.store.postgres import blobs, schema
 from turnlog.store.postgres.connection import TeamConnection
