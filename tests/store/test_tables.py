@@ -16,7 +16,7 @@ from support.plain_store import at, read_home
 from turnlog.errors import ConflictError
 from turnlog.model import Message, Origin, TextPart
 from turnlog.server.sample import LOGS
-from turnlog.store import open_store
+from turnlog.store import connect_sql, open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.sqlite.tables import TABLES, write_tables
 from turnlog.sync.syncer import sync
@@ -100,7 +100,7 @@ def test_sums_are_those_of_usage(store_path: Path, folder: Path) -> None:
     usage, messages = rows(folder, "usage"), rows(folder, "messages")
     assert sum(row["calls"] for row in usage) == totals.calls
     assert sum(row["output"] for row in usage) == totals.output
-    assert sum(row["cost"] for row in usage) == pytest.approx(float(totals.cost or 0))
+    assert sum(row["cost"] or 0 for row in usage) == pytest.approx(float(totals.cost or 0))
     billed = [row for row in messages if row["is_billed_here"] and row["output"] is not None]
     assert sum(row["output"] for row in billed) == totals.output
 
@@ -195,3 +195,21 @@ def test_the_page_names_every_table_and_column() -> None:
     for name, columns in TABLES.items():
         assert f"| `{name}` |" in page
         assert [column for column in columns if f"`{column}`" not in page] == []
+
+
+def test_a_cost_is_null_where_nothing_could_be_priced(store_path: Path, folder: Path) -> None:
+    with open_store(store_path) as store:
+        expected = {each.id: None if each.cost is None else float(each.cost.amount) for each in every_session(store)}
+        models = {row.name: row.totals.cost for row in store.usage(by="model").rows}
+    assert None in expected.values()
+    with connect_sql(store_path) as connection:
+        viewed = dict(connection.execute("SELECT session_id, cost FROM v_sessions"))
+        sums = dict(connection.execute("SELECT model, sum(cost) FROM v_usage GROUP BY model"))
+    assert viewed == pytest.approx(expected)
+    assert {row["session_id"]: row["cost"] for row in rows(folder, "sessions")} == pytest.approx(expected)
+    assert sums == pytest.approx({name: None if cost is None else float(cost) for name, cost in models.items()})
+    found: dict[str, float | None] = {}
+    for row in rows(folder, "usage"):
+        if row["cost"] is not None:
+            found[row["model"]] = (found.get(row["model"]) or 0) + row["cost"]
+    assert found == pytest.approx({name: cost for name, cost in sums.items() if cost is not None})

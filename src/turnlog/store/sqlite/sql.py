@@ -33,6 +33,12 @@ _MESSAGE: Final = (
 _SESSION_ID: Final = "x.agent || ':' || x.external_id AS session_id, x.agent, x.external_id"
 
 _MONEY: Final = "{0} / 1e9 AS {1}"
+
+PRICED: Final = (
+    "CASE WHEN {0}.calls - {0}.unknown_calls - {0}.covered_calls + {0}.session_totals > {0}.unpriced_calls"
+    " THEN {0}.cost / 1e9 END"
+)
+"""The dollars of a row with sums; NULL where no call could be priced: the sum is 0 there."""
 """The tables count nano-dollars."""
 
 _USED: Final = "input, cache_read, cache_write_5m, cache_write_1h, cache_write, output, reasoning"
@@ -57,7 +63,7 @@ VIEWS: Final = {
         f" {_TIME.format('x.updated_at', 'updated_at')}, x.active_ms,"
         " parent.agent || ':' || parent.external_id AS parent_id, x.relationship, x.turns, x.messages, x.prompts,"
         " x.steps, x.tool_calls, x.failed_tool_calls, x.calls, x.unknown_calls, x.unpriced_calls,"
-        f" {', '.join(f'x.{name}' for name in _USED.split(', '))}, {_MONEY.format('x.cost', 'cost')},"
+        f" {', '.join(f'x.{name}' for name in _USED.split(', '))}, {PRICED.format('x')} AS cost,"
         f" {_MONEY.format('x.reported_cost', 'reported_cost')}, coalesce(a.starred, 0) AS starred,"
         " coalesce(a.archived, 0) AS archived, a.tags, a.note"
         " FROM sessions x LEFT JOIN projects o ON o.key = x.project_key"
@@ -87,8 +93,8 @@ VIEWS: Final = {
     "v_usage": (
         f"SELECT strftime('%Y-%m-%dT%H:%M:00Z', u.quarter_hour * 900, 'unixepoch') AS quarter_hour, {_SESSION_ID},"
         " o.name AS project, d.name AS model, u.is_total, u.calls, u.unknown_calls, u.covered_calls, u.unpriced_calls,"
-        f" {', '.join(f'u.{name}' for name in _USED.split(', '))}, {_MONEY.format('u.cost', 'cost')},"
-        f" {_MONEY.format('u.reported_cost', 'reported_cost')}"
+        f" {', '.join(f'u.{name}' for name in _USED.split(', '))}, {PRICED.format('u')} AS cost,"
+        f" {_MONEY.format('nullif(u.reported_cost, 0)', 'reported_cost')}"
         " FROM usage u JOIN sessions x ON x.key = u.session_key LEFT JOIN models d ON d.key = u.model_key"
         " LEFT JOIN projects o ON o.key = x.project_key"
     ),

@@ -26,6 +26,7 @@ from turnlog.store import bodies
 from turnlog.store.connection import connect
 from turnlog.store.external_content import BlobLoader
 from turnlog.store.frames import BODY_COLUMNS, BodyPlace, BodyReader
+from turnlog.store.sqlite.sql import PRICED
 
 # pyarrow has no types of its own.
 pa: Any = import_module("pyarrow")
@@ -184,14 +185,16 @@ _QUERIES: Final = {
         f"SELECT {_ID}, x.agent, o.name, o.path, coalesce(a.title, x.title), x.cwd, x.git_branch, x.agent_version,"
         " x.created_at, x.updated_at, x.active_ms, parent.agent || ':' || parent.external_id, x.relationship, x.turns,"
         " x.messages, x.prompts, x.steps, x.tool_calls, x.failed_tool_calls, x.calls, x.unknown_calls,"
-        f" x.unpriced_calls, {_BUCKETS.format('x')}, x.cost / 1e9, x.reported_cost / 1e9, coalesce(a.starred, 0) = 1,"
-        " coalesce(a.archived, 0) = 1, a.tags FROM chosen c JOIN main.sessions x ON x.key = c.key"
+        f" x.unpriced_calls, {_BUCKETS.format('x')}, {PRICED.format('x')}, x.reported_cost / 1e9,"
+        " coalesce(a.starred, 0) = 1, coalesce(a.archived, 0) = 1, a.tags"
+        " FROM chosen c JOIN main.sessions x ON x.key = c.key"
         " LEFT JOIN projects o ON o.key = x.project_key LEFT JOIN main.sessions parent ON parent.key = x.parent_key"
         f" LEFT JOIN annotations a ON a.session_id = {_ID} ORDER BY x.key"
     ),
     "usage": (
         f"SELECT u.quarter_hour * 900000, {_ID}, x.agent, o.name, d.name, u.is_total, u.calls, u.unknown_calls,"
-        f" u.covered_calls, u.unpriced_calls, {_BUCKETS.format('u')}, u.cost / 1e9, u.reported_cost / 1e9"
+        f" u.covered_calls, u.unpriced_calls, {_BUCKETS.format('u')}, {PRICED.format('u')},"
+        " nullif(u.reported_cost, 0) / 1e9"
         " FROM usage u JOIN chosen c ON c.key = u.session_key JOIN main.sessions x ON x.key = c.key"
         " LEFT JOIN models d ON d.key = u.model_key LEFT JOIN projects o ON o.key = x.project_key"
         " ORDER BY u.quarter_hour, u.session_key"
