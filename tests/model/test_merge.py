@@ -24,7 +24,15 @@ from turnlog.model import (
 )
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import encode
-from turnlog.model.merge import add_result, block_index, copy_part_id, merge_messages, merge_parts, with_numbers
+from turnlog.model.merge import (
+    OriginalBlocks,
+    add_result,
+    block_index,
+    copy_part_id,
+    merge_messages,
+    merge_parts,
+    with_numbers,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TIMES = st.none() | st.integers(0, 5).map(lambda minutes: START + timedelta(minutes=minutes))
@@ -181,10 +189,11 @@ def test_numbered_as_in_the_original_the_parts_are_in_its_order(
     """R-K4: whatever the copies list, in whatever order they were read."""
     original = {name: number for number, name in enumerate(order, 2)}
     found = {
-        encode(with_numbers(reduce(merge_messages, copies), original)) for copies in permutations((one, two, three))
+        encode(with_numbers(reduce(merge_messages, copies), OriginalBlocks(original)))
+        for copies in permutations((one, two, three))
     }
     assert len(found) == 1
-    parts = with_numbers(reduce(merge_messages, (one, two, three)), original).parts
+    parts = with_numbers(reduce(merge_messages, (one, two, three)), OriginalBlocks(original)).parts
     calls = [part.tool_call_id for part in parts if isinstance(part, ToolCallPart)]
     assert calls == sorted(calls, key=order.index)
     assert [part.id for part in parts if isinstance(part, ToolCallPart)] == [f"m.{original[name]}" for name in calls]

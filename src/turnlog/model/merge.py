@@ -18,7 +18,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeGuard, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import msgspec
 
@@ -102,15 +103,26 @@ def _numbered_calls(message: Message) -> Iterator[ToolCallPart]:
     return (call for call in _calls(message) if not _is_copied(call))
 
 
-def with_numbers(message: Message, calls: Mapping[str, int]) -> Message:
+class OriginalBlocks(NamedTuple):
+    """What a message has in its original."""
+
+    calls: Mapping[str, int]
+    """Tool call id -> number."""
+    said: Mapping[int, frozenset[str]] = MappingProxyType({})
+    """Number -> the texts of the record that has the block."""
+
+
+def with_numbers(message: Message, original: OriginalBlocks) -> Message:
     """The message with its calls numbered, and so ordered, as in its original; calls that only copies have come last.
 
-    Other blocks keep their numbers: where copies leave out some, these do not tell which blocks are the same.
+    Other blocks keep their numbers. One of a copy that left out others before it, whose number is therefore that of
+    another block in the original, is left out if the original says the same.
 
     Args:
         message: Readings of all copies, merged.
-        calls: Tool call id -> number, of the calls in the original.
+        original: What the original has.
     """
+    calls = original.calls
     extra = sorted({call.tool_call_id for call in _calls(message)} - calls.keys())
     ids = {name: f"{message.id}.{number}" for name, number in calls.items()}
     ids |= {name: copy_part_id(message.id, number) for number, name in enumerate(extra)}
@@ -120,7 +132,14 @@ def with_numbers(message: Message, calls: Mapping[str, int]) -> Message:
         else _with_own_number(part)
         for part in message.parts
     ]
+    own = [part for part in parts if _is_said(part, original)]
+    parts = [part for part in parts if part in own or not any(_says_the_same(part, each) for each in own)]
     return msgspec.structs.replace(message, parts=tuple(_with_different_ids(sorted(parts, key=_place))))
+
+
+def _is_said(part: Part, original: OriginalBlocks) -> bool:
+    """Whether the original has this text or thought as its block of this number."""
+    return isinstance(part, TextPart | ReasoningPart) and part.text in original.said.get(block_index(part), ())
 
 
 _COPY = "c"

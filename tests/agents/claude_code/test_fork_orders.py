@@ -112,6 +112,16 @@ def test_a_copy_with_another_mark_or_none_changes_no_order(marks: dict[str, Any]
         check(read(tmp_path / str(number), dict(order)), SESSION, FORK)
 
 
+@pytest.mark.parametrize("without", [{0}, {1}, {0, 1}])
+def test_an_unmarked_copy_that_leaves_out_blocks_repeats_no_text(without: set[int], tmp_path: Path) -> None:
+    files = family(EQUAL, "abc", marks={}, without=frozenset(without))
+    own = f"{PROJECT}/{FORK}.jsonl"
+    *copied, last = files[own].splitlines(keepends=True)
+    files[own] = b"".join([*copied, last.replace(b"10:00:00.000Z", b"10:00:09.000Z")])
+    for number, order in enumerate(permutations(files.items())):
+        check(read(tmp_path / str(number), dict(order)), SESSION)
+
+
 @pytest.mark.parametrize("time", [EQUAL, None], ids=["equal times", "no times"])
 def test_without_the_original_the_nearest_fork_has_the_order(time: str | None, tmp_path: Path) -> None:
     files = dict(list(family(time, "bca", "cab").items())[1:])

@@ -2,8 +2,8 @@
 
 A fork may list the parallel calls of an answer in another order than the session that it came out of. Merged alone,
 their readings have a third order. Here the lineage of the sessions decides, as far as it is stored, and the archive
-says where a call is in the original's file. So the order of reading does not matter, and no fork moves the parts of the
-original.
+says where a call is in the original's file. So the order of reading does not matter, and no fork moves or repeats the
+parts of the original.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, cast
 
+from turnlog.model.merge import OriginalBlocks
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.keys import session_id_of
 from turnlog.store.packed_columns import unpack_records
@@ -31,8 +32,8 @@ def original_numbers(
     archive: Archive,
     session_ids: Iterable[str],
     call_ids: Callable[[int], list[str]],
-) -> Iterator[tuple[str, int, dict[str, int]]]:
-    """(Session, message, call id -> number in the original) of each message in these sessions whose copies differ.
+) -> Iterator[tuple[str, int, OriginalBlocks]]:
+    """(Session, message, what it has in the original) of each message in these sessions whose copies differ.
 
     `call_ids` returns the ids of the calls in a message. A message of whose records no bytes are archived is left out.
     """
@@ -44,43 +45,48 @@ def original_numbers(
         members = origins.of(message_key)
         names = [session_id_of(connection, session_key) for session_key in members]
         if not touched.isdisjoint(names) and (
-            numbers := _numbers(connection, reader, members[0], message_key, call_ids(message_key))
+            original := _blocks(connection, reader, members[0], message_key, call_ids(message_key))
         ):
-            yield names[0], message_key, numbers
+            yield names[0], message_key, original
 
 
-def _numbers(
+def _blocks(
     connection: sqlite3.Connection, reader: RecordReader, session_key: int, message_key: int, call_ids: list[str]
-) -> dict[str, int]:
-    """The numbers of a message's calls in the file that gives it its place in this session."""
+) -> OriginalBlocks | None:
+    """What a message has in the file that gives it its place in this session; None if that is not known."""
     source_key, generation, packed = connection.execute(
         "SELECT source_key, generation, records FROM memberships WHERE session_key = ? AND message_key = ?",
         (session_key, message_key),
     ).fetchone()
     if source_key is None:
-        return {}
+        return None
     blocks: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for offset, length, what in unpack_records(packed):
         if isinstance(what, int) and length:
             blocks[offset, length].append(what)
     calls: dict[str, int] = {}
+    said: dict[int, frozenset[str]] = {}
     for (offset, length), numbers in sorted(blocks.items()):
         record = reader.read(source_key, generation, offset, length)
-        found = _calls_in(record, call_ids)
+        strings = list(_strings(record))
+        found = _calls_in(strings, call_ids)
         # A record of one block is the rule. In one of several, calls come after texts and thoughts.
         for call_id, number in zip(found, sorted(numbers)[len(numbers) - len(found) :], strict=False):
             calls.setdefault(call_id, number)
-    return calls
+        # A message that is written again with more text has several records of one block.
+        texts = frozenset(text for _, text in strings)
+        said |= {number: said.get(number, frozenset()) | texts for number in numbers}
+    return OriginalBlocks(calls, said) if said else None
 
 
-def _calls_in(record: bytes, call_ids: Iterable[str]) -> list[str]:
-    """Those of these calls that a record has, in its order.
+def _calls_in(strings: Iterable[tuple[int, str]], call_ids: Iterable[str]) -> list[str]:
+    """Those of these calls whose ids are among a record's strings, in its order.
 
     A call has its id as a field of its own. The input of another call, or a text, may quote it: that is further inside.
     """
     wanted = set(call_ids)
     places: dict[str, tuple[int, int]] = {}
-    for number, (depth, text) in enumerate(_strings(record)):
+    for number, (depth, text) in enumerate(strings):
         if text in wanted:
             places[text] = min(places.get(text, (depth, number)), (depth, number))
     return sorted(places, key=lambda call_id: places[call_id][1])

@@ -191,8 +191,8 @@ def _order_calls(work: Reconciliation) -> None:
     note_numbered_apart(connection, updates.numbered_apart)
     touched = work.transaction.sessions.ids | work.linked | work.relinked
     found = original_numbers(connection, work.archive, touched, updates.call_ids)
-    for session_id, message_key, numbers in list(found):
-        updates.renumber(session_id, message_key, numbers)
+    for session_id, message_key, original in list(found):
+        updates.renumber(session_id, message_key, original)
 
 
 def _attach_parents(work: Reconciliation) -> None:

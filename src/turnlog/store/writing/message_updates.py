@@ -5,7 +5,7 @@ An update first subtracts what the message had added to counts and usage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange
 from turnlog.model import Fate, Message
-from turnlog.model.merge import are_numbered_apart, merge_messages, with_numbers
+from turnlog.model.merge import OriginalBlocks, are_numbered_apart, merge_messages, with_numbers
 from turnlog.store import bodies
 from turnlog.store.archive import Archive
 from turnlog.store.external_content import (
@@ -180,9 +180,9 @@ class MessageUpdates:
         )
         return [row[0] for row in rows]
 
-    def renumber(self, session_id: str, key: int, numbers: Mapping[str, int]) -> None:
-        """Give the calls of a message the numbers that they have in its original, which this session has."""
-        self._update_message(key, session_id, lambda known: with_numbers(known, numbers))
+    def renumber(self, session_id: str, key: int, original: OriginalBlocks) -> None:
+        """Order a message as its original does, which this session has, and leave out what copies repeat."""
+        self._update_message(key, session_id, lambda known: with_numbers(known, original))
 
     def call_key(self, change: ResultChange) -> int | None:
         """The key of the message with the call of a late result.
