@@ -52,10 +52,13 @@ def main() -> None:
                     f"push: {pushed}; {report.messages} messages, {report.batches} batches,"
                     f" {len(report.sessions)} sessions, {report.files} files, {report.contents} large contents"
                 )
+                began = Spent(hub.pid)
+                nothing = pusher.push()
+                print(f"nothing has changed: {Spent(hub.pid).since(began)}; {nothing.batches} batches")
                 state.generation += 1
                 began = Spent(hub.pid)
                 again = pusher.push()
-                print(f"again, unchanged: {Spent(hub.pid).since(began)}; {again.messages} messages")
+                print(f"everything again, unchanged: {Spent(hub.pid).since(began)}; {again.messages} messages")
         copied, rows = copy(url, other)
         print(f"COPY: {copied}; {rows} rows")
         print(f"ratio: {copied.seconds / pushed.seconds:.2f} by time, {copied.cpu / pushed.cpu:.2f} by CPU")

@@ -111,6 +111,12 @@ class Node:
             self._process.wait()
 
     @property
+    def pid(self) -> int:
+        """Of the process that runs now."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def megabytes(self) -> float:
         """Resident memory at its highest."""
         assert self._process is not None

@@ -143,10 +143,9 @@ class HubClient:
         said = self._json("GET", f"/hub/v1/position?store={quote(store)}")
         return FeedPosition(*said["position"]), said["generation"]
 
-    def push(self, store: str, batch: FeedBatch) -> Accepted:
-        """Send a batch. Raises BehindError if the hub is somewhere else, CopiesNeededError if it must say more."""
-        data = zstd.compress(taking.encode(batch))
-        answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", data, packed=True)
+    def push(self, store: str, packed: bytes) -> Accepted:
+        """Send what `pack` makes. Raises BehindError if the hub is elsewhere, CopiesNeededError if it must say more."""
+        answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", packed, packed=True)
         if answer.status == 409:
             said = answer.json()
             if "copies" in said:
@@ -239,6 +238,11 @@ class HubClient:
             context = ssl.create_default_context()
             return http.client.HTTPSConnection(host, port, timeout=SECONDS_TO_ANSWER, context=context)
         return http.client.HTTPConnection(host, port, timeout=SECONDS_TO_ANSWER)
+
+
+def pack(batch: FeedBatch) -> bytes:
+    """A batch as it is sent."""
+    return zstd.compress(taking.encode(batch))
 
 
 def _is_local(host: str) -> bool:

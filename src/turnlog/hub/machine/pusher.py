@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from turnlog.errors import NotFoundError
-from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError
+from turnlog.hub.machine.client import BehindError, HubClient, HubRefusedError, pack
 from turnlog.hub.machine.leaving import Leaving, Sieve
 from turnlog.hub.machine.levels import Level, Levels
 from turnlog.hub.machine.redacting import rules_digest
@@ -93,22 +93,21 @@ class StorePusher:
         withdrawn = self._changed_levels() if after == FeedPosition() else {}
         self._push_outgoing(report)
         with ThreadPoolExecutor(1, "turnlog-hub") as thread:
-            following = thread.submit(self._next, after, sieve)
-            while (leaving := following.result()) is not None:
+            following = thread.submit(self._packed, after, sieve, self._state.generation, sorted(withdrawn))
+            while (found := following.result()) is not None:
+                leaving, packed = found
                 after = leaving.batch.after
-                # The next batch is read and cleaned while the hub takes this one.
-                following = thread.submit(self._next, leaving.batch.until, sieve)
-                batch = msgspec.structs.replace(
-                    leaving.batch, generation=self._state.generation, withdrawn=sorted(withdrawn)
-                )
+                # The next batch is read, cleaned and packed while the hub takes this one.
+                following = thread.submit(self._packed, leaving.batch.until, sieve, self._state.generation)
                 # Noted before the batch leaves: if this process is killed after that, its files are sent all the same.
                 self._state.add_outgoing(leaving.archives, leaving.contents)
                 self._state.note_clean(leaving.clean)
                 try:
-                    accepted = self._client.push(store, batch)
+                    accepted = self._client.push(store, packed)
                 except (BehindError, CopiesNeededError, HubRefusedError) as error:
                     following.result()
-                    following = thread.submit(self._next, self._again(after, error), sieve)
+                    after = self._again(after, error)
+                    following = thread.submit(self._packed, after, sieve, self._state.generation, sorted(withdrawn))
                     continue
                 self._note(leaving, withdrawn, set(accepted.refused))
                 # Said once: the batches that follow bring these sessions again, at their new level.
@@ -158,6 +157,15 @@ class StorePusher:
             self._state.is_clean,
             self._bodies_of,
         )
+
+    def _packed(
+        self, after: FeedPosition, sieve: Sieve, generation: int, withdrawn: Sequence[str] = ()
+    ) -> tuple[Leaving, bytes] | None:
+        """What leaves of the next batch, and the batch as it is sent; `withdrawn` goes with it."""
+        leaving = self._next(after, sieve)
+        if leaving is None:
+            return None
+        return leaving, pack(msgspec.structs.replace(leaving.batch, generation=generation, withdrawn=list(withdrawn)))
 
     def _next(self, after: FeedPosition, sieve: Sieve) -> Leaving | None:
         """What leaves of the next batch; None if nothing has changed. On a connection of its own thread."""

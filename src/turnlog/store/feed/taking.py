@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -106,17 +107,19 @@ def _is_behind(position: FeedPosition, known: FeedPosition) -> bool:
     return position.sequence <= known.sequence and position[1:3] < known[1:3]
 
 
-def take_archived(connection: Connection, archived: ArchivedBytes, insert: Insert) -> None:
-    """Write frames of the archive of a source in the place of those that are there. The caller owns the transaction."""
-    row = connection.execute("SELECT key FROM sources WHERE path = ?", (archived.path,)).fetchone()
-    if row is None:
-        return
-    connection.execute(
+def take_archived(connection: Connection, archived: Sequence[ArchivedBytes], insert: Insert) -> None:
+    """Write frames of the archive of sources in the place of those that are there. The caller owns the transaction."""
+    keys: dict[str, int] = {}
+    for chunk in in_chunks(sorted({each.path for each in archived})):
+        query = "SELECT path, key FROM sources WHERE path IN (SELECT value FROM json_each(?))"
+        keys |= dict(connection.execute(query, (chunk,)).fetchall())
+    known = [(keys[each.path], each) for each in archived if each.path in keys]
+    connection.executemany(
         "DELETE FROM archive WHERE source_key = ? AND (generation > ? OR generation = ? AND start >= ?)",
-        (row[0], archived.generation, archived.generation, archived.start),
+        [(key, each.generation, each.generation, each.start) for key, each in known],
     )
     columns = ("source_key", "generation", "start", "length", "data")
-    insert("archive", columns, [(row[0], *frame) for frame in archived.frames])
+    insert("archive", columns, [(key, *frame) for key, each in known for frame in each.frames])
 
 
 def _setting(store: str) -> str:
@@ -158,6 +161,8 @@ class _Taking:
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store)
         self._tables = FeedTables(connection)
+        self._sizes: dict[int, int] = {}
+        """Key of a message in the batch -> the size of its body."""
         self._message_digests = MessageDigests(connection, insert, is_kept=owner is not None)
         self._session_digests = SessionDigests(connection, insert, is_kept=owner is not None)
 
@@ -175,7 +180,10 @@ class _Taking:
         self._leave_out_messages()
         self._find_keys("messages", "SELECT seq FROM sqlite_sequence WHERE name = 'messages'", set())
         self._batch = self._message_digests.without_unchanged(self._batch, self._keys, self._new["messages"])
-        self._save_contents()
+        with ThreadPoolExecutor(1, "turnlog-bodies") as thread:  # while the database writes
+            sizes = thread.submit(_sizes_of, self._batch.bodies, self._batch.names.get("messages", {}))
+            self._save_contents()
+        self._sizes = sizes.result()
         comparison = PlaceComparison(
             self._connection, self._batch, self._keys, self._new, self._places(), self._complete(), self._origins()
         )
@@ -422,12 +430,13 @@ class _Taking:
         last = max(numbers.values(), default=0)
         columns = (*TABLES["messages"], "changed_seq", *PLACE_COLUMNS[:-1])
         own = () if self._owner is None else (self._owner.user,)
-        bodies = {self._keys.of("messages").get(key): body for key, body in self._batch.bodies.items()}
+        known, bodies = self._keys.of("messages"), self._batch.bodies
+        facts = {known.get(key): (size, len(bodies[key])) for key, size in self._sizes.items()}
         rows: dict[int, Row] = {}
         for row in self._own_keys("messages"):
-            key, body = row[0], bodies[row[0]]
-            size = _size_of(body, row[2])
-            rows[key] = (*row[:-1], size, sessions.get(key) or last, -key, 0, len(body), 0, *own)
+            key = row[0]
+            size, packed = facts[key]
+            rows[key] = (*row[:-1], size, sessions.get(key) or last, -key, 0, packed, 0, *own)
         columns = (*columns, "owner") if own else columns
         new = self._new["messages"]
         self._insert("messages", columns, [row for key, row in rows.items() if key in new])
@@ -590,6 +599,11 @@ def _as_fork(row: Row, origin: int) -> Row:
     if values[at] is None:
         values[at], values[TABLES["sessions"].index("parent_key")] = "fork", origin
     return tuple(values)
+
+
+def _sizes_of(bodies: Mapping[int, bytes], names: Mapping[int, Row]) -> dict[int, int]:
+    """The sizes of all bodies. Raises ValueError for one that cannot be read."""
+    return {key: _size_of(body, names[key][1]) for key, body in bodies.items() if key in names}
 
 
 def _size_of(body: bytes, message_id: str) -> int:

@@ -107,7 +107,7 @@ class SearchReplica:
                 archived = read_archived(source, archived_sizes(connection, [path]), path)
             if archived is not None:
                 with write_transaction(connection):
-                    take_archived(connection, archived, insert)
+                    take_archived(connection, [archived], insert)
 
     def _withdrawn(self, connection: sqlite3.Connection, batch: FeedBatch) -> list[str]:
         """The sessions of the copy that the store has no more."""

@@ -244,8 +244,7 @@ class PostgresStore(PostgresConnections, SqliteStore):
     def take_archived(self, archived: Iterable[ArchivedBytes]) -> None:
         """Write bytes of sources, in one transaction."""
         with self._transaction() as connection:
-            for each in archived:
-                take_archived(_for_queries(connection), each, connection.copy)
+            take_archived(_for_queries(connection), list(archived), connection.copy)
 
     @contextmanager
     def _transaction(self) -> Generator[TeamConnection]:
