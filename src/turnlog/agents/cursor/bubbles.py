@@ -49,7 +49,7 @@ class BubbleThought(_Wire, gc=False):
     signature: str | None = None
 
 
-class Call(_Wire, gc=False):
+class BubbleCall(_Wire, gc=False):
     """A call and its result (`toolFormerData`). Parameters and results are JSON in a text."""
 
     tool_call_id: str | None = None
@@ -90,7 +90,7 @@ class Bubble(_Wire, gc=False):
     text: str | None = None
     thinking: BubbleThought | None = None
     thinking_duration_ms: float | None = None
-    tool_former_data: Call | None = None
+    tool_former_data: BubbleCall | None = None
     model_info: BubbleModel | None = None
     token_count: TokenCount | None = None
     timing_info: Timing | None = None
@@ -264,7 +264,7 @@ def _part_of(bubble: Bubble, part_id: str, phase: int) -> Part | None:
     return TextPart(id=part_id, text=bubble.text) if bubble.text else None
 
 
-def _call_part(call: Call, part_id: str, at: datetime | None) -> ToolCallPart:
+def _call_part(call: BubbleCall, part_id: str, at: datetime | None) -> ToolCallPart:
     name = call.name or ""
     value, text = UNSET, None
     given = _json_in(call.raw_args) or _json_in(call.params)
@@ -283,7 +283,7 @@ def _call_part(call: Call, part_id: str, at: datetime | None) -> ToolCallPart:
     )
 
 
-def _with_result(part: Part | None, call: Call | None, identity: str, at: datetime | None) -> Part | None:
+def _with_result(part: Part | None, call: BubbleCall | None, identity: str, at: datetime | None) -> Part | None:
     """A call with its result, which is in the same bubble; any other part as it is."""
     if call is None or not isinstance(part, ToolCallPart):
         return part
@@ -311,7 +311,7 @@ def _json_in(value: Raw | str | UnsetType | None) -> Raw | None:
     return Raw(data)
 
 
-def _result_of(call: Call, identity: str, kind: ToolKind, at: datetime | None) -> ToolResult | None:
+def _result_of(call: BubbleCall, identity: str, kind: ToolKind, at: datetime | None) -> ToolResult | None:
     """The result of a call that has ended."""
     outcome = _OUTCOMES.get(call.status or "")
     if outcome is None:
