@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from turnlog.aisdk.writer import ChunkWriter
 EXAMPLES = examples(600)
 
 
+@cache
 def written(version: int) -> list[list[str]]:
-    """Random streams, as the writer tells them to a version."""
+    """Random streams, as the writer tells them to a version. The same in every test, which change nothing of them."""
     streams = list[list[str]]()
 
     @seed(20261121)
