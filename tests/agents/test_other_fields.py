@@ -22,7 +22,7 @@ NEWS: dict[str, Any] = {"colour": "red", "nested": {"deep": [1, None]}, "nothing
 KEPT = {"colour": "red", "nested": {"deep": [1, None]}, "large": {"bytes": 5002}}
 
 
-def test_what_is_known_is_left_out_and_what_is_large_is_told_by_its_size() -> None:
+def test_what_is_known_is_left_out_and_of_what_is_large_the_size_is_kept() -> None:
     """R-C11"""
     assert other_fields({"id": "1", **NEWS}, frozenset({"id"})) == {"other_fields": KEPT}
     assert other_fields({"id": "1"}, frozenset({"id"})) == {}

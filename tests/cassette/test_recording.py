@@ -51,7 +51,7 @@ def test_files_are_asked_by_kind_and_the_system_prompt_is_not() -> None:
     assert second.asks == (AskedResult(tool_call_id="c1", text="seen", media_types=("image/png",)),)
 
 
-def test_what_is_no_part_of_the_conversation_is_left_out_and_told() -> None:
+def test_what_is_no_part_of_the_conversation_is_left_out_and_reported() -> None:
     failed = assistant("Overloaded", id="f", error=MessageError(text="Overloaded"))
     searched = call("s1", result("found"), name="web_search", provider_executed=True)
     torn = call("t1", input_text='{"a": ', state=ToolState.INPUT_STREAMING)
@@ -82,7 +82,7 @@ def test_a_result_is_the_one_that_the_model_had_then() -> None:
     assert exchanges(made)[1].asks == (AskedResult(tool_call_id="c1", text="running"),)
 
 
-def test_aborted_and_empty_results_may_be_told_in_other_words() -> None:
+def test_aborted_and_empty_results_may_be_sent_in_other_words() -> None:
     made = recorded(
         user("q"),
         assistant(call("c1", result("stopped", status="aborted")), call("c2", result(""))),

@@ -177,7 +177,7 @@ def test_an_answer_that_broke_off_is_given_again(capfd: pytest.CaptureFixture[st
         b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + b"[" * 100_000,
     ],
 )
-def test_what_is_no_request_is_told_to_who_sent_it(sent: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_request_is_reported_to_its_sender(sent: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     with play(cassette()) as player:
         with connect(player) as client:
             client.sendall(sent)

@@ -87,7 +87,7 @@ def test_what_cannot_be_answered_is_a_sentence(serve: Serve, body: bytes, kind: 
         assert len(answer.text) > 10
 
 
-def test_what_nobody_foresaw_is_told_to_the_log_only(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_nobody_foresaw_is_written_to_the_log_only(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     class Broken(MemoryKeeper):
         async def load(self, chat_id: str) -> list[UIMessage]:
             raise OSError("the path /secret")

@@ -58,7 +58,7 @@ def test_a_project_has_settings_of_its_own(run: Command, settings: Path, tmp_pat
     assert settings.read_text() == MINE
 
 
-def test_what_is_told_as_json(run: Command, settings: Path) -> None:
+def test_what_is_printed_as_json(run: Command, settings: Path) -> None:
     found = json.loads(run("hooks", "install", "claude", "--yes", "--json").stdout)["hooks"]
     assert [(one["agent"], one["path"], one["changed"], one["problem"]) for one in found] == [
         ("claude", str(settings), True, None)

@@ -28,7 +28,7 @@ def test_a_file_is_imported_once(run: Command) -> None:
     assert "It is in the store already." in run("import", str(STREAM)).stdout
 
 
-def test_a_pipe_is_imported_and_told_as_json() -> None:
+def test_a_pipe_is_imported_and_reported_as_json() -> None:
     result = subprocess.run(
         command("import", "-", "--json"), input=STREAM.read_bytes(), capture_output=True, check=True
     )

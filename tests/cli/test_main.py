@@ -150,7 +150,7 @@ def test_an_argument_that_is_no_text_is_wrong_use(arguments: tuple[str, ...], ru
     assert result.stderr.count("\n") == 1
 
 
-def test_a_misspelt_command_is_told_which_are_like_it(run: Command) -> None:
+def test_the_error_for_a_misspelt_command_names_similar_ones(run: Command) -> None:
     result = run("sesions")
     assert result.exit_code == 2
     assert "No such command 'sesions'. Did you mean 'sessions'?" in result.stderr

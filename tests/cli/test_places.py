@@ -36,7 +36,7 @@ def claude_home(home: Path) -> Path:
     return home / ".claude"
 
 
-def test_the_path_of_the_store_is_told_whether_it_is_there_or_not(run: Command) -> None:
+def test_the_path_of_the_store_is_printed_whether_it_exists_or_not(run: Command) -> None:
     assert run("db", "path").stdout == f"{paths.database_path()}\n"
     assert json.loads(run("db", "path", "--json").stdout) == {"path": str(paths.database_path()), "exists": False}
 

@@ -192,7 +192,7 @@ def test_people_see_it_in_lines(run: Command) -> None:
     ]
 
 
-def test_who_waits_for_a_store_is_told_beside_the_output(
+def test_waiting_for_a_store_is_reported_beside_the_output(
     run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnlog.store.write_lock.SILENT_SECONDS", 0.05)

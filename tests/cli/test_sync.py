@@ -127,7 +127,7 @@ def test_what_could_not_be_read_is_reported_also_where_there_is_nothing_else(hom
     assert f"turnlog: {project}/\\xff.jsonl: its name is not UTF-8" in result.stderr
 
 
-def test_a_root_that_is_no_agents_home_is_told_what_one_is(run: Command, tmp_path: Path) -> None:
+def test_the_error_for_a_root_that_is_no_home_says_what_one_is(run: Command, tmp_path: Path) -> None:
     assert "A root is an agent's home" in run("sync", "--root", str(tmp_path)).stdout
 
 

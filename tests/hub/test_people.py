@@ -128,7 +128,7 @@ def test_a_machine_joins_by_a_code_in_the_browser(new_hub: Hub) -> None:
     assert laptop.get("/hub/v1/me").status_code == 401
 
 
-def test_a_machine_that_is_refused_is_told_so(new_hub: Hub) -> None:
+def test_a_machine_that_is_refused_gets_the_reason(new_hub: Hub) -> None:
     ana, machine = new_hub.browser("Ana", "owner"), new_hub.client()
     asked = machine.post("/hub/v1/device", json={"machine": "laptop"}).json()
     ana.post(f"/hub/v1/device/{asked['user_code']}", json={"allow": False})
@@ -168,7 +168,7 @@ def test_a_link_of_a_browser_signs_another_one_in_once(new_hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/sessions", "/api/status", "/hub/v1/me", "/hub/v1/members"])
-def test_nobody_is_told_to_sign_in(path: str, new_hub: Hub) -> None:
+def test_nobody_is_asked_to_sign_in(path: str, new_hub: Hub) -> None:
     """R-C16."""
     answer = new_hub.client().get(path)
     assert answer.status_code == 401

@@ -78,7 +78,7 @@ def test_lists_come_page_by_page_and_are_of_the_own_team(new_hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/sessions", "/api/tasks", "/api/sessions/turnlog:a/messages"])
-def test_a_body_that_cannot_be_used_is_told(path: str, new_hub: Hub) -> None:
+def test_a_body_that_cannot_be_used_is_reported(path: str, new_hub: Hub) -> None:
     """R-C16."""
     ana = new_hub.browser("Ana")
     save_session(ana, "a", "words")

@@ -76,7 +76,7 @@ def test_what_is_above_the_highest_level_is_refused_and_nothing_of_it_is_written
     assert new_hub.row("SELECT count(*) FROM turnlog.sessions") == (0,)
 
 
-def test_old_sessions_are_forgotten_by_the_rule_and_their_owner_is_told(new_hub: Hub) -> None:
+def test_old_sessions_are_forgotten_by_the_rule_and_their_owner_sees_it(new_hub: Hub) -> None:
     owner, ana = new_hub.browser("Olga", "owner"), new_hub.browser("Ana")
     old, young = save_session(ana, "old", "xylophone"), save_session(ana, "young", "another")
     timeless = save_session(ana, "timeless", "whenever")

@@ -104,7 +104,9 @@ def test_a_batch_arrives_and_a_repeated_one_changes_nothing(
         assert [source.path for source in store.sources("toy:s")] == [f"laptop:{toy.home / 's.log'}"]
 
 
-def test_a_batch_after_a_gap_is_told_where_the_hub_is(client: TestClient, store: PostgresStore, tmp_path: Path) -> None:
+def test_the_answer_to_a_batch_after_a_gap_says_where_the_hub_is(
+    client: TestClient, store: PostgresStore, tmp_path: Path
+) -> None:
     machine = Machine(client, "ana/laptop")
     with ToyStore(tmp_path) as toy:
         toy.add("s.log", said("u1", "one"))
@@ -193,7 +195,7 @@ def test_bombs_and_huge_bodies_are_refused_early(client: TestClient) -> None:
     assert machine.push(bytes(MOST_PACKED + 1)).status_code == 413
 
 
-def test_who_has_no_right_is_told_so(client: TestClient) -> None:
+def test_who_has_no_right_is_refused(client: TestClient) -> None:
     assert client.get("/hub/v1/position?store=s1").status_code == 401
     assert Machine(client, "ana/reader").push(b"").status_code == 403
     assert Machine(client, "ana/laptop").get("/position").status_code == 422

@@ -172,7 +172,7 @@ def test_nobody_names_somebody_else_as_an_owner(team: Team) -> None:
     assert team.ana.get(f"/api/sessions?user={ben}").json()["items"] == []
 
 
-def test_who_read_a_session_is_told_to_its_owner(team: Team) -> None:
+def test_its_owner_sees_who_read_a_session(team: Team) -> None:
     team.share("people", "Ben")
     team.ben.get(f"/api/sessions/{team.session}/window")
     team.ben.get("/api/messages/a-1")

@@ -230,7 +230,7 @@ def test_a_failed_search_goes_back_as_it_was() -> None:
     assert blocks[1] == {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": error}
 
 
-def test_a_tool_that_somebody_else_ran_is_told_as_text() -> None:
+def test_a_tool_that_somebody_else_ran_is_sent_as_text() -> None:
     search = call("ws_1", result("found it"), name="web_search", input={"q": 1}, provider_executed=True)
     conversion = convert(user("q"), assistant(search, "a"))
     assert conversion.body["messages"][1]["content"] == [text('[web_search: {"q":1}]\nfound it'), text("a")]

@@ -271,7 +271,7 @@ def test_a_fallback_names_the_model_that_answered() -> None:
     assert streaming.message == answer(block, model="claude-b")
 
 
-def test_a_container_that_is_not_told_again_is_kept() -> None:
+def test_a_container_that_is_not_sent_again_is_kept() -> None:
     container = {"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"}
     start, *_, change, stop = events_of(BODY)
     streaming = stream()

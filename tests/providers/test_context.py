@@ -102,7 +102,7 @@ def test_a_compaction_that_was_rewound_does_not_count() -> None:
     assert ids(context(*placed, (summary("sum"), Fate.REWOUND), events=(rewound,))) == ["u1", "u2", "u3"]
 
 
-def test_results_without_a_call_are_left_out_and_told() -> None:
+def test_results_without_a_call_are_left_out_and_reported() -> None:
     orphan = ToolResultEvent(tool_call_id="c9", result=result("r", id="r9"))
     double = ToolResultEvent(tool_call_id="c1", result=result("r", id="r1"), message_id="a", duplicate=True)
     known = ToolResultEvent(tool_call_id="c1", result=result("r", id="r1"), message_id="a")

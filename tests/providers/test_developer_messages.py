@@ -98,7 +98,7 @@ def test_what_made_the_model_go_on_is_the_user_s() -> None:
     assert attached(user("q"), assistant(call("c1", result("1"))), go_on, assistant("b"))[1][1] == ["= 1", "= go on\n"]
 
 
-def test_leading_text_is_the_system_s_and_told() -> None:
+def test_leading_text_becomes_the_system_s_and_is_reported() -> None:
     report = Report()
     made, leading = attach_developer_messages([developer("first", id="d1"), developer(" "), user("q")], report)
     assert leading == ["first"]

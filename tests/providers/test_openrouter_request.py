@@ -59,7 +59,7 @@ def test_other_reasoning_is_text_where_it_stood() -> None:
     assert [loss.kind for loss in conversion.losses] == ["reasoning-as-text"]
 
 
-def test_withheld_reasoning_of_another_model_is_told_as_lost() -> None:
+def test_withheld_reasoning_of_another_model_is_reported_as_lost() -> None:
     conversion = convert(user("q"), assistant(thinking("", "anthropic", data="d"), "b"))
     assert conversion.body["messages"][1] == {"role": "assistant", "content": "b"}
     assert [loss.kind for loss in conversion.losses] == ["reasoning-omitted"]

@@ -62,7 +62,7 @@ def test_the_outcome_counts(superseded: dict[str, Any]) -> None:
     assert kinds == ["superseded-result"]
 
 
-def test_of_two_aborts_the_first_was_told() -> None:
+def test_of_two_aborts_the_first_was_sent() -> None:
     made, kinds = repaired(
         user("q"), assistant(call("c1", result("stopped", status="aborted"), result("later", status="aborted")))
     )
@@ -101,7 +101,7 @@ def test_an_empty_result_says_that_it_is_empty(answer: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "said"), [("denied", "no"), ("aborted", "stopped"), ("success", "nothing"), ("error", "nothing")]
 )
-def test_a_tool_that_did_not_run_is_not_told_as_one_without_output(status: Any, said: str) -> None:
+def test_a_tool_that_did_not_run_is_not_sent_as_one_without_output(status: Any, said: str) -> None:
     made, kinds = repaired(
         user("q"),
         assistant(call("c1", result(status=status))),

@@ -118,7 +118,7 @@ def test_a_result_and_an_event_are_reported_as_they_arrive(served: Served) -> No
     assert [(found["type"], found["kind"]) for found in event.data["events"]] == [("record", "hologram")]
 
 
-def test_other_sessions_are_not_told_but_for_subagents(served: Served) -> None:
+def test_other_sessions_are_not_sent_except_subagents(served: Served) -> None:
     with events(served.address, STREAM) as stream:
         next(stream)
         Log(served.folder / "home", "quiet").message(prompt("q9", "elsewhere", 40), turn=1)
@@ -130,7 +130,7 @@ def test_other_sessions_are_not_told_but_for_subagents(served: Served) -> None:
     assert event.data["items"] == event.data["rows"] == []
 
 
-def test_a_new_subagent_is_told_to_its_parent(served: Served) -> None:
+def test_a_new_subagent_is_sent_with_its_parent(served: Served) -> None:
     with events(served.address, STREAM) as stream:
         next(stream)
         child = Log(served.folder / "home", "main.second")
@@ -144,7 +144,7 @@ def test_a_new_subagent_is_told_to_its_parent(served: Served) -> None:
     assert (relationship["parent_session_id"], relationship["parent_tool_call_id"]) == (MAIN, "c2")
 
 
-def test_all_sessions_are_told_by_their_summaries(served: Served) -> None:
+def test_all_sessions_are_sent_as_summaries(served: Served) -> None:
     with events(served.address, "/api/events") as stream:
         next(stream)
         served.add("n1")
@@ -209,7 +209,7 @@ def test_whoever_comes_and_goes_gets_everything_once(served: Served) -> None:
     assert found == wanted
 
 
-def test_what_other_processes_write_is_seen_without_being_told(served: Served) -> None:
+def test_what_other_processes_write_is_seen_without_a_notice(served: Served) -> None:
     with events(served.address, STREAM) as stream:
         next(stream)
         served.main.message(prompt("n1", "unannounced", 30), turn=4)

@@ -177,7 +177,7 @@ def test_an_appended_line_is_reported_with_its_content(tmp_path: Path, logs: Pat
         assert [part["text"] for part in message["parts"]] == ["And the door"]
 
 
-def test_a_hook_finds_the_server_and_is_told_at_once(tmp_path: Path) -> None:
+def test_a_hook_finds_the_server_and_its_event_is_read_at_once(tmp_path: Path) -> None:
     """R-C18: from the command that the agent starts to who watches, and what comes when the server is gone waits."""
     hook = [sys.executable, "-I", "-S", send.__file__, "claude-code", str(tmp_path)]
     event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": "/work/shop", "prompt_id": "p1"}

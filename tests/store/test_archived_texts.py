@@ -179,7 +179,7 @@ def test_what_a_log_says_in_the_same_words_is_no_place(json: bytes) -> None:
         assert WholeBodies(connection).whole(kept) == body
 
 
-def test_a_call_with_such_an_input_is_told_as_it_was(home: Path, path: Path) -> None:
+def test_a_call_with_such_an_input_is_read_as_it_was(home: Path, path: Path) -> None:
     call = ToolCallPart(tool_call_id="c", tool_name="t", input=to_json({"x": {"$archived": [1, 0, 5, 300]}}))
     message = thought("m", proof_of(1))
     message = msgspec.structs.replace(message, parts=(*message.parts, call))

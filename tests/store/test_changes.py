@@ -110,7 +110,7 @@ def test_spans_that_meet_have_everything_once(toys: ToyStore, store: Store) -> N
     assert found == [f"m{number}" for number in range(1, 6)]
 
 
-def test_a_copy_in_a_fork_is_told_to_the_fork(toys: ToyStore, store: Store) -> None:
+def test_a_copy_in_a_fork_is_a_change_of_the_fork(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), answer("m2", "r-m1"))
     toys.add("fork.log", prompt("f0"), prompt("f1", "r-f0"))
     before = store.last_change()
@@ -120,7 +120,7 @@ def test_a_copy_in_a_fork_is_told_to_the_fork(toys: ToyStore, store: Store) -> N
     assert told.fates == {"m1": "active", "m2": "active", "f0": "rewound", "f1": "rewound"}
 
 
-def test_too_much_is_not_told(toys: ToyStore, store: Store) -> None:
+def test_too_many_changes_are_not_listed(toys: ToyStore, store: Store) -> None:
     before = store.last_change()
     toys.add("s.log", *[prompt(f"m{number}") for number in range(8)])
     assert store.session_changes(S, before, store.last_change(), limit=7) is None

@@ -55,7 +55,7 @@ def test_a_commit_leaves_the_database_alone_and_the_checkpointer_does_not(
         wait_for(path, before + 1000 * PAGE_SIZE)
 
 
-def test_without_being_told_so_commits_move_what_has_piled_up(path: Path) -> None:
+def test_by_default_commits_move_what_has_piled_up(path: Path) -> None:
     with closing(connect(path, checked=False)) as connection:
         before = path.stat().st_size
         write(connection)

@@ -403,7 +403,7 @@ def test_an_import_checks_no_foreign_keys(path: Path) -> None:
         assert pragma(connection, "foreign_keys") == 0
 
 
-def test_a_writer_that_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_waits_too_long_gets_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BUSY_TIMEOUT_SECONDS", 0.05)
     with closing(connect(path)) as one, closing(connect(path)) as other:
         with write_transaction(one), pytest.raises(StoreBusyError), write_transaction(other):

@@ -32,7 +32,7 @@ def entries_of(store: SearchStore) -> int:
     """Documents that are in the index under their present text."""
     with sqlite3.connect(store.search_path) as connection:
         layouts = [blocks.unpack(packed) for (packed,) in connection.execute("SELECT layout FROM documents")]
-    return len([entry for entries in layouts for entry in entries if entry and not entry.flags & blocks.SUPERSEDED])
+    return len([entry for entries in layouts for entry in entries if entry and not entry.flags & blocks.STALE])
 
 
 def words_in(store: SearchStore) -> set[str]:

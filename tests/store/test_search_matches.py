@@ -23,7 +23,7 @@ def test_a_great_many_of_one_time_are_looked_at_once_each() -> None:
     assert not is_all
 
 
-def test_what_came_before_a_place_is_left_out_and_none_is_told_twice() -> None:
+def test_what_came_before_a_place_is_left_out_and_none_comes_twice() -> None:
     matches = [match(number, -1) for number in range(5)]
     found, is_all = newest_matches([*matches, *matches], 9, matches[3].position)
     assert [each.message_id for each in found] == ["m000002", "m000001", "m000000"]

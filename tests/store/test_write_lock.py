@@ -38,7 +38,7 @@ def writing(path: Path) -> Generator[None]:
         timer.join()
 
 
-def test_who_waits_is_told_for_what_and_only_once(path: Path) -> None:
+def test_who_waits_gets_the_reason_once(path: Path) -> None:
     told: list[str] = []
     with closing(connect(path)) as connection, reporting_waits(told.append):
         for _ in range(2):
@@ -47,7 +47,7 @@ def test_who_waits_is_told_for_what_and_only_once(path: Path) -> None:
     assert told == [str(path)]
 
 
-def test_who_need_not_wait_is_told_nothing(path: Path) -> None:
+def test_who_need_not_wait_gets_no_notice(path: Path) -> None:
     told: list[str] = []
     with closing(connect(path)) as connection, reporting_waits(told.append), write_transaction(connection):
         pass
@@ -79,7 +79,7 @@ def test_waiting_has_an_end_though_it_is_reported(path: Path, monkeypatch: pytes
     assert told == [str(path)]
 
 
-def test_who_does_not_wait_for_the_index_is_told_nothing(path: Path) -> None:
+def test_who_does_not_wait_for_the_index_gets_no_notice(path: Path) -> None:
     told: list[str] = []
     index = IndexFile(path, own_checkpoints=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as other, reporting_waits(told.append):

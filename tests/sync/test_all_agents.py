@@ -84,7 +84,7 @@ def test_every_session_message_and_call_names_its_source(store: Store, path: Pat
 
 
 @every_agent
-def test_a_result_is_behind_its_call_and_before_what_was_said_of_it(store: Store, name: str) -> None:
+def test_a_result_is_behind_its_call_and_before_the_answer_to_it(store: Store, name: str) -> None:
     """R-S19, R-K7: in the history of the store, whatever an agent's places are made of."""
     results = 0
     for session in sessions(store, name):

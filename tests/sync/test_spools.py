@@ -50,7 +50,7 @@ def test_a_pass_over_other_homes_leaves_them(store: Path, tmp_path: Path) -> Non
     assert sync(store, roots=[tmp_path]).sources == 0
 
 
-def test_a_spool_that_was_read_long_ago_goes_and_what_it_told_stays(store: Path) -> None:
+def test_a_spool_that_was_read_long_ago_is_deleted_and_its_events_stay(store: Path) -> None:
     old, fresh = tell(store, "s1", "first"), tell(store, "s2", "second")
     before = time.time() - KEPT_SECONDS - 60
     os.utime(old, (before, before))

@@ -234,7 +234,7 @@ def test_a_large_import_ends_with_everything_in_place(home: Path, store: Path, m
     assert len(hits(store, "word")) == 20
 
 
-def test_a_syncer_reads_files_it_is_told_of(home: Path, store: Path) -> None:
+def test_a_syncer_reads_files_that_are_named_to_it(home: Path, store: Path) -> None:
     (home / "a.log").write_bytes(prompt("m1"))
     with Syncer(store, agents=[ToyAgent()]) as syncer:
         syncer.scan(roots=[home])

@@ -91,7 +91,7 @@ def test_files_that_reading_a_database_makes_are_no_changes(home: Path) -> None:
     assert found == {str(home / "b.db-wal")}
 
 
-def test_paths_are_told_by_the_name_of_the_home(tmp_path: Path, home: Path) -> None:
+def test_paths_are_reported_by_the_name_of_the_home(tmp_path: Path, home: Path) -> None:
     """macOS tells what a link leads to (`/private/var` for `/var`), and both systems the case of the disk."""
     linked = tmp_path / "linked"
     linked.symlink_to(home)

@@ -121,7 +121,7 @@ def test_a_new_folder_is_watched_with_what_it_already_holds(home: Path) -> None:
     watched.close()
 
 
-def test_a_moved_folder_is_told_by_its_new_name(home: Path) -> None:
+def test_a_moved_folder_is_reported_by_its_new_name(home: Path) -> None:
     (home / "old").mkdir()
     append(home / "old" / "a.log", "m1")
     watched = WatchedFolders()

@@ -92,7 +92,7 @@ def _track(history: RecordedSession, losses: list[Omission]) -> Track:
     session = history.session
     exchanges = list(_exchanges(history, losses))
     if exchanges and all(isinstance(entry, AskedText) and entry.optional for entry in exchanges[0].asks):
-        losses.append(Omission("prompt", f"{session.id} does not tell what was asked first"))
+        losses.append(Omission("prompt", f"{session.id} does not contain its first prompt"))
         exchanges = _with_any_prompt(exchanges)
     return Track(session=session.id, agent=session.agent, title=session.title, exchanges=tuple(exchanges))
 

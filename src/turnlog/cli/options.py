@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 WRONG_USE = 2
-"""Exit code of a command that was not told what it needs."""
+"""Exit code of a command that lacks an argument."""
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 

@@ -111,7 +111,7 @@ class CallerSearcher(Searcher):
         visible: Callable[[], frozenset[str]],
         on_found: Callable[[Iterable[str]], None],
     ) -> None:
-        """`visible` says which sessions these are now; `on_found` is told those of which a page has words."""
+        """`visible` says which sessions these are now; `on_found` gets those of which a page has words."""
         self._on_found = on_found
         self._replicas = replicas
         self._team = team

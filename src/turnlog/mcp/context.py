@@ -45,7 +45,7 @@ class Subject(NamedTuple):
     project: str
     """The path of a project."""
     files: Sequence[str] = ()
-    """Paths of files of which to tell the history."""
+    """Paths of files whose history is in it."""
 
 
 def project_context(

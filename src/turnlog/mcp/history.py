@@ -140,8 +140,8 @@ class History:
         lines: list[str] = []
         known = self._secrets_of(session)
         if cursor is None and around is None:
-            told = [known.mask(f"{name}: {value}") for name, value in facts(session)]
-            lines = [line for line in told if budget.take(line)]
+            shown = [known.mask(f"{name}: {value}") for name, value in facts(session)]
+            lines = [line for line in shown if budget.take(line)]
         last: int | None = None
         for position, whole in self._texts(session.id, cursor if around is None else self._before(session.id, around)):
             text = known.mask(whole)

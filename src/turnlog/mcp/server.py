@@ -51,7 +51,7 @@ Tokens = Annotated[
 
 
 class HistoryTools:
-    """The tools. The docstring of each is what the model is told of it."""
+    """The tools. The docstring of each is its description for the model."""
 
     def __init__(self, history: History, refresh: Callable[[], None]) -> None:
         """Answer from `history`. `refresh` reads what is new in the agents' logs."""

@@ -102,7 +102,7 @@ class RunMetadataEvent(_Event, frozen=True, kw_only=True, tag="run-metadata"):
 
 
 class RecordEvent(_Event, frozen=True, kw_only=True, tag="record"):
-    """Any other record of the log, by its own kind. `known` is False when this version has never heard of it."""
+    """Any other record of the log, by its own kind. `known` is False when this version does not know the kind."""
 
     id: str
     kind: str

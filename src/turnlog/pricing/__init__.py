@@ -1,6 +1,6 @@
 """What usage costs: `price(usage, model)` in US dollars, `price_nanos` in integers; None where it is not known.
 
-Prices are those of genai-prices at the time of the call, with our rules where it tells none. See
+Prices are those of genai-prices at the time of the call, with our rules where it has none. See
 docs/reference/pricing.md.
 """
 

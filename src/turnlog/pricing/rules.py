@@ -1,6 +1,6 @@
-"""Prices that genai-prices does not tell: each with what it is and where it comes from.
+"""Prices that genai-prices does not have: each with what it is and where it comes from.
 
-They yield to genai-prices: a price that it does tell is never replaced. Raise `REVISION` when one changes, so that
+They yield to genai-prices: a price that it has is never replaced. Raise `REVISION` when one changes, so that
 costs say by which rules they were made.
 """
 

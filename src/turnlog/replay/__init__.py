@@ -1,7 +1,7 @@
 """A session played again: what a screen shows, what the model saw, how long everything took.
 
 `replay` derives the events of a screen, `model_view` keeps what the model sees, `timed` adds the pauses, and
-`iter_runs` with `stream_run` tells the same as `StreamEvent`s, for a page that reads chunks.
+`iter_runs` with `stream_run` yields the same as `StreamEvent`s, for a page that reads chunks.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def sessions_of_status(
         wanted = list(islice(places, limit - len(found)))
         found += [page.items[place] for place in wanted]
         if len(found) == limit and wanted[-1] + 1 < len(page.items):
-            # A cursor stands behind the last session of its page.
+            # A cursor is behind the last session of its page.
             return Page(tuple(found), list_sessions(wanted[-1] + 1, cursor).next_cursor)
         if len(found) == limit or page.next_cursor is None:
             return Page(tuple(found), page.next_cursor)

@@ -124,7 +124,7 @@ class Heads:
 
 
 class _AnsweredError(Exception):
-    """The headers are sent: nothing that the application does from here on would be heard."""
+    """The headers are sent: nothing that the application does from here on would reach the client."""
 
 
 def add_web_app(app: FastAPI, folder: Path) -> None:

@@ -132,11 +132,11 @@ async def _invalid_parameter(request: Request, error: Exception) -> Response:
 
 def _refused(fields: list[FieldError]) -> Response:
     reasons = {field.field: field.reason for field in reversed(fields)}
-    told = [f"{name}: {reason}" for name, reason in [*reversed(reasons.items())][:_MOST_TOLD]]
-    return error_response(422, "invalid_parameter", f"cannot be used: {'; '.join(told)}", fields)
+    problems = [f"{name}: {reason}" for name, reason in [*reversed(reasons.items())][:_MOST_REPORTED]]
+    return error_response(422, "invalid_parameter", f"cannot be used: {'; '.join(problems)}", fields)
 
 
-_MOST_TOLD = 5
+_MOST_REPORTED = 5
 """How many fields the sentence for people names; the detail has all."""
 
 

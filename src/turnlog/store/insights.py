@@ -142,7 +142,7 @@ class ErrorFigures(StoreValue, frozen=True):
     last_at: datetime | None
     last_session_id: str | None
     last_message_id: str | None
-    """The message that stands in the place of the answer; None if the last one is an event."""
+    """The message in the place of the answer; None if the last one is an event."""
 
 
 class ContextStep(StoreValue, frozen=True):

@@ -1,8 +1,8 @@
 """Watching homes whole, through watchfiles: by FSEvents on macOS, by ReadDirectoryChanges on Windows.
 
-Both report a tree, so there is no limit of folders. Paths are told by the names of the homes, however the system spells
-them: macOS resolves links in them, and both fold the case of letters. Events that the system loses are not reported;
-the passes that go on every minute find what they were about.
+Both report a tree, so there is no limit of folders. Paths are reported by the names of the homes, however the system
+spells them: macOS resolves links in them, and both fold the case of letters. Events that the system loses are not
+reported; the passes that go on every minute find what they were about.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from turnlog import paths
 from turnlog.sync.watched_folders import FolderChanges
 
 _STEP_MILLISECONDS = 50
-"""A change is told after as long without another one; the library looks as often."""
+"""A change is reported after as long without another one; the library looks as often."""
 
 _MOST_MILLISECONDS = 200
-"""A change is told after as long at the latest, also while others follow."""
+"""A change is reported after as long at the latest, also while others follow."""
 
 
 class WatchedTrees:

@@ -174,7 +174,7 @@ def test_cache_writes_and_signatures_of_anthropic_are_kept() -> None:
     assert thought.provider.opaque["signature"].startswith("bW9jay1zaWduYXR1cmU6")
 
 
-def test_what_the_program_put_around_a_prompt_is_told_from_it() -> None:
+def test_what_the_program_put_around_a_prompt_is_separated_from_it() -> None:
     """R-S30: the model saw the time before the words."""
     prompt = log_of("basic", TOUR).in_order(own_id(log_of("basic", TOUR)))[0]
     texts = [part for part in prompt.parts if isinstance(part, TextPart)]

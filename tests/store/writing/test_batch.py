@@ -115,7 +115,7 @@ def test_what_a_log_says_again_in_a_copy_of_the_file_is_not_said_twice(store: To
     store.dump()
 
 
-def test_a_message_moves_to_the_day_and_model_that_a_later_line_tells(store: ToyStore) -> None:
+def test_a_message_moves_to_the_day_and_model_of_a_later_line(store: ToyStore) -> None:
     store.add("s.log", text("m", at=1440, tokens=[1, 1]))
     store.add("s.log", text("m", block=1, at=0, model="opus", tokens=[1, 2]))
     rows = store.rows("SELECT o.name, u.calls, u.output, u.cost FROM usage u LEFT JOIN models o ON o.key = u.model_key")

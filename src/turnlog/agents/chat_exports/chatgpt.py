@@ -235,8 +235,8 @@ class _Reading:
 
     def _read_answer(self, name: str, message: dict[str, Any], content: dict[str, Any], before: str | None) -> None:
         thought = self._thoughts.pop(self._parents[name] or "", None)
-        told, follows = (None, before) if thought is None else self._found[thought]
-        parts = () if told is None else told.parts
+        reasoning, follows = (None, before) if thought is None else self._found[thought]
+        parts = () if reasoning is None else reasoning.parts
         metadata = object_of(message.get("metadata"))
         at = time_of(message.get("create_time"))
         identity = name if thought is None else thought
@@ -245,9 +245,9 @@ class _Reading:
             id=identity,
             role="assistant",
             parts=(*parts, *self._answer_parts(name, message, content, identity, len(parts), at)),
-            created_at=at if told is None or told.created_at is None else told.created_at,
-            completed_at=None if told is None else at,
-            model=text_of(metadata.get("model_slug")) or (told.model if told is not None else None),
+            created_at=at if reasoning is None or reasoning.created_at is None else reasoning.created_at,
+            completed_at=None if reasoning is None else at,
+            model=text_of(metadata.get("model_slug")) or (reasoning.model if reasoning is not None else None),
             requested_model=text_of(metadata.get("requested_model_slug")),
             request_id=text_of(metadata.get("request_id")),
             stop_reason=STOP_REASONS.get(finish or ""),

@@ -54,8 +54,8 @@ def _read_event(context: CodexContext, line: CodexLine) -> None:
     if name is not None:
         context.session.titles["custom"] = msgspec.json.decode(name, type=str)
     kind = fields.get("type")
-    told = msgspec.json.decode(kind, type=str) if line.type == "event_msg" and kind is not None else ""
-    context.add_record_event(f"{line.type}/{told}" if told else line.type, context.payload)
+    name = msgspec.json.decode(kind, type=str) if line.type == "event_msg" and kind is not None else ""
+    context.add_record_event(f"{line.type}/{name}" if name else line.type, context.payload)
 
 
 def _id_of(context: CodexContext) -> str:

@@ -96,8 +96,8 @@ def _of_message(conversation: HandoffConversation, message: Message) -> Iterator
     for call in calls:
         result = call.results[0]
         kind = "custom_tool_call_output" if _is_free(call) else "function_call_output"
-        told = {MARK: mark(conversation, message, status=result.status)}
-        yield _item(type=kind, call_id=call.tool_call_id, output=_output(result), **told)
+        marks = {MARK: mark(conversation, message, status=result.status)}
+        yield _item(type=kind, call_id=call.tool_call_id, output=_output(result), **marks)
 
 
 def _item(**payload: Any) -> dict[str, Any]:

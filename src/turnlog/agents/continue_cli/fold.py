@@ -164,9 +164,12 @@ class _Reading(LineContext):
 
     def _add_compaction(self, summary: str, identity: str, record: tuple[int, int]) -> None:
         """Add a summary, which replaces everything up to its message."""
-        told = f"{identity}.summary"
+        named = f"{identity}.summary"
         message = Message(
-            id=told, role="developer", parts=(TextPart(id=f"{told}.0", text=summary),), origin=Origin.COMPACTION
+            id=named,
+            role="developer",
+            parts=(TextPart(id=f"{named}.0", text=summary),),
+            origin=Origin.COMPACTION,
         )
         event = CompactionEvent(id=f"{identity}.compaction", position=sum(record), replacement=(message,))
         self.changes.events.append(EventChange(session_id=self._session.session_id, event=event, parent_id=self._leaf))

@@ -129,7 +129,7 @@ class _Placed:
     def __init__(self, context: Conversation, places: list[Place]) -> None:
         self._context = context
         self._next = places[0][0]
-        # A request that grew in many lines is told by the one that has it, and by the newest.
+        # A request that grew in many lines is read from the one that has it, and from the newest.
         context.take(b"", *places[-1])
 
     def next(self) -> int:

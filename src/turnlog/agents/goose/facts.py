@@ -162,7 +162,7 @@ def _count(value: object) -> int | None:
 
 
 def _totals_of(rows: list[Row]) -> dict[str, SessionTotal]:
-    """What was used by calls that no message tells of, by model and task."""
+    """What was used by calls that are in no message, by model and task."""
     groups: dict[tuple[str | None, str | None], list[Usage | None]] = {}
     for row in rows:
         key = text_of(row.get("model")), COMPACTION if row.get("is_compaction") else None

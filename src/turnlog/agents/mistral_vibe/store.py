@@ -215,10 +215,10 @@ class _Journal:
         elif kind == "action_result" and action in self._asked:
             self._results[action] = object_of(object_of(payload.get("result")).get("result"))
         elif kind == "core_input":
-            told = object_of(payload.get("input"))
-            ended = text_of(object_of(told.get("command")).get("action_id"))
+            given = object_of(payload.get("input"))
+            ended = text_of(object_of(given.get("command")).get("action_id"))
             if ended is not None:
-                self._times[ended] = object_of(told.get("determinism")).get("time_unix_ms")
+                self._times[ended] = object_of(given.get("determinism")).get("time_unix_ms")
         elif kind == "projection_delta" and _number(record.get("sequence")) > self._sequence:
             for change in list_of(payload.get("delta")):
                 self._apply(object_of(change))

@@ -281,8 +281,8 @@ class _Rows:
         if files:
             placed = {"sessionID": self._session, "messageID": message}
             state["attachments"] = [{"id": self._next_id("prt"), **placed, **file} for file in files]
-        told = mark(self._conversation, status=result.status)
-        return {"type": "tool", "tool": call.tool_name, "callID": call.tool_call_id, "state": state, MARK: told}
+        marked = mark(self._conversation, status=result.status)
+        return {"type": "tool", "tool": call.tool_name, "callID": call.tool_call_id, "state": state, MARK: marked}
 
 
 def _finish(message: Message) -> str:

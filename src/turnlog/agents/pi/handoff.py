@@ -62,7 +62,7 @@ def _lines(conversation: HandoffConversation, session: str) -> Iterator[dict[str
     parent: str | None = None
     for message in conversation.messages:
         at = message.created_at or conversation.at
-        for body, told in _bodies(message, at):
+        for body, facts_of_mark in _bodies(message, at):
             name = secrets.token_hex(4)
             yield {
                 "type": "message",
@@ -70,7 +70,7 @@ def _lines(conversation: HandoffConversation, session: str) -> Iterator[dict[str
                 "parentId": parent,
                 "timestamp": iso(at),
                 "message": body,
-                MARK: mark(conversation, message, **told),
+                MARK: mark(conversation, message, **facts_of_mark),
             }
             parent = name
     if conversation.title:

@@ -67,7 +67,7 @@ class _Records:
             yield title | {"subtype": "custom_title", "systemPayload": payload}
 
     def _record(
-        self, kind: str, provenance: str, message: Message, content: dict[str, Any] | None, **told: Any
+        self, kind: str, provenance: str, message: Message, content: dict[str, Any] | None, **facts: Any
     ) -> dict[str, Any]:
         name = str(uuid.uuid4())
         record: dict[str, Any] = {
@@ -81,7 +81,7 @@ class _Records:
             "version": self._version,
             "gitBranch": self._conversation.git_branch or "",
             **({} if content is None else {"message": content}),
-            MARK: mark(self._conversation, message, **told),
+            MARK: mark(self._conversation, message, **facts),
         }
         self._parent = name
         return record

@@ -202,18 +202,18 @@ class HubClient:
         """Ask, and ask again while the hub is busy or away. Raises HubUnreachableError, or StoreBusyError at last."""
         until, wait = time.monotonic() + self._seconds, 0.5
         while True:
-            told: float | None = None
+            retry_after: float | None = None
             try:
                 answer = self._once(method, path, body, packed=packed, kind=kind)
                 if answer.status not in _AGAIN:
                     return answer
-                told = _seconds(answer.headers.get("Retry-After"))
+                retry_after = _seconds(answer.headers.get("Retry-After"))
                 failure: TurnlogError = StoreBusyError(f"the hub {self.url} is busy: {_message(answer)}")
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 failure = HubUnreachableError(f"cannot reach the hub {self.url}: {_said(error)}")
             wait = min(wait * 2, _LONGEST_WAIT)
-            pause = wait if told is None else min(told, _LONGEST_WAIT * 3)
+            pause = wait if retry_after is None else min(retry_after, _LONGEST_WAIT * 3)
             if time.monotonic() + pause > until:
                 raise failure
             self._sleep(pause)

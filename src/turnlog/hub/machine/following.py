@@ -30,7 +30,7 @@ class HubFollower:
     """Pushes a store whenever it changes, on a thread of its own."""
 
     def __init__(self, store_path: Path, announce: Callable[[str], None] = lambda _: None) -> None:
-        """Start nothing yet. `announce` is told what is wrong, each thing once, and that it is over."""
+        """Start nothing yet. `announce` gets what is wrong, each thing once, and that it is over."""
         self._store_path = store_path
         self._announce = announce
         self._end = threading.Event()

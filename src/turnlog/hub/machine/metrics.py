@@ -40,7 +40,7 @@ _INSTEAD: Final[dict[tuple[str, str], Any]] = {
     ("memberships", "generation"): 0,
     ("call_totals", "command"): "",
 }
-"""What stands in the place of a column that may not be NULL."""
+"""The value of a column that may not be NULL."""
 
 _HASHED: Final = frozenset({"external_id", "tool_call_id", "parent_id"})
 

@@ -35,7 +35,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceCode(msgspec.Struct, frozen=True):
-    """What a machine is told that wants to join."""
+    """The answer to a machine that wants to join."""
 
     device_code: str
     user_code: str
@@ -52,7 +52,7 @@ class Enrolment(msgspec.Struct, frozen=True):
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """What a machine is told that has joined."""
+    """The answer to a machine that has joined."""
 
     access_token: str
     team: str

@@ -12,7 +12,7 @@ import msgspec
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.hub.callers import LINK
 from turnlog.hub.people.secrets import Secret, Secrets
-from turnlog.hub.people.tables import HubTransaction, Tables, now, tell
+from turnlog.hub.people.tables import HubTransaction, Tables, announce, now
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.visibility import ALLOWED, VIEWER
 
@@ -200,7 +200,7 @@ class Sharing(Tables):
             transaction.run(
                 "DELETE FROM turnlog.session_readers WHERE team_key = $1 AND reader = $2", team, f"{LINK}{id}"
             )
-            tell(transaction, team)
+            announce(transaction, team)
         return bool(ended)
 
 

@@ -54,7 +54,7 @@ class Tables:
             raise StoreError(f"cannot use {self._database.name}: {' '.join(str(error).split())}") from error
 
 
-def tell(transaction: HubTransaction, team: int) -> None:
+def announce(transaction: HubTransaction, team: int) -> None:
     """Wake whoever follows a team, in all processes, once the transaction is committed."""
     transaction.row("SELECT pg_notify('turnlog', $1)", str(team))
 

@@ -11,7 +11,7 @@ import msgspec
 from turnlog.errors import ConflictError, NotFoundError, TurnlogError
 from turnlog.hub.callers import ROLES, Role
 from turnlog.hub.people.secrets import Secret, Secrets
-from turnlog.hub.people.tables import HubTransaction, Row, Tables, moment, now, tell
+from turnlog.hub.people.tables import HubTransaction, Row, Tables, announce, moment, now
 from turnlog.store.postgres.database import Database
 
 INVITATION_SECONDS: Final = 7 * 24 * 3600
@@ -213,12 +213,12 @@ class Teams(Tables):
                 *(team, user, at),
             )
             transaction.run("DELETE FROM turnlog.session_readers WHERE team_key = $1 AND reader = $2", team, user)
-            tell(transaction, team)
+            announce(transaction, team)
 
     def wake_listeners(self) -> None:
         """Wake whoever follows teams, in all processes."""
         with self._transaction() as transaction:
-            tell(transaction, 0)
+            announce(transaction, 0)
 
     # -- invitations
 

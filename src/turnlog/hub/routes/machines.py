@@ -29,7 +29,7 @@ class DeviceBody(Body):
 
 
 class DeviceTokenBody(Body):
-    """What the machine was told."""
+    """The answer to the machine."""
 
     device_code: Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -132,11 +132,11 @@ def _check_bodies(batch: FeedBatch) -> None:
     size = 0
     for key, body in batch.bodies.items():
         try:
-            told = zstd.content_size(body)
+            declared = zstd.content_size(body)
         except zstd.ZstdError as error:
             raise WrongBatchError(f"the body of message {key} is no zstd frame") from error
-        if told < 0:
+        if declared < 0:
             raise WrongBatchError(f"the body of message {key} does not say its size")
-        size += told
+        size += declared
         if size > MOST_OF_BODIES:
             raise TooLargeError(f"the bodies of a batch have at most {MOST_OF_BODIES} bytes, decompressed")

@@ -76,8 +76,8 @@ async def receive(request: Request, share: Share, most: int = MOST_PACKED) -> by
 
     Raises a 413 as soon as it is known to be too large, a 422 if its `Content-Digest` (RFC 9530) is of other bytes.
     """
-    told = request.headers.get("content-length", "")
-    if told.isdigit() and int(told) > most:
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > most:
         raise _too_large(most)
     body = bytearray()
     async for piece in request.stream():
@@ -119,5 +119,5 @@ def _is_of(digest: str, data: bytes) -> bool:
 
 
 def _too_large(most: int) -> HTTPException:
-    # The rest is not read: the client is told before it has sent everything.
+    # The rest is not read: the client gets the error before it has sent everything.
     return HTTPException(413, f"a body has at most {most} bytes", {"Connection": "close"})

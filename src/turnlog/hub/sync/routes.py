@@ -103,8 +103,8 @@ def _told(endpoint: _Endpoint) -> _Endpoint:
         except TooLargeError as error:
             return _error(413, str(error))
         except CopiesNeededError as error:
-            told = {"type": "copies_needed", "message": str(error)}
-            return _json({"error": told, "copies": error.session_ids}, 409)
+            problem = {"type": "copies_needed", "message": str(error)}
+            return _json({"error": problem, "copies": error.session_ids}, 409)
         except ConflictError as error:
             store, caller = request.query_params.get("store", ""), require_scope(request, "push")
             return await _conflict(_sync(request).writing(caller), store, caller, str(error))

@@ -457,7 +457,7 @@ class _Taking:
                 "messages", "key", sorted({key for _, key in moves.removed}), ("key", "external_id")
             )
         }
-        # Read before they are deleted: who follows the changes is told where something was.
+        # Read before they are deleted: who follows the changes gets where something was.
         positions = {
             (row[0], row[1]): row[2]
             for row in self._tables.where(

@@ -49,7 +49,7 @@ class WakeUps:
         Raises StoreError if the connection is lost.
         """
         try:
-            found = {int(told.payload) for told in self._connection.notifies(timeout=seconds, stop_after=1)}
-            return found | {int(told.payload) for told in self._connection.notifies(timeout=0)}
+            found = {int(notice.payload) for notice in self._connection.notifies(timeout=seconds, stop_after=1)}
+            return found | {int(notice.payload) for notice in self._connection.notifies(timeout=0)}
         except psycopg.Error as error:
             raise StoreError(f"cannot listen to changes: {' '.join(str(error).split())}") from error

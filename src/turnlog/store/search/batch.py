@@ -19,7 +19,7 @@ import msgspec
 
 from turnlog.store.search.base import ROLES
 from turnlog.store.search.blocks import (
-    SUPERSEDED,
+    STALE,
     Blocks,
     DocumentBlock,
     DocumentEntry,
@@ -269,7 +269,7 @@ class IndexBatch:
             if slot.id in deleted:
                 slot.block.entries[slot.slot] = None
             else:
-                slot.entry.flags |= SUPERSEDED
+                slot.entry.flags |= STALE
         self._changed_blocks += known
         self._blocks.note_displacement(known[-1].number, wanted)
         # The texts are read a second time, because they may be too large to keep.
@@ -280,7 +280,7 @@ class IndexBatch:
         """The texts that stayed, by number, with their new place and flags, and the entries whose text is gone."""
         waiting: dict[tuple[int, int, int], list[Slot]] = defaultdict(list)
         for slot in slots_of(known):
-            if not slot.entry.flags & SUPERSEDED:
+            if not slot.entry.flags & STALE:
                 waiting[slot.entry.text_identity].append(slot)
         stayed: set[int] = set()
         for number, (_, _, entry) in enumerate(self._texts(row)):
@@ -307,7 +307,7 @@ class IndexBatch:
 
     def _recover_texts(self, row: MessageToIndex, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
         """Find the texts from which documents were made among the message's current texts and their beginnings."""
-        waiting = [slot for slot in slots if not slot.entry.flags & SUPERSEDED]
+        waiting = [slot for slot in slots if not slot.entry.flags & STALE]
         for document, data, now in self._texts(row) if waiting else ():
             for slot in waiting[:]:
                 if _begins_with(slot.entry, data, now):

@@ -17,7 +17,7 @@ import msgspec
 from turnlog.store.search.documents import FAILED, HAS_IMAGE
 from turnlog.store.search.index_file import SLOT_BITS
 
-SUPERSEDED = 4
+STALE = 4
 """Flag of an entry whose words are still indexed although its text is no longer known. It is never shown."""
 
 
@@ -192,7 +192,7 @@ def shown_block(blocks: Sequence[DocumentBlock]) -> DocumentBlock:
 
     Visible documents of a message have one role. If the role changed, empty blocks with the old one remain.
     """
-    shown = (block for block in blocks if any(entry and not entry.flags & SUPERSEDED for entry in block.entries))
+    shown = (block for block in blocks if any(entry and not entry.flags & STALE for entry in block.entries))
     return next(shown, blocks[-1])
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from turnlog.store.search import index_file
-from turnlog.store.search.blocks import SUPERSEDED, DocumentEntry, Entries, unpack
+from turnlog.store.search.blocks import STALE, DocumentEntry, Entries, unpack
 from turnlog.store.search.plan import SearchPlan, json_list
 
 MAX_COUNTED = 1000
@@ -119,7 +119,7 @@ def _match(id: int, blocks: Mapping[int, _Block]) -> Match | None:
     entries, role, message_key, created_at, message_id = block
     slot = id & index_file.SLOTS - 1
     entry = entries[slot] if slot < len(entries) else None
-    if entry is None or entry.flags & SUPERSEDED:
+    if entry is None or entry.flags & STALE:
         return None
     moment = -1 if created_at is None else created_at
     return Match(moment, message_id, entry.part, entry.field, id, message_key, entry, role)
