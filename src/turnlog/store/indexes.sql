@@ -34,3 +34,5 @@ CREATE INDEX IF NOT EXISTS sources_by_root ON sources (agent, root);
 -- SQLite looks for these when a session is forgotten: messages that were billed to it, and texts kept in its files only.
 CREATE INDEX IF NOT EXISTS messages_by_billed ON messages (billed_key) WHERE billed_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS archived_texts_by_source ON archived_texts (source_key);
+-- Covers how many sessions a project has, and when it was last used.
+CREATE INDEX IF NOT EXISTS sessions_of_projects ON sessions (project_key, relationship, updated_at);

@@ -379,6 +379,10 @@ def test_deleting_a_session_deletes_all_that_hangs_on_it(store: ToyStore) -> Non
         ("SELECT 1 FROM links WHERE child_id = 'c'", "PRIMARY KEY"),
         ("SELECT 1 FROM links WHERE parent_id = 'p'", "links_by_parent"),
         ("SELECT DISTINCT root FROM sources WHERE agent = 'a'", "sources_by_root"),
+        (
+            "SELECT count(*), max(updated_at) FROM sessions WHERE project_key = 1 AND relationship IS NOT 'subagent'",
+            "COVERING INDEX sessions_of_projects",
+        ),
         ("SELECT 1 FROM messages WHERE billed_key = 1", "messages_by_billed"),
         ("SELECT 1 FROM archived_texts WHERE source_key = 1", "archived_texts_by_source"),
         ("SELECT 1 FROM runs WHERE session_id = 's'", "runs_by_session"),
