@@ -69,6 +69,8 @@ def write_comparison(comparison: UsageComparison) -> None:
         if rows:
             _heading(f"{title}s")
             _write_rows(title, rows)
+    if not later.sessions:
+        click.echo(f"No session used a model {_span(later, comparison.zone)}: --since names another time.", err=True)
     for sentence in comparison.missing:
         write_note(sentence)
 
