@@ -198,3 +198,27 @@ def test_an_owner_keeps_the_team_in_the_browser(
         expect(page.get_by_text("change role")).to_have_count(1)  # in the list of actions
         assert_usable(page)
     assert errors == []
+
+
+def test_of_somebody_elses_session_only_what_one_may_do_is_offered(
+    databases: PostgresDatabases, tmp_path: Path, chromium: Browser
+) -> None:
+    errors: list[str] = []
+    with hub(databases, tmp_path) as found, listening(found) as base:
+        ana = found.browser("Ana", "owner")
+        shared = save_session(ana, "shared", "xylophone")
+        ana.put(f"/hub/v1/sessions/{shared}/sharing", json={"visibility": "team", "people": []})
+        ben = opened(chromium, errors)
+        code = found.people.secrets.make("invitation", team=1, role="member")[0]
+        join(ben, f"{base}/join#code={code}", "Ben")
+        ben.get_by_role("button", name="Select").click()
+        ben.get_by_role("checkbox").first.check()
+        bar = ben.get_by_label("Selected sessions")
+        expect(bar.get_by_text("1 selected")).to_be_visible()
+        expect(bar.get_by_role("button", name="Export")).to_be_visible()
+        for name in ("Archive", "Tag", "Forget…"):
+            expect(bar.get_by_role("button", name=name)).to_have_count(0)
+        ben.goto(f"{base}/search?q=xylophone")
+        expect(ben.locator(".hit-places")).to_contain_text("Ana")
+        assert_usable(ben)
+    assert errors == []
