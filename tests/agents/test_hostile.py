@@ -209,7 +209,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", FILE_AGENTS)
-def test_a_line_of_anything_costs_only_itself_and_comes_back(
+def test_a_line_of_anything_changes_nothing_else_and_is_restored(
     name: str, clean: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Between the records of every log, through a sync: reported by its line if it is unreadable, and restored."""
@@ -287,7 +287,7 @@ def opencode(tmp_path: Path) -> Path:
         "UPDATE message SET data = x'fffe', session_id = x'00' WHERE rowid = 2",
     ],
 )
-def test_a_row_of_anything_costs_only_itself(damage: str, opencode: Path, tmp_path: Path) -> None:
+def test_a_row_of_anything_changes_nothing_else(damage: str, opencode: Path, tmp_path: Path) -> None:
     """In a database that some other program has had a hand in."""
     sync(tmp_path / "clean.db", roots=[opencode], agents=[agent("opencode")])
     with closing(sqlite3.connect(opencode / "opencode.db")) as connection, connection:

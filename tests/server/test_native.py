@@ -111,6 +111,7 @@ def test_messages_are_created_and_replaced_in_their_order(client: TestClient) ->
         ("a", "Bye"),
         ("u2", "more"),
     ]
+    assert [each.get("origin") for each in window["items"]] == ["prompt", None, "prompt"]
     assert client.get("/api/sessions", params={"agent": "my-bot"}).json()["items"][0]["counts"]["messages"] == 3
     assert save(client, "my-bot:one", retracted=["u2"]) == []
     assert [row["fate"] for row in client.get("/api/sessions/my-bot:one/window").json()["rows"]][-1] == "retracted"

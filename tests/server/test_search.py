@@ -153,6 +153,7 @@ def test_what_has_no_word_is_found_nowhere(indexed: TestClient, query: str) -> N
     ("parameters", "field"),
     [
         ({"q": "x" * 1001}, "q"),
+        ({"q": " ".join(f"w{number}" for number in range(33))}, "q"),
         ({"q": "x", "field": "title"}, "field"),
         ({"q": "x", "role": "robot"}, "role"),
         ({"q": "x", "sort": "oldest"}, "sort"),

@@ -398,7 +398,7 @@ def test_unknown_records_are_events_and_damaged_ones_diagnostics() -> None:
     assert gathered.counts.unreadable == 1
 
 
-def test_a_field_of_another_shape_costs_only_itself() -> None:
+def test_a_field_of_another_shape_changes_nothing_else() -> None:
     gathered = fold(
         meta(),
         prompt("a"),

@@ -175,7 +175,7 @@ def test_a_log_in_any_number_of_lines_is_read_up_to_there(tmp_path: Path) -> Non
         assert {each.membership.fate for each in grown.messages(session.id)} == {Fate.ACTIVE}
 
 
-def test_a_change_that_cannot_be_read_costs_only_itself() -> None:
+def test_a_change_that_cannot_be_read_changes_nothing_else() -> None:
     lines = LOG.read_bytes().splitlines(keepends=True)
     odd = [b'{"kind":2,"k":["requests",9,"response"],"v":[1]}\n', b'{"kind":7,"k":["x"]}\n', b"{broken\n"]
     changes = fold_bytes(CHAT, source_of(LOG), b"".join([*lines[:3], *odd, *lines[3:]]))

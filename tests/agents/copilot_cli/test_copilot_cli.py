@@ -495,7 +495,7 @@ def test_a_result_without_its_call_is_kept_for_the_store_to_place() -> None:
     assert [(change.tool_call_id, change.message_id) for change in found.late] == [("c", None)]
 
 
-def test_data_of_another_shape_costs_only_itself() -> None:
+def test_data_of_another_shape_changes_nothing_else() -> None:
     """R-K11"""
     odd = {"type": "user.message", "data": [1], "id": "x", "timestamp": "2026-11-21T10:00:00Z", "parentId": None}
     field = record("user.message", 2, content="Two", attachments="none")

@@ -46,7 +46,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("damaged", DAMAGED)
-def test_a_damaged_record_costs_only_itself(damaged: bytes) -> None:
+def test_a_damaged_record_changes_nothing_else(damaged: bytes) -> None:
     whole = fold(*GOOD)
     found = fold(*GOOD, damaged)
     assert whole.messages.items() <= found.messages.items()
@@ -197,7 +197,7 @@ def test_bytes_that_are_not_utf8_become_a_diagnostic_anywhere(is_json: bool) -> 
 @pytest.mark.parametrize(
     "damage", [b"\0" * 4096, b"\xff\xfe{[", b'{"id": "x", "toolCalls": [{"id": "c", "type": "user"}], "ty', b"}]}"]
 )
-def test_damage_in_the_middle_of_a_file_of_json_costs_only_itself(damage: bytes) -> None:
+def test_damage_in_the_middle_of_a_file_of_json_changes_nothing_else(damage: bytes) -> None:
     said = [json.dumps(record).encode() for record in (user("u", "hi"), answer("g", "yes"), user("v", "more"))]
     whole = json.dumps(header()).encode()[:-1] + b', "messages": [%s]}'
     sound = fold_json(whole % b",".join(said))

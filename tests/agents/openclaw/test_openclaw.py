@@ -195,7 +195,7 @@ def test_no_other_table_is_read(tmp_path: Path) -> None:
     assert all(b"do not read" not in path.read_bytes() for path in tmp_path.glob("store.db*"))
 
 
-def test_a_damaged_record_costs_only_itself(tmp_path: Path) -> None:
+def test_a_damaged_record_changes_nothing_else(tmp_path: Path) -> None:
     home = tmp_path / ".openclaw"
     path = write(home, [*CHAT, user("three", 3)])
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -532,7 +532,7 @@ def test_what_is_not_known_is_kept_and_marked() -> None:
     assert gathered.place(again.id).parent_id is not None
 
 
-def test_a_damaged_line_costs_only_itself() -> None:
+def test_a_damaged_line_changes_nothing_else() -> None:
     gathered = fold(header(), user("q", 1), b'{"type":"message","id":"000', answer(3))
     assert [m.role for m in gathered.in_order(f"pi:{SESSION}")] == ["user", "assistant"]
     assert gathered.counts.unreadable == 1

@@ -171,7 +171,7 @@ def test_fields_of_tomorrow_stay_with_messages_and_results() -> None:
     assert calls_of(found.messages["a"])[0].results[0].metadata == kept
 
 
-def test_a_torn_line_costs_only_itself() -> None:
+def test_a_torn_line_changes_nothing_else() -> None:
     whole = lines(user("u", None, "Go"), answer("a", "u", "Yes"), user("u2", "a", "More"))
     first, second, third = whole.splitlines(keepends=True)
     found = gather(agent("qwen-code").fold(log_source()).feed(first + second[:60] + b"\n" + third, 0))
