@@ -57,7 +57,7 @@ def sessions(client: TestClient) -> list[dict[str, Any]]:
 
 
 def test_what_was_posted_and_the_log_are_one_session(hooked: TestClient, store: Path, home: Path) -> None:
-    """R-C20."""
+    """R-C18, R-C20."""
     recorded = recording("codex")
     for line in map(json.loads, recorded.lines):
         hooked.post("/api/hooks/codex", json=line["event"], params={"at": line["at"]})
