@@ -96,10 +96,7 @@ OPEN: Final = frozenset({"counters", "settings", "frames", "models", "price_vers
 only by a key in a message that the viewer sees."""
 
 HIDDEN: Final = frozenset(
-    {
-        *("blob_claims", "blob_garbage", "blob_holders", "message_digests", "session_copies", "session_digests"),
-        "usage_days",
-    }
+    {"blob_claims", "blob_garbage", "blob_holders", "message_digests", "session_copies", "session_digests"}
 )
 """Tables that only writers read."""
 
