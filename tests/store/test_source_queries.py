@@ -135,6 +135,7 @@ def test_status(store: Store, logs: Path, tmp_path: Path) -> None:
     status = store.status()
     assert (status.sessions, status.subagents, status.messages, status.sources, status.diagnostics) == (2, 1, 5, 4, 3)
     assert status.source_bytes == sum(path.stat().st_size for path in logs.rglob("*") if path.is_file())
+    assert status.file_size is not None
     assert 0 < status.archive_bytes < status.file_size
     assert (status.vanished, status.unreadable) == (0, 0)
     assert status.path == str(tmp_path / "turnlog.db")
