@@ -16,7 +16,7 @@ from support.plain_agent import Log
 from support.plain_history import SESSION
 from support.plain_store import at, read_home
 from turnlog.cli.insights import insights
-from turnlog.model import Message, ToolCallPart, ToolKind, ToolState, Usage
+from turnlog.model import Message, ToolCallPart, ToolKind, ToolResult, ToolState, Usage
 from turnlog.store.insights import SECTIONS
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -72,6 +72,56 @@ def test_csv_and_json_have_every_file_and_a_table_says_how_many_more(run: Comman
     document = json.loads(run(*many, "--json").stdout)
     assert (len(document["files"]), document["files_found"]) == (120, 120)
     assert "… 110 more" in run(*many).stdout.splitlines()
+
+
+def test_commands_are_listed_by_time_failures_or_calls(run: Command, tmp_path: Path) -> None:
+    """Those that come first in one order are none of the first ten in another."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log = Log(logs, "s")
+    log.message(
+        Message(
+            id="m",
+            role="assistant",
+            model="large",
+            created_at=at(1),
+            usage=Usage(input=1),
+            parts=(
+                *(shell(f"slow{number}", 10_000 + number) for number in range(12)),
+                *(shell("flaky", 5, ToolState.OUTPUT_ERROR, str(each)) for each in range(3)),
+                *(shell(f"often{number}", 1, number=str(each)) for number in range(11) for each in range(2 + number)),
+            ),
+        )
+    )
+    read_home(tmp_path / "orders.db", logs)
+    orders = ("insights", "--store", str(tmp_path / "orders.db"))
+    for options, first in (
+        ((), ["slow11", "slow10", "slow9"]),
+        (("--sort", "failures"), ["flaky", "slow11", "slow10"]),
+        (("--sort", "calls"), ["often10", "often9", "often8"]),
+    ):
+        table = run(*orders, *options).stdout.partition("Commands\n")[2].splitlines()
+        assert [line.split()[0] for line in table[1:4]] == first
+        assert "… 14 more" in table
+        document = json.loads(run(*orders, *options, "--json").stdout)
+        assert [each["command"] for each in document["commands"][:3]] == first
+        rows = list(csv.DictReader(io.StringIO(run(*orders, *options, "--csv", "commands").stdout)))
+        assert (len(rows), [row["command"] for row in rows[:3]]) == (24, first)
+
+
+def shell(
+    command: str, milliseconds: int, state: ToolState = ToolState.OUTPUT_AVAILABLE, number: str = ""
+) -> ToolCallPart:
+    id = f"{command} {number}"
+    return ToolCallPart(
+        tool_call_id=id,
+        tool_name="Bash",
+        kind=ToolKind.EXECUTE,
+        state=state,
+        input=msgspec.Raw(msgspec.json.encode({"command": command})),
+        started_at=at(2),
+        results=(ToolResult(id=f"{id} result", duration_ms=milliseconds),),
+    )
 
 
 def test_csv_can_be_asked_for_of_every_section() -> None:

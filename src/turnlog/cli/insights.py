@@ -19,7 +19,7 @@ from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import InsightFilter
 
 if TYPE_CHECKING:
-    from turnlog.store.insights import ContextStep, Insights, ProjectPeriod, Section
+    from turnlog.store.insights import CommandFigures, ContextStep, Insights, ProjectPeriod, Section
 
 _SECTIONS = ("activity", "projects", "tools", "commands", "files", "models", "subagents", "compactions", "errors")
 
@@ -28,11 +28,19 @@ _CONTEXT = "context"
 _SHOWN = 10
 """Rows of a section on the terminal; `--json` and `--csv` have all."""
 
+_ORDERS: dict[str, Callable[[CommandFigures], int]] = {
+    "time": lambda each: -each.duration_ms,
+    "failures": lambda each: -each.failed,
+    "calls": lambda each: -each.calls,
+}
+"""What commands are sorted by: `--sort`."""
+
 
 @click.command(
     epilog=examples(
         "turnlog insights --since 30d",
         "turnlog insights --project webshop --since 2026-11",
+        "turnlog insights --sort failures         # which commands fail most",
         "turnlog insights --csv commands > commands.csv",
         "turnlog insights --session 3f2a91c0       # how its context grew",
         "turnlog insights --json",
@@ -49,6 +57,13 @@ _SHOWN = 10
     help="Only how the context of this session grew, step by step.",
 )
 @click.option(
+    "--sort",
+    type=click.Choice(tuple(_ORDERS)),
+    default="time",
+    show_default=True,
+    help="List first the commands that took the most time, failed most often or were called most often.",
+)
+@click.option(
     "--csv",
     "section",
     type=click.Choice((*_SECTIONS, _CONTEXT)),
@@ -63,6 +78,7 @@ def insights(
     agent: str | None,
     project: str | None,
     session: str | None,
+    sort: str,
     section: str | None,
     as_json: bool,
     store_path: Path,
@@ -87,6 +103,8 @@ def insights(
         )
         is_whole = section is not None or as_json
         report = store.insights(wanted, zone=UTC if utc else None, limit=None if is_whole else 2 * _SHOWN)
+    # The store lists them by time, and that order stays among equals.
+    report.commands.sort(key=_ORDERS[sort])
     if section:
         from turnlog.store.insights import to_csv
 

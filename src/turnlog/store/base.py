@@ -525,8 +525,8 @@ class Store(Protocol):
     ) -> Insights:
         """When the user works, what it costs where, how tools and models behave, and what went wrong.
 
-        Hours, days and weeks are those of `zone` (None: of this machine). `limit` bounds the lists of commands, files
-        and errors (None: all rows).
+        Hours, days and weeks are those of `zone` (None: of this machine). `limit` bounds the lists of files and errors
+        (None: all rows); of commands, half as many are listed by time, by failures and by calls.
         """
         ...
 

@@ -17,7 +17,7 @@ from turnlog.store.dollars import Dollars
 from turnlog.store.values import StoreValue, ToolUsage
 
 LONGEST_LIST: Final = 50
-"""Commands, files and kinds of errors that a page lists at most."""
+"""Files and kinds of errors that a page lists at most; of commands, half as many by time, failures and calls each."""
 
 Granularity: TypeAlias = Literal["day", "week"]
 
@@ -177,7 +177,7 @@ class Insights(StoreValue, frozen=True, kw_only=True):
     projects: list[ProjectPeriod]
     tools: list[ToolUsage]
     commands: list[CommandFigures]
-    """By time. If not all are listed: those with the most failures and those with the most time."""
+    """By time. If not all are listed: those with the most time, those with the most failures and the most called."""
     commands_found: int
     """How many there are, listed or not."""
     files: list[EditedFile]

@@ -11,7 +11,7 @@ import type {
   SubagentShare,
   ToolUsage,
 } from "@/api/types";
-import { FiguresTable } from "@/charts/figures-table";
+import { FiguresTable, type SortedTable } from "@/charts/figures-table";
 import {
   formatCompact,
   formatCost,
@@ -54,10 +54,28 @@ export function ToolTable({ tools }: { tools: ToolUsage[] }) {
   );
 }
 
-export function CommandTable({ commands, found }: { commands: CommandFigures[]; found: number }) {
+/** Time that commands took. Logs have whole milliseconds, and no command takes none. */
+function TimeTaken({ milliseconds }: { milliseconds: number | null }) {
+  if (milliseconds === null) {
+    return (
+      <span className="unknown" title={UNKNOWN}>
+        –
+      </span>
+    );
+  }
+  return milliseconds < 1 ? "< 1 ms" : formatDuration(milliseconds);
+}
+
+interface CommandTableProps extends SortedTable {
+  commands: CommandFigures[];
+  found: number;
+}
+
+export function CommandTable({ commands, found, ...sorted }: CommandTableProps) {
   return (
     <FiguresTable
       found={found}
+      sorted={{ ...sorted, first: "Time" }}
       columns={["Command", "Calls", "Failed", "Median", "Longest", "Time"]}
       rows={commands.map((each) => ({
         key: each.command ?? "",
@@ -77,13 +95,18 @@ export function CommandTable({ commands, found }: { commands: CommandFigures[]; 
           ) : (
             formatCount(each.failed)
           ),
-          time(each.median_ms),
+          <TimeTaken key="median" milliseconds={each.median_ms} />,
           <LongestCall key="longest" each={each} />,
-          time(each.median_ms === null ? null : each.duration_ms),
+          <TimeTaken key="time" milliseconds={totalTime(each)} />,
         ],
+        values: [each.calls, each.failed, each.median_ms, each.longest_ms, totalTime(each)],
       }))}
     />
   );
+}
+
+function totalTime({ median_ms, duration_ms }: CommandFigures): number | null {
+  return median_ms === null ? null : duration_ms;
 }
 
 /** How many calls failed, with the way to them. */
@@ -93,9 +116,8 @@ function Failed({ count, to }: { count: number; to: Record<string, string> }) {
 }
 
 function LongestCall({ each }: { each: CommandFigures }) {
-  if (each.longest_ms === null) return <span className="unknown">{UNKNOWN}</span>;
-  const text = time(each.longest_ms);
-  if (!each.longest_session_id) return text;
+  const text = <TimeTaken milliseconds={each.longest_ms} />;
+  if (each.longest_ms === null || !each.longest_session_id) return text;
   return (
     <Link href={sessionPage(each.longest_session_id, each.longest_message_id ?? undefined)}>{text}</Link>
   );

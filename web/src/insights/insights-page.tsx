@@ -6,10 +6,12 @@ import { getJson, queryString } from "@/api/client";
 import { download } from "@/api/files";
 import { INSIGHTS } from "@/api/paths";
 import type { Insights } from "@/api/types";
+import type { SortedTable } from "@/charts/figures-table";
 import { LoadButton } from "@/design/load-button";
 import { Problem } from "@/design/problem";
 import { AgentFilter, FilterBar, FilterDates, ProjectFilter } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
+import { formatCount } from "@/format/numbers";
 import { dayAfter, startOf } from "@/format/time";
 import { useTitle } from "@/shell/title";
 import { ActivityGrid, ActivityTable } from "./activity";
@@ -27,10 +29,12 @@ import { ProjectChart, ProjectTable } from "./projects-over-time";
 import "./insights.css";
 
 const FILTERS = ["agent", "project", "since", "until"] as const;
+const SORTING = ["sort", "order"] as const;
 
 export default function InsightsPage() {
   const [filters, change] = useUrlFilters(FILTERS);
   const { since, until, ...others } = filters;
+  const [sorting, sort] = useUrlFilters(SORTING);
   const parameters = {
     ...others,
     since: since && startOf(since),
@@ -60,19 +64,19 @@ export default function InsightsPage() {
       {insights.isError && <Problem error={insights.error} what="The insights" />}
       {insights.data && !insights.isError && (
         <ReportFilters value={filters}>
-          <Sections report={insights.data} csv={csv} />
+          <Sections report={insights.data} csv={csv} sorting={sorting} onSort={sort} />
         </ReportFilters>
       )}
     </main>
   );
 }
 
-interface SectionsProps {
+interface SectionsProps extends SortedTable {
   report: Insights;
   csv: (section: string) => Promise<void>;
 }
 
-function Sections({ report, csv }: SectionsProps) {
+function Sections({ report, csv, ...sorted }: SectionsProps) {
   const { activity, projects, tools, commands, files, models, subagents, compactions, errors } = report;
   if (activity.length === 0 && tools.length === 0 && report.undated_calls === 0) {
     return (
@@ -107,8 +111,12 @@ function Sections({ report, csv }: SectionsProps) {
           title="Slow and failing commands"
           name="commands"
           csv={csv}
-          note="By program and subcommand; the median and the longest time of a call."
-          table={<CommandTable commands={commands} found={report.commands_found} />}
+          note={`By program and subcommand; the median and the longest time of a call.${
+            report.commands_found > commands.length
+              ? ` Of ${formatCount(report.commands_found)}, those with the most calls, failures and time are listed.`
+              : ""
+          }`}
+          table={<CommandTable commands={commands} found={report.commands_found} {...sorted} />}
         />
       )}
       {files.length > 0 && (

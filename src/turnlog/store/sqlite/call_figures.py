@@ -121,7 +121,7 @@ def count_commands(sums: Iterable[CallSums]) -> int:
 def commands(
     connection: sqlite3.Connection, sums: Iterable[CallSums], chosen: Chosen, limit: int | None
 ) -> list[CommandFigures]:
-    """All commands by time, or half of `limit` those with the most time, half those with the most failures."""
+    """All commands by time, or of each order half of `limit`: those with the most time, failures and calls."""
     found: defaultdict[str, list[CallSums]] = defaultdict(list)
     for each in sums:
         if each.kind == _COMMANDS:
@@ -133,8 +133,9 @@ def commands(
     }
     half = None if limit is None else limit // 2
     by_time = sorted(added, key=lambda head: (-added[head].duration_ms, -added[head].calls, head))
-    by_failures = sorted(added, key=lambda head: (-added[head].failed, by_time.index(head)))
-    listed = {*by_time[:half], *by_failures[:half]}
+    by_failures = sorted(by_time, key=lambda head: -added[head].failed)
+    by_calls = sorted(by_time, key=lambda head: -added[head].calls)
+    listed = {*by_time[:half], *by_failures[:half], *by_calls[:half]}
     longest = {head: _longest(connection, head, chosen) for head in listed}
     places = _places(connection, [message for _, message in longest.values()])
     return [
