@@ -33,7 +33,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "usage": ([], documents.UsageDocument),
     "context": ([], documents.ContextDocument),
     "restore": ([OTHER, "--to", "restored"], documents.RestoreDocument),
-    "forget": ([OTHER], documents.ForgetDocument),
+    "forget": ([OTHER, "--yes"], documents.ForgetDocument),
     "rebuild": ([], documents.RebuildDocument),
     "doctor": ([], documents.DoctorDocument),
     "agents": ([], documents.AgentsDocument),
