@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 import pytest
 
+from support.cli_runner import Command
 from turnlog.cli.options import When
 
 
@@ -66,3 +71,23 @@ def test_today_and_yesterday_begin_at_midnight() -> None:
 def test_a_value_that_is_not_a_time_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a time"):
         When().convert(text, None, None)
+
+
+STORE_COMMANDS = [("sessions",), ("search", "x"), ("show", "x"), ("usage",), ("serve",), ("doctor",), ("sync",)]
+
+
+@pytest.mark.parametrize("arguments", [*STORE_COMMANDS, ("export", "x", "--as", "json")])
+def test_a_pipe_is_no_store_and_keeps_nobody_waiting(arguments: tuple[str, ...], run: Command, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run(*arguments, "--store", str(pipe))
+    assert (result.exit_code, result.stderr) == (1, f"turnlog: {pipe}: a pipe is there, and no file\n")
+
+
+def test_sockets_and_devices_are_no_stores(run: Command, tmp_path: Path) -> None:
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(tmp_path / "s"))
+        link = tmp_path / "link"
+        link.symlink_to(tmp_path / "s")
+        assert "a socket is there, and no file" in run("sessions", "--store", str(link)).stderr
+    assert "a device is there, and no file" in run("sessions", "--store", "/dev/null").stderr

@@ -19,6 +19,16 @@ def test_projects_are_listed_without_a_subcommand(run: Command, store: Path) -> 
     assert any(line.startswith("webshop ") and line.endswith("/work/webshop") for line in lines)
 
 
+def test_projects_of_another_store_are_listed_and_named(run: Command, store: Path) -> None:
+    copy = store.rename(store.with_name("copy.db"))
+    listed = run("project", "--store", str(copy), "--json").stdout
+    assert "/work/webshop" in listed
+    assert run("project", "list", "--store", str(copy), "--json").stdout == listed
+    assert run("project", "--store", str(copy), "rename", "webshop", "Shop").exit_code == 0
+    assert "Shop" in run("project", "--store", str(copy), "--no-sync").stdout
+    assert not store.exists()
+
+
 def test_a_project_gets_a_name(run: Command, store: Path) -> None:
     assert run("project", "rename", "webshop", "Shop").stdout == "/work/webshop is named Shop.\n"
     assert run("sessions", "--no-sync", "--project", "Shop", "--json").exit_code == 0

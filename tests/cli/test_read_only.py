@@ -67,6 +67,9 @@ def test_a_folder_without_a_store_that_cannot_be_written_says_what_helps(tmp_pat
     assert done.stderr.decode() == f"turnlog: cannot open the store {folder / 'turnlog.db'}: {said}\n"
     done = start("-m", "turnlog", "sessions", environment={"TURNLOG_DATA_DIR": str(folder / "below")})
     assert "Permission denied; the variable TURNLOG_DATA_DIR names another folder" in done.stderr.decode()
+    done = start("-m", "turnlog", "sync", "--store", str(folder / "below" / "x.db"))
+    named = f"turnlog: cannot open the store {folder / 'below' / 'x.db'}: Permission denied\n"
+    assert (done.returncode, done.stderr.decode()) == (1, named)
 
 
 @pytest.fixture

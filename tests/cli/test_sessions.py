@@ -155,6 +155,12 @@ def test_a_status_selects_the_sessions_whose_state_has_this_name(run: Command) -
     )
 
 
+def test_a_tag_that_is_not_there_cannot_be_removed_in_silence(run: Command) -> None:
+    result = run("annotate", SESSION, "--tag", "one", "--untag", "nope")
+    assert (result.exit_code, result.stderr) == (0, "turnlog: it had no tag 'nope'\n")
+    assert run("annotate", SESSION, "--untag", "one").stderr == ""
+
+
 def test_a_tag_is_one_line(run: Command) -> None:
     assert said(run, "--tag", " two\n words ", "--tag", " ")["tags"] == ["two words"]
     assert said(run, "--untag", "two words")["tags"] == []

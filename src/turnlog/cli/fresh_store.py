@@ -43,6 +43,13 @@ def _remember(ctx: click.Context, _: click.Parameter, no_sync: bool) -> None:
     ctx.meta[_NO_SYNC] = no_sync
 
 
+def pass_options_on(ctx: click.Context) -> None:
+    """Let the options before a subcommand, such as `--store`, hold for it unless it has its own."""
+    names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
+    given = {**ctx.params, "no_sync": ctx.meta[_NO_SYNC]}
+    ctx.default_map = {name: given for name in names}
+
+
 def open_fresh(store_path: Path) -> Store:
     """The store, after reading what is new in the agents' logs; it is made where there is none yet.
 

@@ -10,6 +10,7 @@ import re
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from turnlog import paths
+from turnlog.atomic_files import refuse_other_than_file
 from turnlog.errors import NotFoundError, TurnlogError
 
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ STORE = "turnlog.store"
 
 
 def _remember_store(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
+    # Opening a pipe would wait for a writer for ever. What cannot even be looked at is reported by who opens it.
+    with suppress(PermissionError):
+        refuse_other_than_file(path, follow=True)
     ctx.meta[STORE] = path
     return path
 

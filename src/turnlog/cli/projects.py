@@ -9,7 +9,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.filters import find_project, project_argument
-from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh, pass_options_on
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.plain_text import one_line
@@ -29,14 +29,17 @@ if TYPE_CHECKING:
         "turnlog project split ~/old/shop         # undo the merge",
     ),
 )
+@json_option
+@fresh_store_option
 @click.pass_context
-def project(ctx: click.Context) -> None:
+def project(ctx: click.Context, as_json: bool, store_path: Path) -> None:
     """List projects; rename them, or merge two that are one.
 
     A git worktree belongs to the project of its repository without being merged.
     """
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_projects)
+        _list(store_path, as_json)
+    pass_options_on(ctx)
 
 
 @project.command("list", epilog=examples("turnlog project list", "turnlog project list --json | jq .items"))
@@ -44,6 +47,10 @@ def project(ctx: click.Context) -> None:
 @fresh_store_option
 def list_projects(as_json: bool, store_path: Path) -> None:
     """List projects, the most recently used first."""
+    _list(store_path, as_json)
+
+
+def _list(store_path: Path, as_json: bool) -> None:
     with open_fresh(store_path) as store:
         projects = store.projects()
     if as_json:

@@ -229,6 +229,7 @@ def annotate(
         session_id = find_session(store, session).id
         annotations = store.annotations([session_id]).get(session_id, Annotations())
         change = AnnotationsChange(**{name: value for name, value in facts.items() if value is not None})
+        absent = [tag for tag in untags if not {tag, one_line(tag)} & {*annotations.tags, *tags}]
         if tags or untags:
             change["tags"] = _changed_tags(annotations.tags, tags, untags)
         if pins or unpins:
@@ -238,6 +239,8 @@ def annotate(
         owner = store.session(session_id).ownership
         if task is not None:
             owner = store.change_owner(session_id, replace(owner, task=task_of(task) or None)).ownership
+    for tag in absent:
+        click.echo(f"turnlog: it had no tag {one_line(tag)!r}", err=True)
     if as_json:
         write_json({"session": session_id, **asdict(annotations), "task": owner.task})
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh, pass_options_on
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.plain_text import one_line
@@ -28,15 +28,18 @@ if TYPE_CHECKING:
         "turnlog sessions --task T-17",
     ),
 )
+@json_option
+@fresh_store_option
 @click.pass_context
-def task(ctx: click.Context) -> None:
+def task(ctx: click.Context, as_json: bool, store_path: Path) -> None:
     """List tasks, to which sessions of one or several agents belong; name or delete them.
 
     A task is there as soon as a session names it: `run --task`, `annotate --task`, or the variable TURNLOG_TASK in the
     environment of an agent with hooks.
     """
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_tasks)
+        _list(store_path, as_json)
+    pass_options_on(ctx)
 
 
 @task.command("list", epilog=examples("turnlog task list --json | jq .items"))
@@ -44,6 +47,10 @@ def task(ctx: click.Context) -> None:
 @fresh_store_option
 def list_tasks(as_json: bool, store_path: Path) -> None:
     """List tasks, the most recently used first."""
+    _list(store_path, as_json)
+
+
+def _list(store_path: Path, as_json: bool) -> None:
     with open_fresh(store_path) as store:
         tasks = store.tasks()
     if as_json:

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Final, Literal, Self, TypeAlias
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
+from turnlog.paths import database_path
 from turnlog.store.write_lock import begin, is_busy, is_database_error, use_write_ahead_log
 
 Connection: TypeAlias = sqlite3.Connection
@@ -284,7 +285,9 @@ def can_be_written(path: Path) -> bool:
     return not path.exists() or (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
 
 
-_ELSEWHERE = "the variable TURNLOG_DATA_DIR names another folder"
+def _elsewhere(path: Path) -> str:
+    """How to have the user's own store in another place; nothing for a path that was named."""
+    return "; the variable TURNLOG_DATA_DIR names another folder" if path == database_path() else ""
 
 
 def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
@@ -296,11 +299,11 @@ def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists() and not os.access(path.absolute().parent, os.W_OK):
             raise StoreError(
-                f"cannot open the store {path}: there is none, and its folder cannot be written; {_ELSEWHERE}"
+                f"cannot open the store {path}: there is none, and its folder cannot be written{_elsewhere(path)}"
             )
         return open_file(path, "rwc")
     except OSError as error:
-        raise StoreError(f"cannot open the store {path}: {error.strerror}; {_ELSEWHERE}") from error
+        raise StoreError(f"cannot open the store {path}: {error.strerror}{_elsewhere(path)}") from error
     except sqlite3.Error as error:
         raise StoreError(f"cannot open the store {path}: {error}") from error
 
