@@ -235,6 +235,45 @@ def test_a_call_that_was_refused_stays_refused(keeper: ChatKeeper) -> None:
     asyncio.run(run())
 
 
+def test_without_a_decision_about_an_open_request_nothing_runs_and_nothing_is_kept(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        script = Script(ASKING, GOING_ON)
+        chat = Chat(script, keeper)
+        await drain(await chat.post(post()))
+        asked = (await chat.messages("chat"))[1]
+        wrong = answered(asked, approved=True)
+        call = next(part for part in wrong["parts"] if part.get("toolCallId") == "c")
+        call["approval"]["id"] = "wrong"
+        for sent, reason in ((wrong, "no open permission request wrong"), (to_plain(asked), "request q is still open")):
+            with pytest.raises(ConflictError, match=reason):
+                await chat.post(post(message=sent))
+        assert len(script.given) == 1
+        assert (await chat.messages("chat"))[1] == asked
+        await drain(await chat.post(post(message=answered(asked, approved=True))))
+        assert texts((await chat.messages("chat"))[1])[1] == "output-available"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_decision_that_comes_twice_runs_once(keeper: ChatKeeper, approved: bool) -> None:
+    async def run() -> None:
+        script = Script(ASKING, GOING_ON)
+        chat = Chat(script, keeper)
+        await drain(await chat.post(post()))
+        asked = (await chat.messages("chat"))[1]
+        decided = answered(asked, approved=approved)
+        await drain(await chat.post(post(message=decided)))
+        done = await chat.messages("chat")
+        for again in (decided, answered(asked, approved=not approved)):
+            with pytest.raises(ConflictError, match="request q was answered before"):
+                await chat.post(post(message=again))
+        assert len(script.given) == 2
+        assert await chat.messages("chat") == done
+
+    asyncio.run(run())
+
+
 def test_a_run_that_cannot_begin_is_an_error_on_the_page(keeper: ChatKeeper) -> None:
     """R-O21."""
 

@@ -125,6 +125,23 @@ def test_an_approval_is_taken_and_nothing_beside_it() -> None:
     assert to_plain(plan.messages[-1])["parts"] == [call("approval-responded", approval=approval)]
 
 
+def test_a_second_decision_counts_beside_the_first_which_stays() -> None:
+    first = call("approval-responded", approval={"id": "q", "approved": True})
+    open_call = call("approval-requested", approval={"id": "r"}) | {"toolCallId": "c2"}
+    second = open_call | {"state": "approval-responded", "approval": {"id": "r", "approved": False}}
+    forged = call("approval-responded", approval={"id": "q", "approved": False})
+    asked = build_message(message("a", "assistant", first, open_call))
+    plan = plan_answer([asked], post(message=message("a", "assistant", forged, second)))
+    assert to_plain(plan.messages[-1])["parts"] == [first, second]
+
+
+def test_a_message_goes_on_unchanged_after_the_outputs_of_its_calls() -> None:
+    """As a page sends it whose `sendAutomaticallyWhen` is `lastAssistantMessageIsCompleteWithToolCalls`."""
+    done = build_message(message("a", "assistant", call("output-available", output=1)))
+    plan = plan_answer([done], post(message=to_plain(done)))
+    assert (plan.continued, plan.is_changed) == (done, False)
+
+
 @pytest.mark.parametrize(
     ("stored", "sent", "merged"),
     [

@@ -22,7 +22,7 @@ from turnlog.aisdk.validation import validate_ui_messages
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import check_fields, checked
 from turnlog.chat.conversion import has_same_content, without_own_metadata
-from turnlog.errors import NotFoundError, ShapeError
+from turnlog.errors import ConflictError, NotFoundError, ShapeError
 from turnlog.model.codec import repair_text, to_plain_json
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
@@ -148,6 +148,7 @@ def plan_answer(stored: Sequence[UIMessage], request: ChatRequest) -> AnswerPlan
 
     Raises:
         NotFoundError: It is about a message that the chat does not have (HTTP 404).
+        ConflictError: It decides no open permission request, though it should (HTTP 409).
         ShapeError: Its newest message is a system message, or continues one that is not the chat's last (HTTP 400).
     """
     if request.trigger == "regenerate-message":
@@ -197,13 +198,50 @@ def _continue(stored: Sequence[UIMessage], newest: UIMessage) -> AnswerPlan:
         raise NotFoundError(f"there is no message {newest.id} to continue")
     if index != len(stored) - 1 or stored[index].role != "assistant":
         raise ShapeError("only the last message can continue", json_path="$.messages")
+    _check_decisions(stored[index], newest)
     merged = merge_client_results(stored[index], newest)
+    if merged == stored[index]:
+        _check_undecided(merged, newest)
     return AnswerPlan([*stored[:index], merged], merged, [], is_changed=merged != stored[index])
+
+
+def _check_decisions(stored: UIMessage, sent: UIMessage) -> None:
+    """Raise ConflictError for a decision about a permission request that the stored message does not have."""
+    known = {_request_of(part) for part in _tool_parts(stored)}
+    for part in _tool_parts(sent):
+        if part.state == "approval-responded" and _request_of(part) not in known:
+            raise ConflictError(f"there is no open permission request {_approval_id(part)}")
+
+
+def _check_undecided(stored: UIMessage, sent: UIMessage) -> None:
+    """Raise ConflictError for a message that brings nothing new, and has an open or a decided permission request.
+
+    A page sends such a message twice if its connection breaks; a tool that was allowed once must not run again.
+    Without permission requests it is a page that lets the answer continue after the outputs of its calls.
+    """
+    for part in _tool_parts(stored):
+        if part.state == "approval-requested":
+            raise ConflictError(f"the permission request {_approval_id(part)} is still open: allow or deny it first")
+    for part in _tool_parts(sent):
+        if part.state == "approval-responded":
+            raise ConflictError(f"the permission request {_approval_id(part)} was answered before")
+
+
+def _tool_parts(message: UIMessage) -> list[ToolPart]:
+    return [part for part in message.parts if isinstance(part, ToolUIPart | DynamicToolUIPart)]
+
+
+def _request_of(part: ToolPart) -> tuple[str, str]:
+    return part.tool_call_id, _approval_id(part)
+
+
+def _approval_id(part: ToolPart) -> str:
+    return part.approval.id if part.approval else ""
 
 
 def merge_client_results(stored: UIMessage, sent: UIMessage) -> UIMessage:
     """The stored message with the client's approvals and outcomes of open tool calls, and nothing else that it sent."""
-    calls = {part.tool_call_id: part for part in sent.parts if isinstance(part, ToolUIPart | DynamicToolUIPart)}
+    calls = {part.tool_call_id: part for part in _tool_parts(sent)}
     return replace(stored, parts=tuple(_merge_part(part, calls) for part in stored.parts))
 
 
