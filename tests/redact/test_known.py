@@ -70,6 +70,18 @@ def test_what_any_context_shows_is_known(shown: str, alone: str) -> None:
 @pytest.mark.parametrize(
     "shown",
     [
+        *("export PGPASSWORD={}; psql", "PGPASSWORD={};psql", "API_TOKEN={},", "password: {}.", "password: {}!"),
+        *("password={}?", "password: {}:", "password={}|", "PASSWORD={}&& y", "PASSWORD={}&&y", "mysql -p{};"),
+        *("curl -u shop:{};", "sshpass -p {};", "$env:API_KEY={};", "{{password={}}}", "--token {};"),
+    ],
+)
+def test_a_sign_behind_a_value_does_not_hide_the_value_alone(shown: str) -> None:
+    assert learned(shown.format("Qw7zTn4kLp2")).redact("alone Qw7zTn4kLp2 here").startswith("alone [REDACTED:")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
         "DB_PASSWORD=abc12!x",
         "mysql -ppostgres shop",
         "mysql -pcorrect-horse shop",

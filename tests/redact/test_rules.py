@@ -58,6 +58,14 @@ def test_placeholders_are_no_secrets(placeholder: str) -> None:
         "git@github.com:owner/name.git and http://localhost:8080/@scope/name",
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "3f2a91c0-7d1b-4c5e-9a0b-1c2d3e4f5a6b",
+        "connect(user, password=get())",
+        "connect(user, password=read_pw1(path))",
+        'connect(user, password=os.environ["DB_PASSWORD_2"])',
+        "connect(user, password=db_pass2)",
+        "connect(user, password=config.db1.pass2)",
+        "if (pwd=users[0].Def2) {",
+        "(password: hidden), (token: string), password=(get())",
+        "Not secret: password_hash_rounds=12, and so on",
     ],
 )
 def test_code_and_prose_stay(text: str) -> None:
@@ -97,6 +105,15 @@ def test_a_key_that_a_tool_showed_with_line_numbers_is_masked() -> None:
     [
         ("Server=db;Password=hunter2;Encrypt=yes", "Server=db;Password=[REDACTED:password];Encrypt=yes"),
         ("/login?password=hunter2&user=me", "/login?password=[REDACTED:password]&user=me"),
+        ("log in (password=Qw7zTn4kLp2)", "log in (password=[REDACTED:password])"),
+        ("so (password: Qw7zTn4kLp2).", "so (password: [REDACTED:password])."),
+        ("login(user, password=Qw7zTn4kLp2)", "login(user, password=[REDACTED:password])"),
+        ("(DB_PASSWORD=tr0ub4dor-und-3x)", "(DB_PASSWORD=[REDACTED:password])"),
+        ("[password=Qw7zTn4kLp2]", "[password=[REDACTED:password]]"),
+        ("(token=Zq81mLw09xTbQQ22)", "(token=[REDACTED:named-secret])"),
+        ("(curl -u shop:Qw7zTn4kLp2)", "(curl -u shop:[REDACTED:command-line-user])"),
+        ("(mysql -pQw7zTn4kLp2)", "(mysql -p[REDACTED:database-password])"),
+        ("PASSWORD=(Qw7zTn4kLp2)", "PASSWORD=([REDACTED:password])"),
         ("{password: hunter2, user: me}", "{password: [REDACTED:password], user: me}"),
     ],
 )
@@ -104,9 +121,14 @@ def test_a_password_ends_where_the_next_value_begins(text: str, masked: str) -> 
     assert mask_text(text) == masked
 
 
+def test_a_password_of_a_database_is_not_one_of_npm() -> None:
+    assert mask_text("DB_PASSWORD=tr0ub4dor-und-3x") == "DB_PASSWORD=[REDACTED:password]"
+
+
 @pytest.mark.parametrize(
     "unit",
     [
+        "(password=a1)",
         "-----BEGIN PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----a",
         "password=",

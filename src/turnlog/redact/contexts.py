@@ -159,7 +159,7 @@ PLACES = (
     after(
         "npmrc-password",
         "_auth|_password",
-        rf"_(?:auth|authtoken|password)\s{{0,2}}=\s{{0,2}}{_VALUE}",
+        rf"_(?:auth|authtoken|(?<![a-z0-9]_)password)\s{{0,2}}=\s{{0,2}}{_VALUE}",
         is_password,
     ),
     after(

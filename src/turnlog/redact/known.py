@@ -30,6 +30,11 @@ _RECOGNISED_ANYWHERE = frozenset(rule.name for rule in (*TOKENS, *BLOCKS)) | {MN
 _VAGUE = "named-key"
 """The rule for any name that ends with `key`: what it names may be the hash of a file."""
 
+_SIGNS = ";,.!?:|&)]}"
+"""What ends a command or a sentence. Behind a value, nobody knows whether it belongs to it: both are known."""
+
+_COMMAND_END = re.compile(r"[;&|]")
+
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 
@@ -114,5 +119,6 @@ def _values(found: str, rule: str) -> Iterator[str]:
     if rule == "cookie":
         yield from (value for pair in found.split(";") if is_key(value := pair.partition("=")[2].strip()))
     elif rule != _VAGUE or _HEX.fullmatch(found) is None:
-        yield found
-        yield unquote(found)
+        for value in dict.fromkeys((found, found.rstrip(_SIGNS), _COMMAND_END.split(found)[0])):
+            yield value
+            yield unquote(value)

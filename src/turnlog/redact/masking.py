@@ -16,7 +16,7 @@ from turnlog.redact.columns import find_columns
 from turnlog.redact.contexts import BLOCKS
 from turnlog.redact.mnemonics import SHORTEST_PHRASE, find_mnemonics
 from turnlog.redact.names import find_assignments, secret_name
-from turnlog.redact.placeholders import is_placeholder, is_random
+from turnlog.redact.placeholders import before_bracket, is_placeholder, is_random
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
 from turnlog.redact.tokens import TOKENS
@@ -175,8 +175,14 @@ def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
     for match in rule.pattern.finditer(lowered if rule.any_case else text):
         start, end = match.span("secret" if has_group and match["secret"] is not None else 0)
         secret = text[start:end].strip(_FILL)
-        if secret and (command is None or command.is_near(match.start())) and _is_secret(rule, secret):
+        if not secret or (command is not None and not command.is_near(match.start())):
+            continue
+        if _is_secret(rule, secret):
             yield start, end
+        elif has_group and (inner := before_bracket(secret)) and _is_secret(rule, secret[slice(*inner)]):
+            # (curl -u ana:…): the bracket is not part of the value.
+            start = text.index(secret, start)
+            yield start + inner[0], start + inner[1]
 
 
 def _is_secret(rule: Rule, secret: str) -> bool:

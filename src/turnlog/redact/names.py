@@ -11,7 +11,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from turnlog.redact.contexts import HEADERS
-from turnlog.redact.placeholders import is_basic, is_cookie, is_given, is_key, is_password, is_placeholder, is_random
+from turnlog.redact.placeholders import (
+    before_bracket,
+    is_basic,
+    is_cookie,
+    is_given,
+    is_key,
+    is_password,
+    is_placeholder,
+    is_random,
+)
 
 
 class Name(NamedTuple):
@@ -196,9 +205,18 @@ def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
         return None
     if between in _CLOSED and text[value.end() : value.end() + 1] not in ("\\", '"', "'", "`"):
         return None
-    if is_placeholder(value[0]) or not name.check(value[0]):
-        return None
-    return Assignment(value.start(), value.end(), name.rule)
+    start, end = value.span()
+    if not _is_secret(name, value[0]):
+        # (password=…): the bracket is not part of the value.
+        inner = before_bracket(value[0])
+        if inner is None or not _is_secret(name, value[0][slice(*inner)]):
+            return None
+        start, end = start + inner[0], start + inner[1]
+    return Assignment(start, end, name.rule)
+
+
+def _is_secret(name: Name, value: str) -> bool:
+    return not is_placeholder(value) and name.check(value)
 
 
 def _head(text: str, end: int) -> int:

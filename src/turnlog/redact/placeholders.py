@@ -34,6 +34,7 @@ _WORDS = re.compile(
 _CODE = re.compile(
     r"^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data|secrets|var|local|vault)[.\[]"
     r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^(?:[a-z]+(?::[\w,]+)?\|)+[a-z]+(?::[\w,]+)?$"
+    r"|^[a-z]{2,20}(?:_[a-z]{2,20}){1,5}=(?=.)"  # another setting: password_hash_rounds=12
     r"|^[a-z_]\w*(?:\.[a-z_]\w*)+\(|^[a-z]{2,20}\d{1,3}[a-z]*\.[A-Z][A-Za-z]+$"
     # Words joined by dots; a password may have a dot between random letters.
     r"|^&?(?:[$_]?(?:[A-Z]{3,6}(?=[A-Z][a-z]{2})|[A-Z]{2,}+(?![a-z])|[A-Z]?[a-z]{2,}+|[a-z](?![A-Za-z])|_)++\d{0,4}(?:\??\.(?=[A-Za-z_])|(?=[;})\],]*$)))"
@@ -142,6 +143,24 @@ def is_distinct(text: str) -> bool:
 def is_given(text: str) -> bool:
     """Whether the text in the place of a password is one; any text is, except placeholders."""
     return not _is_code(text)
+
+
+_OPENING = {")": "(", "]": "[", "}": "{"}
+_BEFORE_BRACKET = re.compile(r"[^)\]}]+(?=[)\]}])")
+
+
+def before_bracket(text: str) -> tuple[int, int] | None:
+    """Where the value is in a text with a bracket too many: `X` in `X)`, `X).` and `(X)`, but not in `get(X)`.
+
+    None without such a bracket, and where what is before it may be a name of code.
+    """
+    start = 1 if text[:1] in ("(", "[") else 0
+    value = _BEFORE_BRACKET.match(text, start)
+    if value is None or any(bracket in value[0] for bracket in _OPENING.values()):
+        return None
+    if (start and _OPENING[text[value.end()]] != text[0]) or _IDENTIFIER.fullmatch(value[0]) is not None:
+        return None
+    return value.span()
 
 
 def is_key_body(text: str) -> bool:
