@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import Command, in_pipe
+from support.plain_history import SESSION
 from turnlog.agents.built_in import BUILT_IN
 
 
@@ -16,6 +17,7 @@ from turnlog.agents.built_in import BUILT_IN
     [
         ("--agent", "gemini-cl1", "there is no agent 'gemini-cl1': did you mean gemini-cli?"),
         ("--agent", "cldex", "there is no agent 'cldex': did you mean codex or cline?"),
+        ("--agent", "cluade", "there is no agent 'cluade': did you mean claude-ai or claude-code or klaude?"),
         ("--agent", "foo", "there is no agent 'foo'; there are "),
         ("--agent", "nobody", "there is no agent 'nobody'; there are "),
         ("--agent", "", "there is no agent ''; there are "),
@@ -72,3 +74,18 @@ def test_a_model_that_was_never_called_is_an_error(command: str, run: Command, s
     result = run(command, "--model", "larg")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "there is no model 'larg': did you mean large?" in result.stderr
+
+
+@pytest.mark.parametrize("sort", ["relevance", "newest"])
+def test_a_tool_that_nobody_called_is_an_error_where_nothing_is_found(sort: str, run: Command, store: Path) -> None:
+    result = run("search", "scout", "--tool", "Bsh", "--sort", sort)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "there is no tool 'Bsh': did you mean Bash?" in result.stderr
+    known = run("search", "nothingatall", "--tool", "bash", "--sort", sort)
+    assert (known.exit_code, known.stderr) == (0, "Nothing found.\n")
+
+
+def test_a_session_is_handed_only_to_agents_that_take_one(run: Command, store: Path) -> None:
+    result = run("resume", SESSION, "--in", "clod", "--print")
+    agents = "claude-code, codex, gemini-cli, kilo, opencode, pi, qwen-code"
+    assert (result.exit_code, result.stderr) == (3, f"turnlog: there is no agent 'clod'; there are {agents}\n")

@@ -113,7 +113,7 @@ def test_an_agent_that_has_never_run_is_shown_a_session_and_gets_none(program: s
     ("arguments", "reason"),
     [
         ((SESSION, "--to", "codex"), "/home/dev/sample; name another one with --folder"),
-        ((SESSION, "--to", "pi-of-nobody"), "no agent is named 'pi-of-nobody'"),
+        ((SESSION, "--to", "pi-of-nobody"), "there is no agent 'pi-of-nobody'; there are "),
         ((SESSION, "--to", "droid"), "no session can be handed to Droid"),
         ((SESSION, "--to", "kilo", "--folder", "."), "Kilo CLI is not installed here: there is no program 'kilo'"),
         ((SESSION, "--to", "opencode", "--folder", "."), "start the agent once"),

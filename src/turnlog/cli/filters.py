@@ -36,7 +36,7 @@ def find_agent(store: Store, text: str | None) -> str | None:
         found = [name for name in names if name.startswith(text)]
         if text in names or (text and len(found) == 1):
             return text if text in names else found[0]
-    raise NotFoundError(_unknown("agent", text, _all_agents(stored)))
+    raise NotFoundError(unknown_name("agent", text, _all_agents(stored)))
 
 
 def find_project(store: Store, text: str | None) -> str | None:
@@ -59,7 +59,7 @@ def find_project(store: Store, text: str | None) -> str | None:
     found = [name for name in names if name.startswith(text)]
     if text and len(found) == 1:
         return found[0]
-    raise NotFoundError(_unknown("project", text, names))
+    raise NotFoundError(unknown_name("project", text, names))
 
 
 def _is_windows_folder(text: str, path: str) -> bool:
@@ -72,30 +72,46 @@ def find_model(store: Store, text: str | None) -> str | None:
     """The model of this name. Raises NotFoundError when no call was made to it."""
     if text is None or text in (names := _models(store)):
         return text
-    raise NotFoundError(_unknown("model", text, names))
+    raise NotFoundError(unknown_name("model", text, names))
 
 
-def _unknown(what: str, text: str, names: Iterable[str]) -> str:
+def check_tool(store: Store, text: str) -> None:
+    """Raise NotFoundError when there is no tool of this name, in any case of its letters."""
+    names = list(dict.fromkeys(_tools(store)))
+    if text.lower() not in map(str.lower, names):
+        raise NotFoundError(unknown_name("tool", text, names))
+
+
+def unknown_name(what: str, text: str, names: Iterable[str]) -> str:
     """The error for a name that does not exist: with the names that are like it, else with some that exist."""
-    from difflib import get_close_matches
-
     by_lower = {name.lower(): name for name in names}
-    likeness = _LIKENESS if len(text) > _SHORT else _LIKENESS_OF_SHORT
-    near = [by_lower[lower] for lower in get_close_matches(text.lower(), by_lower, n=_NEAR, cutoff=likeness)]
+    scores = {name: _likeness(text.lower(), lower) for lower, name in by_lower.items()}
+    near = sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
     near += [name for lower, name in by_lower.items() if text and text.lower() in lower and name not in near]
     if near:
         return f"there is no {what} {text!r}: did you mean {' or '.join(map(one_line, near[:_NEAR]))}?"
-    known = [one_line(name) for name in islice(by_lower.values(), _NEAR)]
+    most = _ALL if len(by_lower) <= _ALL else _NEAR
+    known = [one_line(name) for name in islice(by_lower.values(), most)]
     if not known:
         return f"there is no {what} {text!r}"
     rest = len(by_lower) - len(known)
     return f"there is no {what} {text!r}; there are {', '.join(known)}{f' and {rest} more' if rest else ''}"
 
 
-_NEAR = 5
-"""How many names an error lists."""
+def _likeness(text: str, name: str) -> float:
+    """How like the texts are, or the text and a part of the name (`claude` of `claude-code`); 0 if neither is near."""
+    from difflib import SequenceMatcher
 
-_LIKENESS, _LIKENESS_OF_SHORT = 0.6, 0.75
+    whole, *parts = (SequenceMatcher(None, each, text).ratio() for each in (name, *name.split("-")))
+    best = max(parts)
+    enough = _LIKENESS if len(text) > _SHORT else _LIKENESS_OF_SHORT
+    return max(whole if whole >= enough else 0, best if best >= _LIKENESS_OF_PART else 0)
+
+
+_NEAR, _ALL = 5, 8
+"""How many names an error lists; of so few names, all."""
+
+_LIKENESS, _LIKENESS_OF_SHORT, _LIKENESS_OF_PART = 0.6, 0.75, 0.8
 _SHORT = 4
 """Two short names share most of their few letters by chance: `foo` is not meant as `omo`."""
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.filters import unknown_name
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import CommandT, WholeNumber, complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import write_json
+from turnlog.errors import NotFoundError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -150,11 +152,14 @@ def window_of(options: WindowOptions) -> Window:
 
 
 def _target_name(text: str) -> str:
-    """The name of an agent that was named by itself or by its program."""
+    """The name of an agent that was named by itself or by its program. Raises NotFoundError if there is none."""
     from turnlog import agents
 
-    found = (agent.name for agent in agents.agents() if agent.handoff and agent.command is not None)
-    return next((name for name in found if text in (name, _program(name))), text)
+    found = [agent.name for agent in agents.agents() if agent.handoff and agent.command is not None]
+    named = next((name for name in found if text in (name, _program(name))), text)
+    if named not in found and named not in agents.agent_names():
+        raise NotFoundError(unknown_name("agent", text, found))
+    return named
 
 
 def _program(name: str) -> str:

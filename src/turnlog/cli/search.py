@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_project, project_option, tool_option
+from turnlog.cli.filters import agent_option, check_tool, find_agent, find_project, project_option, tool_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
 from turnlog.cli.options import (
     abbreviations,
@@ -19,6 +19,7 @@ from turnlog.cli.options import (
     find_session,
     json_option,
     limit_option,
+    open_existing,
     period_options,
 )
 from turnlog.cli.terminal import dim, is_terminal, write_json
@@ -116,11 +117,22 @@ def search(
     with open_searcher(store_path) as searcher:
         try:
             if flat or sort == "newest":
-                _write(searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor), as_json=as_json)
+                hits = searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor)
+                _explain_nothing(store_path, wanted.tool, len(hits.hits))
+                _write(hits, as_json=as_json)
             else:
-                _write_sessions(searcher.sessions(query, wanted, limit=limit, cursor=cursor), as_json=as_json)
+                sessions = searcher.sessions(query, wanted, limit=limit, cursor=cursor)
+                _explain_nothing(store_path, wanted.tool, len(sessions.sessions))
+                _write_sessions(sessions, as_json=as_json)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+
+
+def _explain_nothing(store_path: Path, tool: str | None, found: int) -> None:
+    """Raise NotFoundError if nothing was found of a tool that does not exist."""
+    if tool is not None and not found:
+        with open_existing(store_path) as store:
+            check_tool(store, tool)
 
 
 def _write(page: SearchPage, *, as_json: bool) -> None:
