@@ -33,12 +33,13 @@ from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
 from turnlog.arguments import checked
 from turnlog.chat.conversion import for_pages, without_own_metadata
-from turnlog.chat.keepers import ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
+from turnlog.chat.keepers import AnswerRecorder, ChatDirectory, ChatKeeper, ChatPage, MemoryKeeper, StoredChat
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime, resolved
 from turnlog.chat.streams import Streams
 from turnlog.model import Ownership
 from turnlog.model.stream import Abort, ApprovalRequest, StreamError, StreamEvent
+from turnlog.store.session_state import AnswerOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -55,17 +56,13 @@ _NO_APPROVALS: Final = (
 )
 
 
-Outcome: TypeAlias = Literal["finished", "failed", "stopped"]
-"""How an answer ended; one that waits for the page has finished."""
-
-
 class FinishedAnswer(NamedTuple):
     """An answer that has ended and is saved."""
 
     request: RunRequest
     message: UIMessage
     """The whole message, also what was there before it was continued."""
-    outcome: Outcome
+    outcome: AnswerOutcome
 
 
 FinishFunction: TypeAlias = Callable[[FinishedAnswer], Awaitable[None] | None]
@@ -246,6 +243,9 @@ class Chat:
         changed = plan.messages[-1:] if plan.is_changed else []
         if changed or plan.retracted:
             await self._keeper.save(chat_id, changed, [message.id for message in plan.retracted])
+        if plan.continued is not None or not plan.is_changed:
+            # The message that was the last one when the previous answer ended may be so again.
+            await self._record(chat_id, None)
 
     async def _start(self, stream_id: str, run: RunRequest, version: Version) -> AsyncGenerator[bytes, None]:
         """Start a run as the reserved stream."""
@@ -263,7 +263,7 @@ class Chat:
     ) -> AsyncGenerator[StreamEvent, None]:
         """The events of a run. The message that they make is saved when this ends, however it ends."""
         saving = asyncio.create_task(self._save_often(run.chat_id, builder))
-        outcome: Outcome = "failed"
+        outcome: AnswerOutcome = "failed"
         try:
             async with self._runtime.subscribe(run.chat_id) as events:
                 begin = self._runtime.send if run.continued is None else self._runtime.resume
@@ -286,11 +286,14 @@ class Chat:
         finally:
             await _run_to_end(self._end(run, builder, saving, outcome))
 
-    async def _end(self, run: RunRequest, builder: AnswerBuilder, saving: asyncio.Task[None], outcome: Outcome) -> None:
+    async def _end(
+        self, run: RunRequest, builder: AnswerBuilder, saving: asyncio.Task[None], outcome: AnswerOutcome
+    ) -> None:
         saving.cancel()
         await asyncio.wait([saving])
         await self._abort_run(run.chat_id)
         await self._save_last(run.chat_id, builder.message)
+        await self._record(run.chat_id, outcome)
         if self._on_finish is not None:
             try:
                 await resolved(self._on_finish(FinishedAnswer(run, builder.message, outcome)))
@@ -305,6 +308,14 @@ class Chat:
             logger.exception("the run of chat %s could not be ended", chat_id)
 
     # -- saving
+
+    async def _record(self, chat_id: str, outcome: AnswerOutcome | None) -> None:
+        if not isinstance(self._keeper, AnswerRecorder):
+            return
+        try:
+            await self._keeper.record_answer(chat_id, outcome)
+        except Exception:
+            logger.exception("the end of an answer of chat %s could not be recorded", chat_id)
 
     async def _save_often(self, chat_id: str, builder: AnswerBuilder) -> None:
         saved: UIMessage | None = None
@@ -387,7 +398,7 @@ class AnswerBuilder:
         self.has_begun = False
         """Whether there is anything to save."""
 
-        self._ending: Outcome = "finished"
+        self._ending: AnswerOutcome = "finished"
 
     def add(self, event: StreamEvent) -> None:
         """Apply an event."""
@@ -413,7 +424,7 @@ class AnswerBuilder:
         return self._writer.closed
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> AnswerOutcome:
         """How the message ended, as far as its events say."""
         return self._ending
 

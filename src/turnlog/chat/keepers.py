@@ -32,6 +32,7 @@ from turnlog.model import Fate, Message, Ownership, Session
 from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
+from turnlog.store.session_state import LAST_ANSWER, AnswerOutcome
 from turnlog.store.values import AgentAnswer
 from turnlog.store.writing.native import AGENT, LONGEST_ID
 
@@ -102,6 +103,15 @@ class ChatDirectory(ChatKeeper, Protocol):
 
     async def delete(self, chat_id: str, owner: Ownership | None) -> None:
         """Remove a chat for good; its id cannot be used again."""
+        ...
+
+
+@runtime_checkable
+class AnswerRecorder(Protocol):
+    """A keeper that records how answers ended, from which the status of a chat follows."""
+
+    async def record_answer(self, chat_id: str, outcome: AnswerOutcome | None) -> None:
+        """Record how the newest answer ended, once it is saved; None when its last message is answered again."""
         ...
 
 
@@ -178,6 +188,11 @@ class NativeKeeper:
             StoreBusyError: Another process writes, and did not end in time.
         """
         await self._run(lambda: self._chats.save(chat_id, messages, retracted))
+
+    @checked
+    async def record_answer(self, chat_id: str, outcome: AnswerOutcome | None) -> None:
+        """Record how the newest answer ended; None when its last message is answered again."""
+        await self._run(lambda: self._chats.record_answer(chat_id, outcome))
 
     @checked
     async def claim(self, chat_id: str, owner: Ownership) -> None:
@@ -331,6 +346,12 @@ class _StoredChats:
         if changed or gone:
             self._store.save_messages(session_id_of(chat_id), changed, retracted=gone, answers=answers)
         self._remember(saved)
+
+    def record_answer(self, chat_id: str, outcome: AnswerOutcome | None) -> None:
+        session_id = session_id_of(chat_id)
+        places = self._store.places(session_id, fates=_ACTIVE, limit=EVERYTHING) if outcome else ()
+        last = places[-1].message_id if places else None
+        self._store.save_session(session_id, metadata={LAST_ANSWER: {"outcome": outcome, "message": last}})
 
     def close(self) -> None:
         self._store.close()

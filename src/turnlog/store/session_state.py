@@ -36,6 +36,13 @@ Evidence: TypeAlias = Literal[
     "nothing",
 ]
 
+AnswerOutcome: TypeAlias = Literal["finished", "failed", "stopped"]
+"""How an answer of a chat ended; one that waits for the page has finished."""
+
+LAST_ANSWER: Final = "lastAnswer"
+"""Metadata of a chat's session: how its newest answer ended (`outcome`), and the message that was the last one then
+(`message`). What is answered again has null for both."""
+
 MarkerKind: TypeAlias = Literal["prompt", "start", "answer", "end", "interrupt", "asks", "closed"]
 
 

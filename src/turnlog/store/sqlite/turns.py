@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, NamedTuple, cast
 
 from msgspec import UNSET
 
@@ -15,16 +16,25 @@ from turnlog.agents.base import TurnMarker
 from turnlog.model import Message, Origin, ToolCallPart
 from turnlog.model.parts import OPEN_STATES, call_summary
 from turnlog.store.rows import TURN_ORIGINS, moment
-from turnlog.store.session_state import PlacedCall, PlacedMarker, TurnFacts, UnfinishedCall
+from turnlog.store.session_state import (
+    LAST_ANSWER,
+    MarkerKind,
+    PlacedCall,
+    PlacedMarker,
+    TurnFacts,
+    UnfinishedCall,
+)
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.sqlite.sessions import WANTED_SESSIONS, wanted_sessions
+from turnlog.store.writing.native import AGENT as CHAT_AGENT
 
 # Gemini CLI writes a message before its calls as it writes its last one. So an answer is a message with content, or
 # with a reason why the model stopped.
 _NEWEST_MESSAGES: Final = (
     "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key,"
     " m.stop_reason IS NOT NULL OR m.has_tool_calls OR EXISTS"
-    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning'), m.billed_key IS NULL"
+    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning'), m.billed_key IS NULL,"
+    " m.external_id"
     " FROM memberships s JOIN messages m ON m.key = s.message_key"
     " WHERE s.session_key = ? AND s.fate IN ('active', 'compacted') ORDER BY s.position DESC LIMIT 60"
 )
@@ -72,14 +82,15 @@ class TurnCache:
         """Facts by session id; ids that are not stored are left out."""
         found: dict[str, TurnFacts] = {}
         rows = connection.execute(
-            "SELECT s.agent || ':' || s.external_id, s.key, s.agent, s.changed_seq, s.updated_at"
+            "SELECT s.agent || ':' || s.external_id, s.key, s.agent, s.changed_seq, s.updated_at,"
+            f" CASE WHEN s.agent = '{CHAT_AGENT}' THEN s.metadata END"
             f" FROM {WANTED_SESSIONS}",
             (wanted_sessions(session_ids),),
         )
-        for session_id, key, agent, sequence, updated_at in rows.fetchall():
+        for session_id, key, agent, sequence, updated_at, metadata in rows.fetchall():
             known = self._known.get(session_id)
             if known is None or known[0] != sequence:
-                known = sequence, _turn_facts(connection, key, agent, updated_at)
+                known = sequence, _turn_facts(connection, key, agent, updated_at, metadata)
                 self._keep(session_id, known)
             found[session_id] = known[1]
         return found
@@ -91,14 +102,18 @@ class TurnCache:
         self._known[session_id] = known
 
 
-def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None) -> TurnFacts:
+def _turn_facts(
+    connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None, metadata: str | None
+) -> TurnFacts:
     """Read what the last records of a session say about its last turn."""
     markers = _event_markers(connection, key, turn_markers(agent))
     calls: list[PlacedCall] = []
+    newest: PlacedId | None = None
     for row in connection.execute(_NEWEST_MESSAGES, (key,)).fetchall():
-        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, has_content, carried = (
-            row
-        )
+        position, role, origin, stop_reason, created_at, completed_at, *rest = row
+        has_calls, message_key, has_content, carried, message_id = rest
+        if newest is None:
+            newest = PlacedId(message_id, position)
         if carried:
             # Only what was handed over is billed to no session. Its turn runs in no agent until somebody goes on.
             markers.append(PlacedMarker("end", position, moment(updated_at), HANDED_OVER_END))
@@ -118,7 +133,36 @@ def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at
             break
     markers.sort(key=lambda marker: marker.position)
     calls.sort(key=lambda placed: placed.position)
+    if newest is not None and not calls:
+        markers += _answer_end(metadata, newest, moment(updated_at))
     return TurnFacts(markers, calls, moment(updated_at))
+
+
+class PlacedId(NamedTuple):
+    """A message's own id, and its position."""
+
+    id: str
+    position: int
+
+
+_OUTCOME_MARKERS: Final[Mapping[str, tuple[MarkerKind, str]]] = {
+    "finished": ("end", LAST_ANSWER),
+    "failed": ("answer", "error"),
+    "stopped": ("interrupt", LAST_ANSWER),
+}
+"""How an answer of a chat ended -> marker and detail."""
+
+
+def _answer_end(metadata: str | None, newest: PlacedId, at: datetime | None) -> list[PlacedMarker]:
+    """The end of a chat's answer as its keeper recorded it, if no message is newer."""
+    if metadata is None:
+        return []
+    last: Any = json.loads(metadata).get(LAST_ANSWER)
+    facts = cast("dict[str, Any]", last) if isinstance(last, dict) else {}
+    found = _OUTCOME_MARKERS.get(str(facts.get("outcome")))
+    if found is None or facts.get("message") != newest.id:
+        return []
+    return [PlacedMarker(found[0], newest.position, at, found[1])]
 
 
 def _event_markers(connection: sqlite3.Connection, key: int, kinds: Mapping[str, TurnMarker]) -> list[PlacedMarker]:
