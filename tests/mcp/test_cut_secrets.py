@@ -128,7 +128,7 @@ def test_an_output_has_no_piece_of_a_secret_at_its_offset(history: History, offs
 
 def test_a_password_that_is_named_later_is_masked_where_it_stands_alone(tmp_path: Path) -> None:
     log = Log(tmp_path, "env")
-    log.session(project_path="/w/shop", cwd="/w/shop", title="About hunter2horse")
+    log.session(project_path="/w/shop", cwd="/w/shop", titles={"generated": "About hunter2horse"})
     log.message(said(1, "user", "Why is hunter2horse refused?"))
     whole = msgspec.Raw(b'{"command": "cat .env"}')
     call = ToolCallPart(
@@ -150,6 +150,10 @@ def test_a_password_that_is_named_later_is_masked_where_it_stands_alone(tmp_path
                 assert "[REDACTED:password]" in answer
                 assert "hunter2horse" not in answer
         history.close()
+        page = project_context(store, Subject("/w/shop"))
+        assert page.count("[REDACTED:password]") == 2
+        assert "hunter2horse" not in page
+        assert "hunter2horse" in project_context(store, Subject("/w/shop"), is_redacted=False)
         kept = History(store, path, HistoryScope("/w/shop", is_redacted=False))
         assert "Why is hunter2horse refused?" in kept.session("plain:env")
         kept.close()

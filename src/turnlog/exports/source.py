@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from turnlog.errors import NotFoundError
 from turnlog.model import (
     Cost,
     Fate,
@@ -20,7 +19,7 @@ from turnlog.model import (
 )
 from turnlog.model.session import is_cut_title
 from turnlog.store.base import Store
-from turnlog.store.session_secrets import learned_redactor, results_in, spill_of, with_subagents
+from turnlog.store.session_secrets import learned_redactor, results_in, spill_of, starters, with_subagents
 from turnlog.store.values import PlacedMessage
 
 if TYPE_CHECKING:
@@ -45,8 +44,9 @@ class ExportSource:
         """Name the session, and who already redacts; NotFoundError where the store has none of this id.
 
         `content`: whether a format that may leave out what was said contains it. A `redactor` already knows the
-        secrets of this session. With `redact`, the session and those of its subagents are read once more, before
-        anything is given out: what a name or context shows to be a secret is masked in the title, too.
+        secrets of this session. With `redact`, the session, those that started it and those of all their subagents are
+        read once more, before anything is given out: what a name or context shows to be a secret is masked in the
+        title, too.
         """
         self.content = content
         self._store = store
@@ -106,17 +106,7 @@ class ExportSource:
 
     def root_id(self) -> str:
         """The id of the session that started this one, through others if it was started by a subagent; else its own."""
-        session, seen = self.session, {self._id}
-        while True:
-            parents = (each.parent_session_id for each in session.relationships if each.kind == "subagent")
-            parent = next((each for each in parents if each not in seen), None)
-            if parent is None:
-                return session.id
-            seen.add(parent)
-            try:
-                session = self._store.session(parent)
-            except NotFoundError:
-                return parent
+        return [self._id, *starters(self._store, self.session)][-1]
 
     def read_spill(self, name: str) -> str | None:
         """The whole of an output that its result previews; None where it is gone."""

@@ -14,6 +14,7 @@ from turnlog.errors import ConflictError
 from turnlog.exports.source import ExportSource
 from turnlog.formats.scout import COLUMNS, ScoutConversation, to_scout
 from turnlog.store.base import Store
+from turnlog.store.session_secrets import learned_redactor
 from turnlog.store.sqlite.tables import UNFINISHED, TableWriter, WrittenTable
 
 FILE: Final = "transcripts.parquet"
@@ -44,7 +45,8 @@ def write_transcripts(
         store: Where they are.
         folder: Where the file goes.
         session_ids: Which; subagents have rows of their own.
-        redact: Whether secrets are taken out.
+        redact: Whether secrets are taken out: all is read once more, before, and what a name or context shows to be a
+            secret in one session is masked in all.
         on_progress: Called with the number of sessions that are written, and of all.
 
     Raises:
@@ -57,10 +59,11 @@ def write_transcripts(
     if foreign:
         raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
     losses: Counter[str] = Counter()
+    redactor = learned_redactor(store, *map(store.session, session_ids)) if redact else None
     with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:
         for done, session_id in enumerate(session_ids):
             on_progress(done, len(session_ids))
-            source = ExportSource(store, session_id, redact=redact)
+            source = ExportSource(store, session_id, redactor=redactor)
             made = to_scout(ScoutConversation(source.session, source.priced(), source.events(), source.read_spill))
             losses.update(kind for kind, _ in made.losses)
             writer.add(list(made.row.values()))

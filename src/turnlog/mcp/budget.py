@@ -11,7 +11,7 @@ from typing import Final
 
 from turnlog.model.session import is_cut_title
 from turnlog.plain_text import one_line, plain
-from turnlog.redact import mask_cut_text, mask_text
+from turnlog.redact import KnownValues, mask_cut_text, mask_text
 
 BYTES_PER_TOKEN: Final = 4
 
@@ -62,27 +62,29 @@ def cut(text: str, characters: int, rest: str) -> str:
     return (text[: kept * 2 // 3] + note + text[len(text) - kept // 3 :])[:characters]
 
 
-def clean(text: str, *, redacted: bool, is_cut: bool = False) -> str:
+def clean(text: str, *, redacted: bool, is_cut: bool = False, known: KnownValues | None = None) -> str:
     """The text as it may leave the store: without control characters and, if wanted, without secrets.
 
     Whoever shortens a text cleans it first: a token that has lost its end is not recognised. `is_cut` says that the
-    store itself has no more than the beginning.
+    store itself has no more than the beginning. `known` secrets are masked where they stand alone, too.
     """
     if not redacted:
         return plain(text)
+    if known is not None:
+        text = known.mask(text, is_cut=is_cut)
     shown = plain(mask_cut_text(text) if is_cut else mask_text(text))
     # A character that nobody sees may have stood between the letters of a token.
     return shown if shown == text else mask_text(shown)
 
 
-def clean_line(text: str, limit: int, *, redacted: bool, is_cut: bool = False) -> str:
+def clean_line(text: str, limit: int, *, redacted: bool, is_cut: bool = False, known: KnownValues | None = None) -> str:
     """The text, clean, as one line of at most so many characters."""
-    return one_line(clean(text, redacted=redacted, is_cut=is_cut), limit)
+    return one_line(clean(text, redacted=redacted, is_cut=is_cut, known=known), limit)
 
 
-def clean_title(title: str | None, limit: int, *, redacted: bool) -> str:
+def clean_title(title: str | None, limit: int, *, redacted: bool, known: KnownValues | None = None) -> str:
     """A session's title, clean and in at most so many characters. A title is itself cut from a prompt."""
-    return clean_line(title or "untitled", limit, redacted=redacted, is_cut=is_cut_title(title or ""))
+    return clean_line(title or "untitled", limit, redacted=redacted, is_cut=is_cut_title(title or ""), known=known)
 
 
 _MARK: Final = re.compile(r"<(?=/?history\b)", re.IGNORECASE)

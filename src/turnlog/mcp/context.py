@@ -17,8 +17,10 @@ from turnlog.model import Fate, Message, Session, TextPart, ToolCallPart, ToolKi
 from turnlog.model.message import UNCALLED_ORIGINS
 from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line
+from turnlog.redact import KnownValues
 from turnlog.store.base import FileFilter, SessionFilter, Store, ToolCallFilter
 from turnlog.store.rows import PREVIEW_LENGTH
+from turnlog.store.session_secrets import learned_redactor
 
 DEFAULT_TOKENS: Final = 2_000
 
@@ -56,7 +58,7 @@ def project_context(
     Raises ValueError if `max_tokens` is out of bounds.
     """
     budget = Budget(max_tokens)
-    words = _Words(store, is_redacted)
+    words = _Words(store, is_redacted, {})
     heading = f"# Earlier work in {one_line(Path(subject.project).name or subject.project)}"
     budget.take(quote(heading))
     sections = [
@@ -93,40 +95,49 @@ class _Words(NamedTuple):
 
     store: Store
     is_redacted: bool
+    known: dict[str, KnownValues]
+    """Session -> its secrets, of those that were quoted."""
 
-    def line(self, text: str, limit: int, *, is_cut: bool = False) -> str:
-        return clean_line(text, limit, redacted=self.is_redacted, is_cut=is_cut)
+    def line(self, text: str, limit: int, session: Session, *, is_cut: bool = False) -> str:
+        return clean_line(text, limit, redacted=self.is_redacted, is_cut=is_cut, known=self._secrets_of(session))
 
-    def preview(self, text: str, limit: int) -> str:
+    def preview(self, text: str, limit: int, session: Session) -> str:
         """A text of an outline, which has the beginning of a message only."""
-        return self.line(text, limit, is_cut=len(text) >= PREVIEW_LENGTH - 1)
+        return self.line(text, limit, session, is_cut=len(text) >= PREVIEW_LENGTH - 1)
 
     def title(self, session: Session, limit: int) -> str:
-        return clean_title(session.title, limit, redacted=self.is_redacted)
+        return clean_title(session.title, limit, redacted=self.is_redacted, known=self._secrets_of(session))
+
+    def _secrets_of(self, session: Session) -> KnownValues | None:
+        if not self.is_redacted:
+            return None
+        if session.id not in self.known:
+            self.known[session.id] = learned_redactor(self.store, session).known
+        return self.known[session.id]
 
     def name(self, session: Session) -> str:
         return f"**{self.title(session, 80)}** (`{session.id}`)"
 
-    def prompt_before(self, session_id: str, position: int) -> str | None:
+    def prompt_before(self, session: Session, position: int) -> str | None:
         """The prompt that led to a position, in one line; only what is still part of the conversation."""
         prompts = [
             entry.text
-            for entry in self.store.outline(session_id)
+            for entry in self.store.outline(session.id)
             if entry.kind == "prompt" and entry.position <= position and entry.fate in (Fate.ACTIVE, Fate.COMPACTED)
         ]
-        return self.preview(prompts[-1], _PROMPT_CHARACTERS) if prompts else None
+        return self.preview(prompts[-1], _PROMPT_CHARACTERS, session) if prompts else None
 
-    def last_answer(self, session_id: str) -> str | None:
+    def last_answer(self, session: Session) -> str | None:
         """What the model said last; an agent's notice of a limit or an error stands in the place of an answer."""
         messages = self.store.messages(
-            session_id, before=_END, limit=_LAST_MESSAGES, fates=(Fate.ACTIVE, Fate.COMPACTED), resolve_blobs=False
+            session.id, before=_END, limit=_LAST_MESSAGES, fates=(Fate.ACTIVE, Fate.COMPACTED), resolve_blobs=False
         )
         for placed in reversed(messages):
             if not _is_answer(placed.message):
                 continue
             parts = [part for part in placed.message.parts if isinstance(part, TextPart) and part.text.strip()]
             if parts:
-                return self.line(parts[-1].text, _ANSWER_CHARACTERS, is_cut=parts[-1].blob is not None)
+                return self.line(parts[-1].text, _ANSWER_CHARACTERS, session, is_cut=parts[-1].blob is not None)
         return None
 
 
@@ -141,7 +152,7 @@ def _touches(words: _Words, project: str, path: str) -> Iterator[str]:
             continue
         what = f"{one_line(call.tool_name)} ({call.kind}, {call.state})"
         yield f"- {moment(call.started_at) or 'unknown time'} {what} in {words.name(session)}"
-        asked = words.prompt_before(call.session_id, call.position)
+        asked = words.prompt_before(session, call.position)
         if asked:
             yield f"  - asked: {asked}"
 
@@ -157,10 +168,10 @@ def _sessions(words: _Words, project: str) -> Iterator[str]:
             f"`{session.id}`",
         ]
         lines = [f"- **{words.title(session, 120)}** ({', '.join(fact for fact in facts if fact)})"]
-        asked = words.prompt_before(session.id, _END)
+        asked = words.prompt_before(session, _END)
         if asked and asked != words.title(session, _PROMPT_CHARACTERS):
             lines.append(f"  - asked last: {asked}")
-        answered = words.last_answer(session.id)
+        answered = words.last_answer(session)
         if answered:
             lines.append(f"  - answered last: {answered}")
         changed = store.touched_files(FileFilter(session=session.id, changed=True), limit=_FILES_OF_A_SESSION + 1)
@@ -179,10 +190,10 @@ def _decisions(words: _Words, project: str) -> Iterator[str]:
         message = store.message(call.message_id, session_id=call.session_id)
         for part in message.parts:
             if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id and part.output_text.strip():
-                asked = call_summary(part)
-                question = f"{words.line(asked, _PROMPT_CHARACTERS)} → " if asked else ""
-                answer = words.line(part.output_text, _ANSWER_CHARACTERS)
-                name = words.name(store.session(call.session_id))
+                asked, session = call_summary(part), store.session(call.session_id)
+                question = f"{words.line(asked, _PROMPT_CHARACTERS, session)} → " if asked else ""
+                answer = words.line(part.output_text, _ANSWER_CHARACTERS, session)
+                name = words.name(session)
                 yield f"- {moment(call.started_at) or 'unknown time'} {question}{answer} in {name}"
     sessions = store.sessions(SessionFilter(project=project), limit=_SESSIONS).items
     annotations = store.annotations([session.id for session in sessions])
@@ -191,11 +202,11 @@ def _decisions(words: _Words, project: str) -> Iterator[str]:
         if known is None:
             continue
         if known.note:
-            yield f"- noted: {words.line(known.note, _ANSWER_CHARACTERS)} on {words.name(session)}"
+            yield f"- noted: {words.line(known.note, _ANSWER_CHARACTERS, session)} on {words.name(session)}"
         if known.pins:
             for entry in store.outline(session.id):
                 if entry.kind == "pin":
-                    yield f"- pinned: {words.preview(entry.text, _ANSWER_CHARACTERS)} in {words.name(session)}"
+                    yield f"- pinned: {words.preview(entry.text, _ANSWER_CHARACTERS, session)} in {words.name(session)}"
 
 
 def _edited_files(store: Store, project: str) -> Iterator[str]:

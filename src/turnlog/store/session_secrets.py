@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from turnlog.redact import Redactor
 
 
-def learned_redactor(store: Store, session: Session) -> Redactor:
-    """A redactor that knows the secrets of a session and of its subagents' sessions."""
+def learned_redactor(store: Store, *sessions: Session) -> Redactor:
+    """A redactor that knows the secrets of sessions, of those that started them, and of all subagents of these."""
     from turnlog.redact import Redactor
 
     redactor = Redactor()
-    for session_id in with_subagents(store, session.id):
+    for session_id in dict.fromkeys(each for session in sessions for each in family(store, session)):
         redactor.learn(store.session(session_id))
         for placed in store.messages(session_id, structured=(ToolKind.EDIT,)):
             redactor.learn(placed.message)
@@ -52,6 +52,35 @@ def spill_of(store: Store, session_id: str, name: str) -> str | None:
         return store.spill(session_id, name).decode(errors="replace")
     except NotFoundError:
         return None
+
+
+def starters(store: Store, session: Session) -> Iterator[str]:
+    """The ids of the sessions that started a session, the nearest first; the last one may be gone."""
+    seen = {session.id}
+    while True:
+        parents = (each.parent_session_id for each in session.relationships if each.kind == "subagent")
+        parent = next((each for each in parents if each not in seen), None)
+        if parent is None:
+            return
+        seen.add(parent)
+        yield parent
+        try:
+            session = store.session(parent)
+        except NotFoundError:
+            return
+
+
+def family(store: Store, session: Session) -> list[str]:
+    """The ids of a session, of those that started it as far as they are there, and of all subagents of these."""
+    found: dict[str, None] = {}
+    for start in reversed([session.id, *starters(store, session)]):
+        if start not in found:
+            try:
+                found.update(dict.fromkeys(with_subagents(store, start)))
+            except NotFoundError:
+                # Its log was never read, or was forgotten.
+                continue
+    return list(found)
 
 
 def with_subagents(store: Store, session_id: str) -> list[str]:

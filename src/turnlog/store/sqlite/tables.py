@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 import msgspec
 from msgspec import UNSET
 
-from turnlog.errors import ConflictError
+from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import encode
 from turnlog.model.message import part_ids
@@ -24,7 +24,7 @@ from turnlog.platforms.files import BINARY
 from turnlog.redact import Redactor
 from turnlog.store import bodies
 from turnlog.store.connection import connect
-from turnlog.store.external_content import BlobLoader
+from turnlog.store.external_content import BlobLoader, load_spill
 from turnlog.store.frames import BODY_COLUMNS, BodyPlace, BodyReader
 from turnlog.store.sqlite.sql import PRICED
 
@@ -145,6 +145,7 @@ def write_tables(
         redactor = Redactor() if redact else None
         if redactor is not None:
             _write_rows(connection, {name: _Learner(names, redactor) for name, names in TABLES.items()}, on_progress)
+            _learn_spills(connection, redactor)
         writers = {
             name: stack.enter_context(TableWriter(folder / f"{name}.parquet", columns, redactor))
             for name, columns in TABLES.items()
@@ -154,6 +155,20 @@ def write_tables(
     written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
     (folder / "README.md").write_text(_card(written))
     return written
+
+
+def _learn_spills(connection: sqlite3.Connection, redactor: Redactor) -> None:
+    """Learn the outputs of which the tables have a preview only, one at a time."""
+    names = connection.execute(
+        f"SELECT p.session_id, p.name FROM spills p JOIN main.sessions x ON p.session_id = {_ID}"
+        " JOIN chosen c ON c.key = x.key ORDER BY 1, 2"
+    )
+    for session_id, name in names.fetchall():
+        try:
+            redactor.learn(load_spill(connection, session_id, name).decode(errors="replace"))
+        except NotFoundError:
+            # Its archive is gone; nothing of it leaves.
+            continue
 
 
 def _prepare(folder: Path) -> None:
