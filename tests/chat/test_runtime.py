@@ -124,6 +124,15 @@ async def gather(runtime: FunctionRuntime, told: list[StreamEvent]) -> None:
             told.append(event)
 
 
+def test_an_answer_of_nothing_is_complete() -> None:
+    async def answer(request: RunRequest) -> AsyncGenerator[str, None]:
+        for word in request.prompt.split():
+            yield word
+
+    request = RunRequest(chat_id="chat", messages=())
+    assert asyncio.run(answered(FunctionRuntime(answer), request)) == [RunFinish(stop_reason="stop")]
+
+
 def test_a_hundred_chats_at_once_do_not_mix() -> None:
     """R-O25."""
 

@@ -165,7 +165,7 @@ class ChatHttp:
         """
         try:
             if is_mapped and caller.owner is None:
-                raise _NoListError("whose chats these are is not known: the server needs owner=")
+                raise TypeError("whose chats these are is not known: the endpoint needs owner= beside key=")
             given = dict(parse_qsl(query.decode("latin-1")))
             limit = number_in(given, "limit", 50, least=1)
             try:
@@ -176,7 +176,7 @@ class ChatHttp:
                 raise ShapeError(str(error), json_path="cursor") from error
             return json_response(encode(page))
         except TypeError as error:
-            return failure(_NoListError(str(error)))
+            return _without_list(error, "this server keeps no list of chats")
         except Exception as error:
             return failure(error)
 
@@ -189,7 +189,7 @@ class ChatHttp:
             title = _parse_title(await self._read(body))
             return json_response(encode(await self._chat.rename(chat_id, title, owner=caller.owner)))
         except TypeError as error:
-            return failure(_NoListError(str(error)))
+            return _without_list(error, "this server cannot rename chats")
         except Exception as error:
             return failure(error)
 
@@ -198,7 +198,7 @@ class ChatHttp:
         try:
             await self._chat.delete(chat_id, owner=caller.owner)
         except TypeError as error:
-            return failure(_NoListError(str(error)))
+            return _without_list(error, "this server cannot delete chats")
         except Exception as error:
             return failure(error)
         return HttpResponse(204, {})
@@ -267,6 +267,12 @@ def failure(error: Exception) -> HttpResponse:
         logger.error("a chat's request failed", exc_info=error)
     sentence = "the server failed to answer; its log has the reason" if status == 500 else str(error)
     return HttpResponse(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())
+
+
+def _without_list(error: TypeError, sentence: str) -> HttpResponse:
+    """The response where chats cannot be listed. What to change is for the programmer: it is logged."""
+    logger.warning("%s: %s", sentence, error)
+    return failure(_NoListError(sentence))
 
 
 ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str]]

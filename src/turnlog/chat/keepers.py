@@ -10,8 +10,9 @@ a log of its own, the log's session is the one that is listed, searched and pric
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -27,14 +28,14 @@ from turnlog.arguments import checked
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loaded_chats import LoadedChats
 from turnlog.chat.loading import EVERYTHING, load_ui_json
-from turnlog.errors import NotFoundError, ShapeError
+from turnlog.errors import ConflictError, NotFoundError, ShapeError
 from turnlog.model import Fate, Message, Ownership, Session
 from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.session_state import LAST_ANSWER, AnswerOutcome
 from turnlog.store.values import AgentAnswer
-from turnlog.store.writing.native import AGENT, LONGEST_ID
+from turnlog.store.writing.native import AGENT, LONGEST_ID, ForgottenError
 
 
 class ChatKeeper(Protocol):
@@ -184,7 +185,7 @@ class NativeKeeper:
         """Retract, replace and add, in one transaction.
 
         Raises:
-            ConflictError: The session was forgotten.
+            ConflictError: The chat was deleted.
             StoreBusyError: Another process writes, and did not end in time.
         """
         await self._run(lambda: self._chats.save(chat_id, messages, retracted))
@@ -344,7 +345,8 @@ class _StoredChats:
             if answer is not None:
                 answers |= {step.id: answer for step in new}
         if changed or gone:
-            self._store.save_messages(session_id_of(chat_id), changed, retracted=gone, answers=answers)
+            with _as_deleted(chat_id):
+                self._store.save_messages(session_id_of(chat_id), changed, retracted=gone, answers=answers)
         self._remember(saved)
 
     def record_answer(self, chat_id: str, outcome: AnswerOutcome | None) -> None:
@@ -358,7 +360,8 @@ class _StoredChats:
 
     def claim(self, chat_id: str, owner: Ownership) -> None:
         if self._find(chat_id) is None:
-            self._store.save_session(session_id_of(chat_id), ownership=owner)
+            with _as_deleted(chat_id):
+                self._store.save_session(session_id_of(chat_id), ownership=owner)
         else:
             self.check(chat_id, owner)
 
@@ -441,6 +444,15 @@ class _StoredChats:
                 edition = editions.setdefault(number, _Edition(number, [], fate is Fate.ACTIVE))
                 edition.stored_ids.append(place.message_id)
         return {page_id: editions[max(editions)] for page_id, editions in found.items()}
+
+
+@contextmanager
+def _as_deleted(chat_id: str) -> Generator[None, None, None]:
+    """Say of a forgotten session what its user did: delete the chat."""
+    try:
+        yield
+    except ForgottenError as error:
+        raise ConflictError(f"chat {chat_id} was deleted") from error
 
 
 def _digest(step: Message) -> bytes:

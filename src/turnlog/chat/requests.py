@@ -84,13 +84,16 @@ def parse_chat_request(data: bytes | str, *, version: Version = 7) -> ChatReques
     if _CONTROL.search(chat_id):
         # No address leads to such a chat: frameworks match a path line by line.
         raise ShapeError("the id of a chat cannot hold a line break or another control character", json_path="$.id")
+    if chat_id in (".", ".."):
+        # Browsers take such a segment out of an address.
+        raise ShapeError(f"{chat_id} cannot be the id of a chat: no address leads to it", json_path="$.id")
     message_id = None if body.get("messageId") is None else _parse_text(body, "messageId")
     values = _messages_of(body)
     if not values and trigger == "submit-message":
         raise ShapeError("expected messages or a message")
     return ChatRequest(
         chat_id=chat_id,
-        messages=tuple(validate_ui_messages(values, version=version)) if values else (),
+        messages=tuple(_validated(body, values, version)) if values else (),
         trigger=trigger,
         message_id=message_id,
         body={key: value for key, value in body.items() if key not in _OWN_KEYS},
@@ -133,6 +136,16 @@ def _messages_of(body: dict[str, Any]) -> list[Any]:
     if not isinstance(values, list):
         raise ShapeError("expected a list of messages", json_path="$.messages")
     return cast("list[Any]", values)
+
+
+def _validated(body: dict[str, Any], values: list[Any], version: Version) -> list[UIMessage]:
+    try:
+        return validate_ui_messages(values, version=version)
+    except ShapeError as error:
+        # The page sent no list of its own: the place is that in its body.
+        place = error.json_path.removeprefix("$")
+        place = f"messages{place}" if "messages" in body else f"message{place.removeprefix('[0]')}"
+        raise ShapeError(error.reason, json_path=f"$.{place}") from error
 
 
 # -- deciding

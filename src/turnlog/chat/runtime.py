@@ -205,6 +205,7 @@ class _Text:
     def __init__(self) -> None:
         self._open: str | None = None
         self._parts = 0
+        self._has_events = False
         self._is_ended = False
 
     def events(self, yielded: object) -> list[StreamEvent]:
@@ -215,12 +216,14 @@ class _Text:
         if not isinstance(yielded, get_args(StreamEvent)):
             raise TypeError(f"an answer yielded {type(yielded).__name__}: expected text or a StreamEvent")
         event = cast("StreamEvent", yielded)
+        self._has_events = True
         self._is_ended = isinstance(event, RunFinish | Pause | StreamError | Abort)
         return [*self._close(), event]
 
     def end(self) -> list[StreamEvent]:
-        """What ends an answer of text that did not end itself."""
-        return [*self._close(), RunFinish(stop_reason="stop")] if self._parts and not self._is_ended else []
+        """What ends an answer of text, or of nothing at all, that did not end itself."""
+        is_complete = self._parts > 0 or not self._has_events
+        return [*self._close(), RunFinish(stop_reason="stop")] if is_complete and not self._is_ended else []
 
     def _begin(self) -> list[StreamEvent]:
         if self._open is not None:

@@ -61,6 +61,10 @@ _HELD: Final = (
 _TEXT_FACTS: Final = ("cwd", "git_branch", "git_commit")
 
 
+class ForgottenError(ConflictError):
+    """The session was forgotten: its id cannot be used again."""
+
+
 class NativeSessions:
     """Writes the native sessions of one store. Use it in one thread, and `close` it."""
 
@@ -175,7 +179,7 @@ class NativeSessions:
             raise ConflictError(f"{session_id} is the name of a session whose log turnlog reads")
         query = "SELECT 1 FROM tombstones WHERE session_id = ?"
         if self._connection.execute(query, (session_id,)).fetchone():
-            raise ConflictError(f"{session_id} was forgotten")
+            raise ForgottenError(f"{session_id} was forgotten")
         query = "SELECT native FROM sessions WHERE agent = ? AND external_id = ?"
         row = self._connection.execute(query, session_id.partition(":")[::2]).fetchone()
         if row is not None and not row[0]:
