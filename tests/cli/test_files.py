@@ -62,7 +62,9 @@ def test_a_path_that_begins_with_a_dot_is_one_from_here(
 
 def test_people_see_a_table(run: Command) -> None:
     assert FILE in run("files").stdout
-    assert "plain:files" in run("files", FILE).stdout
+    run("annotate", "plain:files", "--title", "Count the till")
+    listed = run("files", FILE).stdout
+    assert ("plain:files" in listed, "Count the till" in listed) == (True, True)
 
 
 def test_a_path_and_filters_do_not_go_together(run: Command) -> None:

@@ -15,7 +15,8 @@ from support.cli_runner import Command, on_terminal
 from support.plain_agent import PlainAgent
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from turnlog.cli.formatting import UNKNOWN
-from turnlog.cli.options import abbreviations
+from turnlog.cli.options import find_session
+from turnlog.cli.short_ids import short_ids
 from turnlog.model.codec import decode_session, encode
 from turnlog.runs.states import session_states
 from turnlog.store import open_store
@@ -80,18 +81,27 @@ def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
     assert max(map(len, [head, *lines])) <= 80
 
 
-def test_an_id_is_only_as_long_as_it_must_be_to_tell_it_apart() -> None:
-    ids = ["3f2a91c0-1", "01a1fbdd-6030-7", "01a1fbdd-7122-7", "3f2a91c0-1.scout", "short", "aaaaaaaa-1", "aaaaaaaa-12"]
-    assert abbreviations(ids) == {
-        "3f2a91c0-1": "3f2a91c0",
-        "3f2a91c0-1.scout": "3f2a91c0.scout",
-        "01a1fbdd-6030-7": "01a1fbdd-6",
-        "01a1fbdd-7122-7": "01a1fbdd-7",
-        "short": "short",
-        "aaaaaaaa-1": "aaaaaaaa-1",
-        "aaaaaaaa-12": "aaaaaaaa-12",
+def test_what_a_list_prints_of_an_id_is_found_alone_in_the_whole_store(tmp_path: Path) -> None:
+    time = "01a20000-0000-7000-8000-00000000000"
+    expected = {
+        "one:3f2a91c0-1111": "3f2a91c0",
+        "one:01a1fbdd-6030-7": "01a1fbdd-6",
+        "one:01a1fbdd-7122-7": "01a1fbdd-7",
+        f"one:{time}1": "01a2…001",
+        f"one:{time}2": "01a2…002",
+        "one:0a1b2c3d-0000": "one:0a1b2c3d",
+        "two:0a1b2c3d-0000": "two:0a1b2c3d",
+        "one:short": "one:short",
+        "one:shorter": "shorter",
+        "one:aaaaaaaa-1": "aaaa…a-1",
+        "one:aaaaaaaa-12": "aaaaaaaa-12",
     }
-    assert abbreviations([]) == {}
+    with open_store(tmp_path / "turnlog.db", create=True) as store:
+        for id in expected:
+            store.save_session(id)
+        found = {id: text for each in expected for id, text in short_ids(store, [each]).items()}
+        assert found == expected == short_ids(store, expected)
+        assert {find_session(store, text).id: text for text in found.values()} == expected
 
 
 COLOUR = re.compile(r"\x1b\[[34]\d")

@@ -169,6 +169,7 @@ class Questions:
         for method in ("previews", "turn_facts", "annotations", "parents", "newest_runs"):
             yield Question(method, ([*self._ids, "toy:nobody"],))
         yield Question("find_session", ("toy", "nobody"))
+        yield Question("ids_beginning", (("0", "2222", "s"),))
         for session in self._sessions[:5]:
             yield Question("find_session", (session.agent, session.external_id))
 

@@ -11,20 +11,20 @@ from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
-    abbreviations,
     complete_session,
     examples,
-    external_id,
     find_session,
     json_option,
     limit_option,
 )
-from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
+from turnlog.cli.short_ids import shown_ids
+from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.store.base import FileFilter
 from turnlog.store.values import FileUse, TouchedFile
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import FilesDocument
+    from turnlog.store.base import Store
 
 
 @click.command(
@@ -74,12 +74,12 @@ def files(
                 text=contains, session=name, project=find_project(store, project), agent=whose, changed=changed or None
             )
             found = store.touched_files(wanted, limit=limit)
-    if as_json:
-        write_json(_document(uses, found))
-    elif path is not None:
-        _write_uses(uses)
-    else:
-        _write_files(found)
+        if as_json:
+            write_json(_document(uses, found))
+        elif path is not None:
+            _write_uses(store, uses)
+        else:
+            _write_files(found)
 
 
 def _resolved_path(path: str) -> str:
@@ -100,21 +100,23 @@ def _document(uses: tuple[FileUse, ...], found: list[TouchedFile]) -> FilesDocum
     return {"sessions": sessions, "files": found}
 
 
-def _write_uses(uses: tuple[FileUse, ...]) -> None:
+def _write_uses(store: Store, uses: tuple[FileUse, ...]) -> None:
     columns = (
         Column("Session", style="cyan"),
-        Column("First"),
+        Column("First", is_optional=True),
         Column("Last"),
+        Column("Title", can_shrink=True),
         Column("How", can_shrink=True),
         Column("Calls", right=True),
         Column("Changes", right=True),
     )
-    short = abbreviations(external_id(use.session_id) for use in uses) if is_terminal() else {}
+    shown = shown_ids(store, (use.session_id for use in uses))
     rows = [
         (
-            short.get(external_id(use.session_id), use.session_id),
+            shown[use.session_id],
             formatting.moment(use.first_at),
             formatting.moment(use.last_at),
+            store.session(use.session_id).title or formatting.UNKNOWN,
             ", ".join(use.kinds),
             formatting.count(use.calls),
             formatting.count(use.edits),

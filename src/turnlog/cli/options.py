@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import re
 from calendar import monthrange
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
@@ -20,6 +19,7 @@ import click
 
 from turnlog import paths
 from turnlog.atomic_files import refuse_other_than_file
+from turnlog.cli.short_ids import abbreviates
 from turnlog.errors import NotFoundError, TurnlogError
 
 if TYPE_CHECKING:
@@ -215,9 +215,6 @@ CANDIDATES = 5
 
 COMPLETIONS = 50
 
-SHORTEST = 8
-"""Characters of an id in a list on a terminal; more if another id of the list begins with the same ones."""
-
 
 def open_existing(store_path: Path) -> Store:
     """The store. Raises NotFoundError if there is none, because a command that reads must not create one."""
@@ -232,7 +229,8 @@ def open_existing(store_path: Path) -> Store:
 def find_session(store: Store, text: str) -> Session:
     """The session of this id, or the only one that the text abbreviates, with or without its agent's name.
 
-    An id is abbreviated to its beginning, or, where it has dots, to the beginnings of what is between them. A session
+    An id is abbreviated to its beginning, or, where it has dots, to the beginnings of what is between them; a `…` may
+    stand for the middle of each, as in lists. A session
     goes before its subagents, whose ids begin with its own. A subagent is also found by its own id alone, with the
     `agent-` of Claude Code's names for it. Raises NotFoundError for none and for several.
     """
@@ -261,7 +259,7 @@ def _ambiguous(text: str, found: list[Session]) -> str:
 def _abbreviated(store: Store, text: str, *, subagents: bool) -> Iterator[Session]:
     agent, colon, rest = text.rpartition(":")
     for session in iter_sessions(store, subagents=subagents) if text else ():
-        if (not colon or session.agent == agent) and _abbreviates(rest, session.external_id):
+        if (not colon or session.agent == agent) and abbreviates(rest, session.external_id):
             yield session
 
 
@@ -273,32 +271,6 @@ def _subagents(store: Store, text: str) -> Iterator[Session]:
         _, dot, last = session.external_id.rpartition(".")
         if dot and last.startswith(own) and agent in ("", session.agent):
             yield session
-
-
-def _abbreviates(text: str, external_id: str) -> bool:
-    beginnings, segments = text.split("."), external_id.split(".")
-    return len(beginnings) <= len(segments) and all(
-        segment.startswith(beginning) for segment, beginning in zip(segments, beginnings, strict=False)
-    )
-
-
-def external_id(session_id: str) -> str:
-    """The id without its agent's name."""
-    return session_id.partition(":")[2] or session_id
-
-
-def abbreviations(external_ids: Iterable[str]) -> dict[str, str]:
-    """The shortest abbreviation of each id that no other of these has."""
-    remaining = set(external_ids)
-    found: dict[str, str] = {}
-    length = SHORTEST
-    while remaining:
-        short = {id: ".".join(segment[:length] for segment in id.split(".")) for id in remaining}
-        times = Counter(short.values())
-        found |= {id: text for id, text in short.items() if times[text] == 1}
-        remaining -= found.keys()
-        length += 1
-    return found
 
 
 def iter_sessions(store: Store, *, subagents: bool) -> Iterator[Session]:

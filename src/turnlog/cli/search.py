@@ -12,16 +12,14 @@ from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, check_tool, find_agent, find_project, project_option, tool_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
 from turnlog.cli.options import (
-    abbreviations,
     complete_session,
     examples,
-    external_id,
     find_session,
     json_option,
     limit_option,
-    open_existing,
     period_options,
 )
+from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.terminal import dim, is_terminal, write_json
 from turnlog.plain_text import one_line, plain
 from turnlog.store.search.base import (
@@ -36,6 +34,7 @@ from turnlog.store.search.base import (
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import HitDocument, SearchDocument, SessionSearchDocument
+    from turnlog.store.base import Store
 
 
 class _SearchCommand(click.Command):
@@ -114,32 +113,31 @@ def search(
         filters["agent"] = find_agent(store, filters["agent"])
         filters["project"] = find_project(store, filters["project"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
-    with open_searcher(store_path) as searcher:
-        try:
-            if flat or sort == "newest":
-                hits = searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor)
-                _explain_nothing(store_path, wanted.tool, len(hits.hits))
-                _write(hits, as_json=as_json)
-            else:
-                sessions = searcher.sessions(query, wanted, limit=limit, cursor=cursor)
-                _explain_nothing(store_path, wanted.tool, len(sessions.sessions))
-                _write_sessions(sessions, as_json=as_json)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+        with open_searcher(store_path) as searcher:
+            try:
+                if flat or sort == "newest":
+                    hits = searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor)
+                    _explain_nothing(store, wanted.tool, len(hits.hits))
+                    _write(store, hits, as_json=as_json)
+                else:
+                    sessions = searcher.sessions(query, wanted, limit=limit, cursor=cursor)
+                    _explain_nothing(store, wanted.tool, len(sessions.sessions))
+                    _write_sessions(store, sessions, as_json=as_json)
+            except ValueError as error:
+                raise click.UsageError(str(error)) from error
 
 
-def _explain_nothing(store_path: Path, tool: str | None, found: int) -> None:
+def _explain_nothing(store: Store, tool: str | None, found: int) -> None:
     """Raise NotFoundError if nothing was found of a tool that does not exist."""
     if tool is not None and not found:
-        with open_existing(store_path) as store:
-            check_tool(store, tool)
+        check_tool(store, tool)
 
 
-def _write(page: SearchPage, *, as_json: bool) -> None:
+def _write(store: Store, page: SearchPage, *, as_json: bool) -> None:
     if as_json:
         write_json(_document(page))
     else:
-        _write_hits(page)
+        _write_hits(store, page)
 
 
 def _document(page: SearchPage) -> SearchDocument:
@@ -171,14 +169,13 @@ def _hit_document(hit: Hit) -> HitDocument:
     }
 
 
-def _write_sessions(page: SessionSearchPage, *, as_json: bool) -> None:
+def _write_sessions(store: Store, page: SessionSearchPage, *, as_json: bool) -> None:
     if as_json:
         write_json(_sessions_document(page))
         return
-    short = abbreviations(external_id(session.session_id) for session in page.sessions)
+    short = shown_ids(store, (session.session_id for session in page.sessions))
     for session in page.sessions:
-        shown = short[external_id(session.session_id)] if is_terminal() else session.session_id
-        click.echo("  ".join([click.style(one_line(shown), fg="cyan"), *_session_facts(session)]))
+        click.echo("  ".join([click.style(one_line(short[session.session_id]), fg="cyan"), *_session_facts(session)]))
         for name in session.names:
             if name.field != "title":
                 click.echo(f"  {click.style(f'{name.field}:', dim=True)} {_marked(name.text, name.marks)}")
@@ -243,12 +240,10 @@ def _sessions_document(page: SessionSearchPage) -> SessionSearchDocument:
     }
 
 
-def _write_hits(page: SearchPage) -> None:
-    short = abbreviations(external_id(hit.places[0].session_id) for hit in page.hits)
+def _write_hits(store: Store, page: SearchPage) -> None:
+    short = shown_ids(store, (hit.places[0].session_id for hit in page.hits))
     for hit in page.hits:
-        session_id = hit.places[0].session_id
-        shown = short[external_id(session_id)] if is_terminal() else session_id
-        click.echo("  ".join([click.style(one_line(shown), fg="cyan"), *_facts(hit)]))
+        click.echo("  ".join([click.style(one_line(short[hit.places[0].session_id]), fg="cyan"), *_facts(hit)]))
         click.echo(f"  {_marked(hit.snippet, hit.marks)}")
     for note in _notes(page):
         click.echo(note, err=True)

@@ -13,7 +13,6 @@ from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
-    abbreviations,
     complete_session,
     examples,
     find_session,
@@ -23,8 +22,9 @@ from turnlog.cli.options import (
     period_options,
     store_option,
 )
+from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.status import status as status_text
-from turnlog.cli.terminal import Column, is_terminal, write_json, write_json_text, write_table
+from turnlog.cli.terminal import Column, write_json, write_json_text, write_table
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter
 from turnlog.store.choices import SESSION_HAVINGS, SESSION_SORTS, SESSION_STATUSES, SessionSort, SessionStatus
@@ -159,10 +159,10 @@ def _write_list(store: Store, page: Page[Session]) -> None:
     )
     ids = [session.id for session in page.items]
     states, previews = session_states(store, ids), store.previews(ids)
-    short = abbreviations(session.external_id for session in page.items)
+    shown = shown_ids(store, ids)
     rows = [
         (
-            short[session.external_id] if is_terminal() else session.id,
+            shown[session.id],
             formatting.moment(session.updated_at),
             session.agent,
             status_text(states.get(session.id), timed=False),
@@ -179,8 +179,8 @@ def _write_list(store: Store, page: Page[Session]) -> None:
     ]
     write_table(columns, rows)
     if page.next_cursor is not None:
-        shown = len(page.items)
-        found = formatting.plural(shown, "session") if page.total is None else f"{shown} of {page.total} sessions"
+        listed = len(page.items)
+        found = formatting.plural(listed, "session") if page.total is None else f"{listed} of {page.total} sessions"
         click.echo(f"{found}; --limit shows more.", err=True)
 
 

@@ -19,14 +19,13 @@ from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
-    abbreviations,
     examples,
-    external_id,
     json_option,
     period_options,
     utc_option,
 )
-from turnlog.cli.terminal import Column, is_terminal, write_json, write_note, write_table
+from turnlog.cli.short_ids import shown_ids
+from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import UsageFilter
 from turnlog.store.choices import USAGE_BY, UsageBy
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
@@ -112,12 +111,15 @@ def usage(
             return
         report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=zone)
         report = replace(report, budgets=_budgets(store, zone))
+        shown: Mapping[str, str] = {}
+        if report.by in _SESSIONS and not (as_csv or as_json):
+            shown = shown_ids(store, (row.name for row in report.rows if row.name))
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:
         write_json(report)
     else:
-        _write_report(report)
+        _write_report(report, shown)
 
 
 def _compare(store: Store, wanted: UsageFilter, zone: tzinfo | None, as_json: bool) -> None:
@@ -151,7 +153,11 @@ _WHOLE = ("Hour", "Block", "Day", "Week of", "Month", "Session", "Subagent")
 """Columns that are never cut, because users copy their values into other commands."""
 
 
-def _write_report(report: UsageReport) -> None:
+_SESSIONS = ("session", "subagent")
+"""What is named by the id of a session."""
+
+
+def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
     titles = _NAMES.get(report.by, (report.by.capitalize(),))
     if report.then_by is not None:
         titles = (*titles, report.then_by.capitalize())
@@ -164,7 +170,7 @@ def _write_report(report: UsageReport) -> None:
         Column("Output", right=True),
         Column("Cost", right=True),
     )
-    rows = list(_lines(report))
+    rows = list(_lines(report, shown))
     write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *_cells(report.totals)))
     for row in report.rows:
         if row.block is not None and row.block.is_running:
@@ -176,10 +182,10 @@ def _write_report(report: UsageReport) -> None:
         write_note(note)
 
 
-def _lines(report: UsageReport) -> Iterator[tuple[str, ...]]:
+def _lines(report: UsageReport, shown: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     """The cells of each row, and below a row those of its parts."""
     labels = formatting.named_apart((part.name, part.label) for row in report.rows for part in row.parts)
-    for name, row in zip(_row_names(report), report.rows, strict=True):
+    for name, row in zip(_row_names(report, shown), report.rows, strict=True):
         yield (*name, *([""] if report.then_by else []), *_cells(row.totals))
         for part in row.parts:
             yield (*[""] * len(name), _part_name(report, part, labels), *_cells(part.totals))
@@ -215,14 +221,12 @@ def _running(block: UsageBlock) -> str:
     )
 
 
-def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
+def _row_names(report: UsageReport, shown: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     unnamed = NO_SUBAGENT if report.by == "subagent" else UNNAMED
     names = [row.name or unnamed for row in report.rows]
-    are_sessions = report.by in ("session", "subagent")
-    short = abbreviations(external_id(name) for name in names) if are_sessions and is_terminal() else {}
     for name, row in zip(names, report.rows, strict=True):
-        if are_sessions:
-            yield short.get(external_id(name), name), row.label or formatting.UNKNOWN
+        if report.by in _SESSIONS:
+            yield shown.get(name, name), row.label or formatting.UNKNOWN
         elif report.by == "project":
             yield row.label or unnamed, row.name or formatting.UNKNOWN
         elif report.by in _HOURS:

@@ -262,6 +262,10 @@ class Store(Protocol):
         """The session with this id of its agent; None if it is not stored."""
         ...
 
+    def ids_beginning(self, beginnings: Iterable[str]) -> list[tuple[str, bool]]:
+        """The ids of all sessions whose agents' own ids begin so, and whether each is a subagent; sorted."""
+        ...
+
     def children(self, session_id: str) -> list[Session]:
         """Child sessions, oldest first. For a chat also the sessions of agents that answered it."""
         ...

@@ -169,6 +169,9 @@ def wanted_sessions(session_ids: Iterable[str]) -> str:
     return json.dumps([session_id.partition(":")[::2] for session_id in session_ids])
 
 
+_LAST = "\U0010ffff"
+"""What no character of an id comes behind."""
+
 _PRICED = ("cost", "calls", "unknown_calls", "covered_calls", "session_totals", "unpriced_calls")
 """What decides whether a cost is known."""
 
@@ -235,6 +238,18 @@ class SessionQueries(Connections):
         with self._snapshot() as connection:
             found = _select(connection, "s.agent = ? AND s.external_id = ?", (agent, external_id))
             return _sessions(connection, found)[0] if found else None
+
+    def ids_beginning(self, beginnings: Iterable[str]) -> list[tuple[str, bool]]:
+        # A range of the index of ids for each agent.
+        with self._snapshot() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT s.agent || ':' || s.external_id, s.relationship IS 'subagent'"
+                " FROM json_each(?) w CROSS JOIN (SELECT DISTINCT agent FROM sessions) a CROSS JOIN sessions s"
+                " ON s.agent = a.agent AND s.external_id >= json_extract(w.value, '$[0]')"
+                " AND s.external_id <= json_extract(w.value, '$[1]')",
+                (json.dumps([(beginning, beginning + _LAST) for beginning in beginnings], ensure_ascii=False),),
+            )
+            return sorted((session_id, bool(is_subagent)) for session_id, is_subagent in rows.fetchall())
 
     def children(self, session_id: str) -> list[Session]:
         with self._snapshot() as connection:
