@@ -277,7 +277,7 @@ def test_runs_end_and_sessions_are_forgotten_on_both_engines(store: PostgresStor
         assert differences(other, store, some_questions(other, every=1, most=5)) == []
         for each in (other, store):
             refused = ask(each, Question("save_session", ("demo:a",)))
-            assert refused == ("ConflictError", "demo:a was forgotten")
+            assert refused == ("ForgottenError", "demo:a was forgotten")
 
 
 def finished(run: Run) -> Run:
