@@ -72,6 +72,17 @@ def test_a_folder_without_a_store_that_cannot_be_written_says_what_helps(tmp_pat
     assert (done.returncode, done.stderr.decode()) == (1, named)
 
 
+def test_a_folder_that_cannot_be_entered_is_one_line(tmp_path: Path, store: Path) -> None:
+    folder = tmp_path / "priv"
+    folder.mkdir(mode=0o600)
+    done = start("-m", "turnlog", "sync", "--root", str(folder), "--store", str(store))
+    assert (done.returncode, done.stdout) == (6, b"No logs found.\n")
+    assert done.stderr.decode() == f"turnlog: {folder}: Permission denied\n"
+    done = start("-m", "turnlog", "import", str(folder / "x.jsonl"), "--store", str(store))
+    assert done.returncode == 2
+    assert f"'{folder / 'x.jsonl'}' cannot be read: Permission denied." in done.stderr.decode()
+
+
 @pytest.fixture
 def older(store: Path) -> Path:
     """A store of an older schema."""

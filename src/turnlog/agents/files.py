@@ -29,13 +29,18 @@ _links: ContextVar[set[str] | None] = ContextVar("links", default=None)
 
 @contextmanager
 def collect_unreadable_folders() -> Generator[dict[str, str]]:
-    """Collect the folders that cannot be listed while the body of the `with` runs: folder -> reason."""
+    """Collect the folders that cannot be listed while the body of the `with` runs: folder -> reason.
+
+    At its end, what lies below another of them is left out: nobody can say whether it exists.
+    """
     found: dict[str, str] = {}
     token = _unreadable.set(found)
     try:
         yield found
     finally:
         _unreadable.reset(token)
+        for folder in [folder for folder in found if any(str(above) in found for above in Path(folder).parents)]:
+            del found[folder]
 
 
 @contextmanager

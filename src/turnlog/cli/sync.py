@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,7 +96,8 @@ def _write_sync(summary: SyncSummary, roots: Sequence[Path]) -> None:
         hint = (
             "A root is an agent's home, such as ~/.claude." if roots else "`turnlog agents` lists where they should be."
         )
-        click.echo(f"No logs found. {hint}")
+        # What could not be read is the reason, and was said.
+        click.echo("No logs found." if summary.problems else f"No logs found. {hint}")
         return
     took = formatting.duration(round(summary.seconds * 1000))
     read = f"{formatting.count(summary.changed)} of {formatting.plural(summary.sources, 'file')}"
@@ -118,6 +120,22 @@ def _written(summary: SyncSummary | ImportSummary, changed: int) -> str:
     )
 
 
+class _Readable(click.Path):
+    """A path that exists. One below a folder that cannot be entered may exist: it cannot be read."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """The path; a usage error if nothing can be read there."""
+        try:
+            Path(value).stat()
+        except PermissionError as error:
+            self.fail(f"{os.fspath(value)!r} cannot be read: {error.strerror}.", param, ctx)
+        except (OSError, ValueError):
+            pass  # which click explains
+        return super().convert(value, param, ctx)
+
+
 @click.command(
     "import",
     epilog=examples(
@@ -130,7 +148,7 @@ def _written(summary: SyncSummary | ImportSummary, changed: int) -> str:
         "turnlog import jobs/2026-11-20/",
     ),
 )
-@click.argument("file", type=click.Path(exists=True, allow_dash=True))
+@click.argument("file", type=_Readable(exists=True, allow_dash=True))
 @click.option("--verbose", is_flag=True, help="Say of each agent why the file is not its, if it is of none.")
 @json_option
 @store_option
