@@ -63,6 +63,7 @@ BESIDES_THE_PROTOCOL = {
     # The version of SQLite; which files changed since; whether there is room for more.
     "cli/doctor.py": ["store.connection", "store.disk", "store.sources"],
     "cli/export.py": ["store.sqlite.tables"],  # tables of everything, which no view needs
+    "exports/transcripts.py": ["store.sqlite.tables"],  # a table of everything, too, with the same writer
     "cli/query.py": ["store.sqlite.query"],  # SQL of the user's own
     "cli/serve.py": ["store.connection"],  # whether the store can be written
     "cli/main.py": ["store.write_lock"],  # tells the user that another process writes

@@ -269,7 +269,7 @@ export interface DeviceBody {
   platform?: string;
 }
 
-/** What a machine is told that wants to join. */
+/** The answer to a machine that wants to join. */
 export interface DeviceCode {
   device_code: string;
   user_code: string;
@@ -278,7 +278,7 @@ export interface DeviceCode {
   expires_in: number;
 }
 
-/** What the machine was told. */
+/** The answer to the machine. */
 export interface DeviceTokenBody {
   device_code: string;
 }
@@ -543,7 +543,7 @@ export interface InvitationBody {
   name: string;
 }
 
-/** What a machine is told that has joined. */
+/** The answer to a machine that has joined. */
 export interface Joined {
   access_token: string;
   team: string;
@@ -921,7 +921,7 @@ export interface ReasoningPart {
   blob?: BlobRef;
 }
 
-/** Any other record of the log, by its own kind. `known` is False when this version has never heard of it. */
+/** Any other record of the log, by its own kind. `known` is False when this version does not know the kind. */
 export interface RecordEvent {
   type: "record";
   position?: number;

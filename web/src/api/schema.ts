@@ -757,7 +757,7 @@ export interface ReasoningPart {
   blob?: BlobRef;
 }
 
-/** Any other record of the log, by its own kind. `known` is False when this version has never heard of it. */
+/** Any other record of the log, by its own kind. `known` is False when this version does not know the kind. */
 export interface RecordEvent {
   type: "record";
   position?: number;

@@ -42,7 +42,7 @@ export interface DeviceBody {
   platform?: string;
 }
 
-/** What a machine is told that wants to join. */
+/** The answer to a machine that wants to join. */
 export interface DeviceCode {
   device_code: string;
   user_code: string;
@@ -51,7 +51,7 @@ export interface DeviceCode {
   expires_in: number;
 }
 
-/** What the machine was told. */
+/** The answer to the machine. */
 export interface DeviceTokenBody {
   device_code: string;
 }
@@ -68,7 +68,7 @@ export interface InvitationBody {
   name: string;
 }
 
-/** What a machine is told that has joined. */
+/** The answer to a machine that has joined. */
 export interface Joined {
   access_token: string;
   team: string;

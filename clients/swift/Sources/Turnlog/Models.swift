@@ -553,7 +553,7 @@ public enum Turnlog {
         }
     }
 
-    /// What a machine is told that wants to join.
+    /// The answer to a machine that wants to join.
     public struct DeviceCode: Codable, Equatable, Sendable {
         public var deviceCode: String
         public var userCode: String
@@ -570,7 +570,7 @@ public enum Turnlog {
         }
     }
 
-    /// What the machine was told.
+    /// The answer to the machine.
     public struct DeviceTokenBody: Codable, Equatable, Sendable {
         public var deviceCode: String
 
@@ -1096,7 +1096,7 @@ public enum Turnlog {
         }
     }
 
-    /// What a machine is told that has joined.
+    /// The answer to a machine that has joined.
     public struct Joined: Codable, Equatable, Sendable {
         public var accessToken: String
         public var team: String
@@ -1825,7 +1825,7 @@ public enum Turnlog {
         }
     }
 
-    /// Any other record of the log, by its own kind. `known` is False when this version has never heard of it.
+    /// Any other record of the log, by its own kind. `known` is False when this version does not know the kind.
     public struct RecordEvent: Codable, Equatable, Sendable {
         /// One of: record.
         public var type: String
