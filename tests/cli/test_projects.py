@@ -49,6 +49,16 @@ def test_projects_are_merged_and_split(run: Command, store: Path) -> None:
     assert projects(run) == before
 
 
+def test_a_merged_project_is_still_found_by_the_name_of_its_folder(run: Command, store: Path) -> None:
+    first, second = (str(found["path"]) for found in projects(run)[:2])
+    name = Path(first).name
+    assert run("project", "merge", name, second).exit_code == 0
+    listed = [run("sessions", "--no-sync", "--project", each).stdout for each in (name, second)]
+    assert listed[0] == listed[1]
+    assert run("project", "split", name).exit_code == 0
+    assert first in [found["path"] for found in projects(run)]
+
+
 def test_a_project_that_is_not_there_is_an_error_with_the_near_ones(run: Command, store: Path) -> None:
     result = run("project", "rename", "webshp", "x")
     assert (result.exit_code, result.stdout) == (3, "")

@@ -179,6 +179,15 @@ def test_a_part_of_a_session_is_shown_around_a_message(run: Command) -> None:
     assert transcript(run, "--at", "m1", "--around", "99").splitlines() == whole
 
 
+def test_the_message_that_a_search_found_is_shown_in_full(run: Command) -> None:
+    """Any word of it may be what was found, and the lines of a summary have few of them."""
+    full, short = transcript(run, "--full").splitlines(), transcript(run).splitlines()
+    shown = transcript(run, "--at", "m2", "--around", "1").splitlines()
+    more = [line for line in shown if line not in short]
+    assert len(more) > 3
+    assert set(more) <= set(full)
+
+
 def test_a_message_that_a_session_does_not_have_is_not_shown(run: Command) -> None:
     result = run("show", SESSION, "--at", "nothing")
     assert (result.exit_code, result.stdout) == (3, "")

@@ -136,7 +136,7 @@ def test_without_options_it_imports_little(run: Command) -> None:
 
 @pytest.mark.usefixtures("home")
 def test_what_is_in_the_way_is_reported_as_by_every_command() -> None:
-    for given in ("", "no JSON"):
+    for given in ("", "no JSON", "[" * 5000):
         result = subprocess.run(
             [sys.executable, "-m", "turnlog", "statusline"], input=given, capture_output=True, text=True, check=False
         )

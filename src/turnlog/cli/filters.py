@@ -42,7 +42,7 @@ def find_agent(store: Store, text: str | None) -> str | None:
 def find_project(store: Store, text: str | None) -> str | None:
     """The path or name of a project: as it is given, of the folder that it names, or of the only one that begins so.
 
-    For the folder of a project that is merged into another it is this other one.
+    For the folder of a project that is merged into another, or the name of this folder, it is this other one.
 
     Raises NotFoundError when there is no such project.
     """
@@ -59,7 +59,15 @@ def find_project(store: Store, text: str | None) -> str | None:
     found = [name for name in names if name.startswith(text)]
     if text and len(found) == 1:
         return found[0]
+    merged = {project.path for project in projects if text in map(folder_name, project.merged)}
+    if len(merged) == 1:
+        return merged.pop()
     raise NotFoundError(unknown_name("project", text, names))
+
+
+def folder_name(path: str) -> str:
+    """The name of a folder, by which its project is known: of a Windows path, too."""
+    return PureWindowsPath(path).name
 
 
 def _is_windows_folder(text: str, path: str) -> bool:

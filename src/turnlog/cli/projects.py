@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import find_project, project_argument
+from turnlog.cli.filters import find_project, folder_name, project_argument
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, pass_options_on
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import Column, write_json, write_table
@@ -101,9 +101,12 @@ def _find(store: Store, text: str) -> str:
 
 
 def _merged_folder(store: Store, text: str) -> str | None:
-    """The folder, if it is that of a project which is merged into another."""
-    merged = {path for project in store.projects() for path in project.merged}
-    return next((path for path in (text, str(Path(text).absolute())) if path in merged), None)
+    """The folder of a project which is merged into another, by its path, or by its name if no other one has it."""
+    projects = store.projects()
+    merged = {path for project in projects for path in project.merged}
+    named = [path for path in merged if folder_name(path) == text and text not in {each.name for each in projects}]
+    paths = (text, str(Path(text).absolute()), *(named if len(named) == 1 else ()))
+    return next((path for path in paths if path in merged), None)
 
 
 def _say(project: ProjectSummary, sentence: str, as_json: bool) -> None:

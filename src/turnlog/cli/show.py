@@ -28,7 +28,7 @@ PAGE = 200
     epilog=examples(
         "turnlog show 3f2a91c0",
         "turnlog show 3f2a91c0 --full | less",
-        "turnlog show 3f2a91c0 --at msg_01Xq --full       # what a search found, and what is around it",
+        "turnlog show 3f2a91c0 --at msg_01Xq      # what a search found, and what is around it",
         "turnlog show claude-code:3f2a91c0-… --json | jq '.events[].type'",
         "turnlog show 3f2a91c0 --raw > session.jsonl",
     )
@@ -36,7 +36,7 @@ PAGE = 200
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 @click.option("--reasoning", is_flag=True, help="Show reasoning in full.")
 @click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and texts of the harness in full.")
-@click.option("--at", "message", metavar="MESSAGE", help="Show only this message and those around it.")
+@click.option("--at", "message", metavar="MESSAGE", help="Show only this message, in full, and those around it.")
 @click.option(
     "--around",
     metavar="N",
@@ -77,7 +77,7 @@ def show(
         elif as_json:
             _write_document(store, session)
         else:
-            part = None if message is None else _around(store, session.id, message, around, resolve_blobs=full)
+            part = None if message is None else _around(store, session.id, message, around)
             _write_transcript(store, session, part, reasoning=reasoning, full=full, pager=pager)
 
 
@@ -126,7 +126,7 @@ def _write_transcript(
         messages: Iterable[PlacedMessage] = _iter_messages(store, session.id, resolve_blobs=full)
     else:
         messages, events = part.messages, [event for event in events if part.first <= event.position < part.end]
-    detail = Detail(reasoning=reasoning, full=full, read_spill=read_spill)
+    detail = Detail(reasoning, full, read_spill, found=None if part is None else part.found)
     lines = transcript(
         session,
         messages,
@@ -144,14 +144,15 @@ def _write_transcript(
 
 
 class _Part(NamedTuple):
-    """Neighbouring messages, and the positions of the events that belong to them."""
+    """A message with its neighbours, and the positions of the events that belong to them."""
 
+    found: str
     messages: Sequence[PlacedMessage]
     first: float
     end: float
 
 
-def _around(store: Store, session_id: str, message: str, number: int, *, resolve_blobs: bool) -> _Part:
+def _around(store: Store, session_id: str, message: str, number: int) -> _Part:
     """The message with this id, or the only one whose id begins or ends so, and so many on both sides of it."""
     places = {each.message.id: each for each in _iter_messages(store, session_id, resolve_blobs=False)}
     found = [message] if message in places else [id for id in places if id.startswith(message) or id.endswith(message)]
@@ -160,11 +161,11 @@ def _around(store: Store, session_id: str, message: str, number: int, *, resolve
         raise NotFoundError(f"{reason} of {session_id} has the id {message!r}")
     positions = [each.membership.position for each in places.values()]
     at = positions.index(places[found[0]].membership.position)
-    messages = store.messages(session_id, around=positions[at], limit=2 * number, resolve_blobs=resolve_blobs)
+    messages = store.messages(session_id, around=positions[at], limit=2 * number)
     # What happened before the first message of a session, and after its last one, belongs to them.
     first = positions[at - number] if at >= number else -inf
     end = positions[at + number] if at + number < len(positions) else inf
-    return _Part(messages, first, end)
+    return _Part(found[0], messages, first, end)
 
 
 def _resume(session: Session) -> list[str]:

@@ -45,7 +45,7 @@ def status_text(given: bytes, store_path: Path) -> str:
     """
     try:
         values: object = json.loads(given)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TurnlogError("standard input is not the JSON that an agent writes for a status line") from error
     parts = [*_given(values)]
     with suppress(TurnlogError):

@@ -48,6 +48,8 @@ class Detail(NamedTuple):
     full: bool = False
     read_spill: Callable[[str], str | None] = lambda name: None
     """The whole of an output that was written to a file of its own, by its name."""
+    found: str | None = None
+    """Id of the message that is shown in full in any case: a search may have found any word of it."""
 
 
 def part_lines(part: Part, detail: Detail) -> Iterator[str]:
@@ -191,7 +193,7 @@ def transcript(
         if placed.membership.turn not in (None, turn):
             turn = placed.membership.turn
             yield from _rule(f"turn {turn}", placed.message.created_at and formatting.moment(placed.message.created_at))
-        yield from _message(placed, detail)
+        yield from _message(placed, detail._replace(full=True) if placed.message.id == detail.found else detail)
     while event is not None:
         yield from _event(event, detail)
         event = next(waiting, None)
