@@ -317,6 +317,7 @@ def _functions(store: Any, folder: Path) -> dict[str, Case]:
         ),
         "turnlog.Store.session": Case(store.session, {"session_id": session}),
         "turnlog.Store.find_session": Case(store.find_session, {"agent": "a", "external_id": "b"}),
+        "turnlog.Store.ids_beginning": Case(store.ids_beginning, {"beginnings": [session]}),
         "turnlog.Store.children": Case(store.children, {"session_id": session}),
         "turnlog.Store.relationships": Case(store.relationships, {"session_id": session}),
         "turnlog.Store.previews": Case(store.previews, {"session_ids": [session]}),
