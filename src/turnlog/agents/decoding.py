@@ -6,11 +6,12 @@ another type is left out and reported. `turnlog.agents.jsonl` finds the records 
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, UnsetType
@@ -85,11 +86,7 @@ class LineContext:
 
     def report_replaced_bytes(self) -> None:
         """Add a note if the line is not UTF-8: the typed decoder does not check that in fields that it skips."""
-        if self.json.isascii():
-            return
-        try:
-            self.json.decode()
-        except UnicodeDecodeError:
+        if not is_utf8(self.json):
             self.report(REPLACED, "note")
 
 
@@ -303,13 +300,27 @@ def clean_json(text: bytes) -> bytes:
     The decoder checks the grammar of what it skips, escapes included, but not that the bytes are UTF-8.
     """
     # Nearly all lines are ASCII, which is quick to check.
+    return text if text.isascii() or is_utf8(text) else text.decode(errors="replace").encode()
+
+
+_PIECE: Final = 1 << 16
+"""Bytes that are checked at a time: a text of many megabytes would be written to fresh memory, and dropped."""
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether bytes are valid UTF-8."""
     if text.isascii():
-        return text
+        return True
     try:
-        text.decode()
+        if len(text) <= _PIECE:
+            text.decode()
+            return True
+        decode = codecs.getincrementaldecoder("utf-8")().decode
+        for start in range(0, len(text), _PIECE):
+            decode(text[start : start + _PIECE], start + _PIECE >= len(text))
     except UnicodeDecodeError:
-        return text.decode(errors="replace").encode()
-    return text
+        return False
+    return True
 
 
 MISSING: Any = object()

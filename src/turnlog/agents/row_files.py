@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from turnlog.agents.base import RowUpdate, Source
 from turnlog.agents.databases import Row
-from turnlog.agents.decoding import clean_json, object_of, value_of
+from turnlog.agents.decoding import clean_json, is_utf8, object_of, value_of
 from turnlog.agents.jsonl import UNREADABLE, JsonLines
 from turnlog.atomic_files import make_folders, refuse_other_than_file, write_atomically
 from turnlog.errors import ConflictError
@@ -70,27 +70,38 @@ def line_of(table: str, row: Row, note: str | None = None) -> bytes:
     return _encode(line) + b"\n"
 
 
+def json_column(data: bytes) -> Raw | None:
+    """Text as a column that `line_of` takes as it is; None unless it is an object of JSON on one line."""
+    found = _object_in(data)
+    return None if found is None else Raw(found)
+
+
 def _object_in(value: object) -> bytes | None:
     """The text of a column, if it is an object of JSON on one line."""
+    if isinstance(value, Raw):
+        return bytes(value)
     if not isinstance(value, str | bytes) or value[:1] not in ("{", b"{"):
         return None
     try:
         data = value.encode() if isinstance(value, str) else value
-        data.decode()
+        if b"\n" in data or b"\r" in data or (data is value and not is_utf8(data)):
+            return None
         msgspec.json.decode(data, type=dict[str, Raw])
     except (UnicodeError, *UNREADABLE):
         return None
-    return None if b"\n" in data or b"\r" in data else data
+    return data
 
 
 def _to_json(value: object) -> object:
     return {_BYTES: base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
-def row_of(line: RowLine) -> Row:
-    """The row in a line; empty where that is no object."""
-    row = {name: _from_json(value) for name, value in object_of(value_of(line.row)).items()}
+def row_of(line: RowLine, *, without: str | None = None) -> Row:
+    """The row in a line, perhaps without a large column; empty where that is no object."""
+    row = {name: _from_json(value) for name, value in object_of(value_of(line.row)).items() if name != without}
     for name, raw in line.json.items():
+        if name == without:
+            continue
         text = clean_json(bytes(raw))
         row[name] = text if name in line.binary else text.decode()
     return row

@@ -29,7 +29,7 @@ from turnlog.store.sources import imports_folder
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.summary import SourceProblem
 from turnlog.sync.syncer import Progress
-from turnlog.sync.workers import garbage_collection_paused, indexing
+from turnlog.sync.workers import garbage_collection_paused, import_workers, indexing
 
 _CHUNK_SIZE = 1 << 20
 
@@ -214,10 +214,12 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
     try:
         with (
             indexing(store_path, size, lambda pending: on_progress("index", 0 if pending else 1, 1)),
+            import_workers(connection, store_path, size) as workers,
             garbage_collection_paused(),
         ):
-            reader = SourceReader(connection, price_nanos, price_version(), count)
+            reader = SourceReader(connection, price_nanos, price_version(), count, workers.worker)
             result = reader.read([(registered_agent(source.agent), source) for source in sources])
+            workers.note_commit()
             new_sessions, new_subagents = count_sessions(connection, result.saved.created)
     finally:
         connection.close()

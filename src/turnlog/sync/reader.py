@@ -336,12 +336,13 @@ def read_rows(
     # Rows have no file of their own: what the archive grew by is what was new.
     known = state.archived
     for data in _feeds(pieces):
-        changes = fold.feed(data, state.cursor)
         end = state.cursor + len(data)
+        # Before they are folded, so that a worker may compress them meanwhile.
         if end > state.archived:
             # With another parser version the first pieces come from the archive itself: append only what it lacks.
             archive.append(state.key, state.generation, state.archived, data[state.archived - end :])
             state.archived = end
+        changes = fold.feed(data, state.cursor)
         batch.save(row, changes, data, state.cursor)
         state.cursor = end
         state.lines += changes.counts.total

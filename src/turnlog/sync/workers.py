@@ -16,6 +16,9 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.follower import Follower
 from turnlog.store.search.indexer import Indexer
 
+FOLLOW_FROM = 8 << 20
+"""Bytes from which on a second process is worth its start of a tenth of a second, and a thread its few milliseconds."""
+
 LARGE_IMPORT = 32 << 20
 """Bytes from which on a sync is a large import."""
 
@@ -33,9 +36,13 @@ class ImportWorkers(NamedTuple):
 
 @contextmanager
 def import_workers(connection: Connection, path: Path, total: int) -> Generator[ImportWorkers]:
-    """The helpers for a sync of so many bytes: none, or the threads, with query indexes created at the end."""
-    if total < LARGE_IMPORT:
+    """The helpers for so many bytes: none, a thread that compresses, or all, with query indexes created at the end."""
+    if total < FOLLOW_FROM:
         yield ImportWorkers()
+        return
+    if total < LARGE_IMPORT:
+        with ThreadPoolExecutor(1) as worker:
+            yield ImportWorkers(worker)
         return
     with (
         large_import(connection),
@@ -76,9 +83,6 @@ def garbage_collection_paused() -> Generator[None]:
         if enabled:
             gc.enable()
 
-
-FOLLOW_FROM = 8 << 20
-"""Bytes from which on a second process is worth its start of a tenth of a second."""
 
 _POLL_SECONDS = 0.1
 """Seconds between two counts of what is not indexed yet."""

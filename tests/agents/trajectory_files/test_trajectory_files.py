@@ -100,6 +100,29 @@ def test_a_folder_is_imported_searched_and_restored(home: Path, tmp_path: Path) 
     assert (back.parent / "images" / "a.png").read_bytes() == PNG
 
 
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\n"])
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("said", ["é" * 100_000, "caf\xe9"])
+def test_the_bytes_of_a_trajectory_come_back_as_they_were(
+    said: str, indent: int | None, ending: bytes, tmp_path: Path
+) -> None:
+    text = json.dumps(trajectory(step(1, "user", said)), indent=indent, ensure_ascii=False)
+    # One is UTF-8 and longer than what is checked at a time, the other none.
+    document = text.encode("utf-8" if len(said) > 4 else "latin-1") + ending
+    path = tmp_path / "t.json"
+    path.write_bytes(document)
+    found = agent("atif")
+    assert isinstance(found, RowAgent)
+    source = Source(agent="atif", path=str(path), root=str(tmp_path))
+    log = found.read_rows(source, ()).lines
+    [back] = found.restore_rows(source, log, tmp_path / "back")
+    assert back.read_bytes() == document
+    [message] = messages(found.fold(source).feed(b"".join(log), 0))
+    [part] = message.parts
+    assert isinstance(part, TextPart)
+    assert part.text == (said if len(said) > 4 else "caf\ufffd")
+
+
 # -- what steps become
 
 

@@ -101,6 +101,9 @@ def extra_of(raw: Raw | UnsetType, read: frozenset[str] = frozenset()) -> tuple[
     """The fields of an `extra` that are read, and all others as they are kept in metadata."""
     small = small_object(raw)
     if small is not None:
+        # Nearly all of them are empty, or have nothing but what is read.
+        if small.keys() <= read:
+            return small, {}
         return (
             {name: value for name, value in small.items() if name in read},
             {name: value for name, value in small.items() if name not in read and value is not None},

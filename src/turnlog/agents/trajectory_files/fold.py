@@ -17,7 +17,7 @@ from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import LineContext, fields_of, list_of, object_of, text_of, value_of
 from turnlog.agents.json_file import recover_items
 from turnlog.agents.jsonl import count_lines
-from turnlog.agents.row_files import ROWS, RowLine, files_in, row_of
+from turnlog.agents.row_files import ROWS, RowLine
 from turnlog.agents.trajectory_files.contents import (
     call_part,
     content_parts,
@@ -34,7 +34,7 @@ from turnlog.agents.trajectory_files.contents import (
     usage_of,
 )
 from turnlog.agents.trajectory_files.records import STEPS, TRAJECTORIES, StepRecord, StepResult, TrajectoryRecord
-from turnlog.agents.trajectory_files.sources import TRAJECTORY, document_in, external_id, session_id
+from turnlog.agents.trajectory_files.sources import TRAJECTORY, external_id, read_line, session_id
 from turnlog.model import Message, Origin, Part, Role, SessionTotal, StopReason, ToolCallPart
 from turnlog.model.merge import add_result
 from turnlog.model.session import title_given
@@ -69,8 +69,7 @@ class TrajectoryFold:
         return b"%d" % self._lines
 
     def _read(self, context: LineContext, line: RowLine) -> None:
-        row = row_of(line)
-        document = document_in(row) if line.table == TRAJECTORY else b""
+        document, files = read_line(line) if line.table == TRAJECTORY else (b"", {})
         record = _decoded(context, document) if document else None
         if record is None or not record.steps:
             context.report("no trajectory with a step")
@@ -78,7 +77,7 @@ class TrajectoryFold:
             return
         context.changes.counts.messages += 1
         external = external_id(record.trajectory_id, record.session_id, self._source.path)
-        _Reading(context, record, external, files_in(row), "$").read()
+        _Reading(context, record, external, files, "$").read()
 
 
 def _decoded(context: LineContext, document: bytes) -> TrajectoryRecord | None:

@@ -12,11 +12,22 @@ from typing import Any, Final, cast
 import msgspec
 
 from turnlog.agents.base import Detection, RowUpdate, Source, Version
-from turnlog.agents.decoding import object_of
+from turnlog.agents.databases import Row
+from turnlog.agents.decoding import clean_json, object_of
 from turnlog.agents.file_rows import version_of_files
 from turnlog.agents.files import entries, holds_folder, is_file, is_folder, read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import FILE, files_in, line_of, restore_file, rows_in, update_of
+from turnlog.agents.row_files import (
+    FILE,
+    RowLine,
+    files_in,
+    json_column,
+    line_of,
+    restore_file,
+    row_of,
+    rows_in,
+    update_of,
+)
 from turnlog.agents.trajectory_files import NAME
 
 TRAJECTORY: Final = "trajectory"
@@ -24,6 +35,9 @@ TRAJECTORY: Final = "trajectory"
 
 JSON: Final = "json"
 """The column with the trajectory."""
+
+END: Final = "end"
+"""The column with the line breaks behind it."""
 
 NEWEST: Final = "1.8"
 """The version of a trajectory that names none, as in harbor's own models."""
@@ -136,11 +150,19 @@ def read_rows(source: Source, log: Iterable[bytes]) -> RowUpdate:
     path = Path(source.path)
     data = path.read_bytes()
     files = {f"{FILE}{name}": content for name, content in _media(path.parent, data)}
+    return update_of([line_of(TRAJECTORY, _columns(data) | files)], log)
+
+
+def _columns(data: bytes) -> Row:
+    """A trajectory as columns. Most programs write it on one line: that is kept without becoming a string of JSON."""
+    text = data.rstrip(b"\r\n")
+    document = json_column(text)
+    if document is not None:
+        return {JSON: document, END: data[len(text) :].decode() or None}
     try:
-        content: str | bytes = data.decode()
+        return {JSON: data.decode()}
     except UnicodeDecodeError:
-        content = data
-    return update_of([line_of(TRAJECTORY, {JSON: content} | files)], log)
+        return {JSON: data}
 
 
 def _media(folder: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -223,10 +245,22 @@ def _media_paths(document: object) -> Iterator[str]:
         left += fields.values()
 
 
+def read_line(line: RowLine) -> tuple[bytes, dict[str, bytes]]:
+    """The bytes of the trajectory in a line, and the files that came with it."""
+    raw = line.json.get(JSON)
+    if raw is None:
+        row = row_of(line)
+        return document_in(row), files_in(row)
+    # Without a copy as text, which takes as long as decoding it.
+    return clean_json(bytes(raw)), files_in(row_of(line, without=JSON))
+
+
 def document_in(row: dict[str, Any]) -> bytes:
     """The bytes of the trajectory in its row."""
-    value = row.get(JSON)
-    return value.encode(errors="replace") if isinstance(value, str) else value if isinstance(value, bytes) else b""
+    value, end = row.get(JSON), row.get(END)
+    if isinstance(value, bytes):
+        return value
+    return f"{value}{end or ''}".encode(errors="replace") if isinstance(value, str) else b""
 
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
