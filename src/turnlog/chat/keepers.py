@@ -34,8 +34,8 @@ from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.session_state import LAST_ANSWER, AnswerOutcome
-from turnlog.store.values import AgentAnswer
-from turnlog.store.writing.native import AGENT, LONGEST_ID, ForgottenError
+from turnlog.store.values import CHAT_AGENT, AgentAnswer
+from turnlog.store.writing.native import LONGEST_ID, ForgottenError
 
 
 class ChatKeeper(Protocol):
@@ -258,7 +258,7 @@ def session_id_of(chat_id: str) -> str:
 
     Raises ShapeError for a chat id that is too long; it comes from a page.
     """
-    found = f"{AGENT}:{_name_of(chat_id)}"
+    found = f"{CHAT_AGENT}:{_name_of(chat_id)}"
     if len(found) > LONGEST_CHAT:
         raise ShapeError(
             f"the id of a chat is too long: its session's would exceed {LONGEST_CHAT} characters", json_path="$.id"
@@ -371,7 +371,7 @@ class _StoredChats:
             raise NotFoundError(f"there is no chat {chat_id}")
 
     def list(self, owner: Ownership | None, limit: int, cursor: str | None, title: str | None) -> ChatPage:
-        wanted = SessionFilter(agent=AGENT, native=True, imported=False, title=title)
+        wanted = SessionFilter(agent=CHAT_AGENT, native=True, imported=False, title=title)
         if owner is None:
             wanted = wanted._replace(owned=False)
         else:
@@ -401,7 +401,7 @@ class _StoredChats:
         return session
 
     def _find(self, chat_id: str) -> Session | None:
-        return self._store.find_session(AGENT, _name_of(chat_id))
+        return self._store.find_session(CHAT_AGENT, _name_of(chat_id))
 
     def _changed_steps(self, message: UIMessage, prefix: str) -> list[Message]:
         """The steps of a message that have changed since they were saved last: of a long message hardly any."""

@@ -30,8 +30,8 @@ from turnlog.runs.lifecycle import to_milliseconds
 from turnlog.runs.sessions import read_log
 from turnlog.store import open_store
 from turnlog.store.choices import RUN_STATUSES, RunStatus
-from turnlog.store.values import Run
-from turnlog.store.writing.native import AGENT, NativeSessions, open_native
+from turnlog.store.values import CHAT_AGENT, Run
+from turnlog.store.writing.native import NativeSessions, open_native
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import SourceProblem
 from turnlog.sync.workers import indexing
@@ -199,7 +199,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-SYNTHESIZED: Final = {AGENT: {"made_from": "prompt and result"}}
+SYNTHESIZED: Final = {CHAT_AGENT: {"made_from": "prompt and result"}}
 """Metadata of a session of prompt and result, and of both messages."""
 
 _PLAIN_ID: Final = re.compile(r"[\w.-]{1,100}", re.ASCII)
@@ -318,8 +318,10 @@ def _agent_of(session_id: str | None) -> str | None:
 
 def _save_history(native: NativeSessions, run: Run, created_at: datetime | None) -> str:
     name = run.id if _PLAIN_ID.fullmatch(run.id) else hashlib.sha256(run.id.encode()).hexdigest()[:32]
-    session_id = f"{AGENT}:run-{name}"
-    native.save(session_id, _history_of(run, f"run-{name}", run.started_at or created_at), metadata=SYNTHESIZED[AGENT])
+    session_id = f"{CHAT_AGENT}:run-{name}"
+    native.save(
+        session_id, _history_of(run, f"run-{name}", run.started_at or created_at), metadata=SYNTHESIZED[CHAT_AGENT]
+    )
     return session_id
 
 

@@ -22,6 +22,9 @@ from turnlog.store.choices import RunStatus
 
 ItemT = TypeVar("ItemT")
 
+CHAT_AGENT: Final = "turnlog"
+"""The agent of chats: their ids are `turnlog:<name>`. Other programs may use other names."""
+
 
 class StoreValue(msgspec.Struct, frozen=True):
     """A value of a store. Its JSON always has all fields; null means unknown."""

@@ -26,7 +26,7 @@ from turnlog.store.session_state import (
 )
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.sqlite.sessions import WANTED_SESSIONS, wanted_sessions
-from turnlog.store.writing.native import AGENT as CHAT_AGENT
+from turnlog.store.values import CHAT_AGENT
 
 # Gemini CLI writes a message before its calls as it writes its last one. So an answer is a message with content, or
 # with a reason why the model stopped.

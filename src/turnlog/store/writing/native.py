@@ -39,14 +39,11 @@ from turnlog.store.frames import BodyReader
 from turnlog.store.keys import find_key
 from turnlog.store.reconcile.lesser_sources import save_answers
 from turnlog.store.rows import milliseconds
-from turnlog.store.values import AgentAnswer, SessionFacts
+from turnlog.store.values import CHAT_AGENT, AgentAnswer, SessionFacts
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.owners import change_owner
 from turnlog.store.writing.prepared import Pricer
 from turnlog.store.writing.transaction import SourceRow
-
-AGENT: Final = "turnlog"
-"""The agent of chats: their ids are `turnlog:<name>`. Other programs may use other names."""
 
 LONGEST_ID: Final = 512
 """Maximum characters in the id of a session, a message or a tool call."""
@@ -344,7 +341,7 @@ def open_native(path: Path, price: Pricer, price_version: str) -> NativeSessions
 
 def _has_logs(agent: str) -> bool:
     """Whether turnlog reads logs of this agent."""
-    if agent == AGENT:
+    if agent == CHAT_AGENT:
         return False
     # Agents of other packages are found through entry points, which is slow: import only when needed.
     from turnlog.agents import agent_names
