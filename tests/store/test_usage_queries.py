@@ -125,6 +125,7 @@ def test_a_store_with_totals_by_day_gets_them_by_quarter_hour(tmp_path: Path, mo
             f"CREATE TABLE days AS SELECT quarter_hour / 96 AS day, model_key, session_key, {sums} FROM usage"
             " GROUP BY quarter_hour / 96, model_key, session_key"
         )
+        connection.execute("DROP TRIGGER usage_by_day_of_session")
         connection.execute("DROP TABLE usage")
         connection.execute("ALTER TABLE days RENAME TO usage")
         connection.execute("PRAGMA user_version = 18")
@@ -153,6 +154,8 @@ def test_a_store_without_totals_of_sessions_keeps_its_usage(tmp_path: Path) -> N
         connection.execute(
             f"CREATE TABLE older AS SELECT quarter_hour, model_key, session_key, calls, {', '.join(older)} FROM usage"
         )
+        connection.execute("DROP TRIGGER usage_by_day_of_session")
+        connection.execute("DROP TABLE usage_by_day")
         connection.execute("DROP TABLE usage")
         connection.execute("ALTER TABLE older RENAME TO usage")
         for name in ("totals", "covered_calls", "session_totals"):

@@ -133,6 +133,8 @@ class PostgresStore(PostgresConnections, SqliteStore):
     Any number of threads and processes may use it at once.
     """
 
+    _keeps_days = False
+
     def raw(self, session_id: str) -> Iterator[RawSource]:
         """The archived bytes of a session's sources."""
         for source in self.sources(session_id):

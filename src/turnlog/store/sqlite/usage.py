@@ -21,17 +21,20 @@ from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
 from turnlog.store.periods import BLOCK, DATE_PERIODS, PERIODS, block_name, block_starts, shifts, shown, start_of
 from turnlog.store.sqlite import SmallStore
+from turnlog.store.sqlite.days import Days, find_days, is_worth_keeping, keep
 from turnlog.store.sqlite.spending import SpendingQueries
 from turnlog.store.sqlite.usage_rows import (
     COLUMNS,
+    EVERY_ROW,
     MODELS,
     PROJECTS,
-    SESSIONS,
     SUMS,
+    Rows,
     Sums,
     first_call,
+    quarter_hours,
+    select,
     used_quarter_hours,
-    where,
 )
 from turnlog.store.usage_report import (
     AgentSummary,
@@ -59,20 +62,22 @@ class _Grouping(NamedTuple):
 _GROUPINGS: dict[str, _Grouping] = {
     **dict.fromkeys(("hour", "block"), _Grouping("u.quarter_hour", "u.quarter_hour")),
     "model": _Grouping("u.model_key", "d.name", joins=(MODELS,)),
-    "project": _Grouping("s.project_key", "p.path", "p.name", (SESSIONS, PROJECTS)),
-    "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (SESSIONS,)),
-    "agent": _Grouping("s.agent", "s.agent", joins=(SESSIONS,)),
+    "project": _Grouping("{of}.project_key", "p.path", "p.name", (PROJECTS,)),
+    "session": _Grouping("u.session_key", "{of}.agent || ':' || {of}.external_id", "{of}.title"),
+    "agent": _Grouping("{of}.agent", "{of}.agent"),
     "subagent": _Grouping(
-        "iif(s.relationship IS 'subagent', u.session_key, NULL)",
-        "iif(s.relationship IS 'subagent', s.agent || ':' || s.external_id, NULL)",
-        "iif(s.relationship IS 'subagent', s.title, NULL)",
-        (SESSIONS,),
+        "iif({of}.relationship IS 'subagent', u.session_key, NULL)",
+        "iif({of}.relationship IS 'subagent', {of}.agent || ':' || {of}.external_id, NULL)",
+        "iif({of}.relationship IS 'subagent', {of}.title, NULL)",
     ),
 }
 
 
 class UsageQueries(SpendingQueries):
     """The queries of `Store` about tokens and cost, and about agents and models."""
+
+    _keeps_days = True
+    """Sums of days are kept in `usage_by_day`."""
 
     def usage(
         self,
@@ -91,8 +96,12 @@ class UsageQueries(SpendingQueries):
             calendar = _Calendar(
                 zone, used_quarter_hours(connection, filter.agent, filter.since) if "block" in (by, then_by) else []
             )
-            days = _day_of(connection, zone) if {by, then_by} & _MADE_OF_DAYS else None
-            found = _divided(_read(connection, by, then_by, filter, days), calendar, by, then_by)
+            days = self._days(connection, by, then_by, filter, zone)
+            table = EVERY_ROW if days is None else days.rows(_needed(by, then_by, filter))
+            day = None
+            if {by, then_by} & _MADE_OF_DAYS:
+                day = _day_of(connection, zone) if days is None else _DAY
+            found = _divided(_read(connection, by, then_by, filter, table, day), calendar, by, then_by)
             if {by, then_by} & {"session", "subagent"}:
                 found = _with_titles(connection, found)
             rows = [_row(key, parts, calendar, by, then_by) for key, parts in found.items()]
@@ -102,8 +111,26 @@ class UsageQueries(SpendingQueries):
             if by in ("session", "subagent") and not (filter.since or filter.until or filter.model):
                 rows = _with_reported_costs(connection, rows)
             totals = _totals(_sum([sums for parts in found.values() for sums in parts.values()]))
-            unpriced = _unpriced_models(connection, filter) if totals.unpriced_calls else []
+            unpriced: list[str] = []
+            if totals.unpriced_calls:
+                table = EVERY_ROW if days is None else days.rows(_needed("model", None, filter))
+                unpriced = _unpriced_models(connection, filter, table)
+        if days is not None and is_worth_keeping(days):
+            keep(self.path, days)
         return usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
+
+    def _days(
+        self,
+        connection: sqlite3.Connection,
+        by: UsageBy,
+        then_by: UsageBy | None,
+        filter: UsageFilter,
+        zone: tzinfo | None,
+    ) -> Days | None:
+        """The days that a report reads; None where it needs finer times, or single sessions."""
+        if not self._keeps_days or filter.session is not None or not {by, then_by} <= _OF_DAYS:
+            return None
+        return find_days(connection, zone, *quarter_hours(filter))
 
     def models(self) -> list[ModelSummary]:
         with self._snapshot() as connection:
@@ -181,6 +208,25 @@ _TIMES = frozenset((*PERIODS, "block"))
 _MADE_OF_DAYS = frozenset(DATE_PERIODS)
 """Those whose rows are added up by day in SQL: a day has many quarter hours."""
 
+_TOLD_APART: dict[str, str] = {
+    "model": "model_key",
+    "project": "project_key",
+    "agent": "agent",
+    **dict.fromkeys(("user", "team", "task", "machine"), "owner_key"),
+}
+"""What a report is divided by, and fields of `UsageFilter` -> the column of `usage_by_day` that they need."""
+
+_OF_DAYS = frozenset((*_MADE_OF_DAYS, "model", "project", "agent", None))
+"""What a report may be divided by that reads sums of days."""
+
+
+def _needed(by: UsageBy, then_by: UsageBy | None, filter: UsageFilter) -> set[str]:
+    filtered = {name for name in _TOLD_APART if getattr(filter, name, None) is not None}
+    return {_TOLD_APART[name] for name in {by, then_by, *filtered} if name in _TOLD_APART}
+
+
+_DAY = _Grouping("u.day", "u.day")
+
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 _LAST_DAY = date.max.toordinal()
 
@@ -211,34 +257,35 @@ def _whole(quarter_hour: str) -> str:
 
 
 def _read(
-    connection: sqlite3.Connection, by: UsageBy, then_by: UsageBy | None, filter: UsageFilter, days: _Grouping | None
+    connection: sqlite3.Connection,
+    by: UsageBy,
+    then_by: UsageBy | None,
+    filter: UsageFilter,
+    rows: Rows,
+    days: _Grouping | None,
 ) -> list[tuple[Any, ...]]:
     """Name, label, name and label of the part, and the sums of `COLUMNS`; `days` is that of `_MADE_OF_DAYS`."""
     groupings = _GROUPINGS if days is None else {**_GROUPINGS, **dict.fromkeys(_MADE_OF_DAYS, days)}
     outer = groupings[by]
     inner = _WHOLE if then_by is None else groupings[then_by]
-    conditions, parameters, joins = where(filter)
-    tables = "".join(dict.fromkeys((*outer.joins, *inner.joins, *joins)))
     # SQLite sorts all rows by what they are grouped by, and a part that is the whole would be sorted with them.
     keys = outer.key if then_by is None else f"{outer.key}, {inner.key}"
-    return connection.execute(
-        f"SELECT {outer.name}, {outer.label}, {inner.name}, {inner.label}, {SUMS} FROM usage u{tables}"
-        f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {keys}",
-        parameters,
-    ).fetchall()
+    columns = f"{outer.name}, {outer.label}, {inner.name}, {inner.label}, {SUMS}"
+    return select(connection, columns, filter, rows, joins=(*outer.joins, *inner.joins), rest=f"GROUP BY {keys}")
 
 
-def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter) -> list[str]:
+def _unpriced_models(connection: sqlite3.Connection, filter: UsageFilter, rows: Rows) -> list[str]:
     """The models of calls without a known price, most called first."""
-    conditions, parameters, joins = where(filter)
-    tables = "".join(dict.fromkeys((MODELS, *joins)))
-    rows = connection.execute(
-        f"SELECT coalesce(d.name, 'model unknown') FROM usage u{tables}"
-        f" WHERE {' AND '.join(('u.unpriced_calls > 0', *conditions))}"
-        " GROUP BY 1 ORDER BY sum(u.unpriced_calls) DESC, 1",
-        parameters,
+    found = select(
+        connection,
+        "coalesce(d.name, 'model unknown')",
+        filter,
+        rows,
+        joins=(MODELS,),
+        condition="u.unpriced_calls > 0",
+        rest="GROUP BY 1 ORDER BY sum(u.unpriced_calls) DESC, 1",
     )
-    return [name for (name,) in rows]
+    return [name for (name,) in found]
 
 
 _NAMES = 4

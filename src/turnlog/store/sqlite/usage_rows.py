@@ -6,8 +6,9 @@ It imports neither dataclasses nor msgspec: a status line is asked for after eve
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from turnlog.store.periods import BLOCK, QUARTER_HOUR
 from turnlog.store.sqlite.reading import aware_milliseconds
@@ -38,61 +39,109 @@ COLUMNS: dict[str, str] = {
 SUMS = ", ".join(f"sum(u.{column})" for column in COLUMNS.values())
 
 
-SESSIONS = " JOIN sessions s ON s.key = u.session_key"
-PROJECTS = " LEFT JOIN projects p ON p.key = s.project_key"
+PROJECTS = " LEFT JOIN projects p ON p.key = {of}.project_key"
 MODELS = " LEFT JOIN models d ON d.key = u.model_key"
-_OWNERS = " JOIN owners o ON o.key = s.owner_key"
+_OWNERS = " JOIN owners o ON o.key = {of}.owner_key"
 
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "agent": ("s.agent = ?", (SESSIONS,)),
-    "project": ("(p.path = ? OR p.name = ?)", (SESSIONS, PROJECTS)),
+    "agent": ("{of}.agent = ?", ()),
+    "project": ("(p.path = ? OR p.name = ?)", (PROJECTS,)),
     "model": ("d.name = ?", (MODELS,)),
-    "session": ("s.agent || ':' || s.external_id = ?", (SESSIONS,)),
-    "user": ("o.user = ?", (SESSIONS, _OWNERS)),
-    "team": ("o.team = ?", (SESSIONS, _OWNERS)),
-    "task": ("o.task = ?", (SESSIONS, _OWNERS)),
-    "machine": ("o.machine = ?", (SESSIONS, _OWNERS)),
+    "session": ("{of}.agent || ':' || {of}.external_id = ?", ()),
+    "user": ("o.user = ?", (_OWNERS,)),
+    "team": ("o.team = ?", (_OWNERS,)),
+    "task": ("o.task = ?", (_OWNERS,)),
+    "machine": ("o.machine = ?", (_OWNERS,)),
 }
-"""Fields of `UsageFilter` that compare with one value, and the tables they need."""
+"""Fields of `UsageFilter` that compare with one value, and the tables they need beside `Rows`."""
 
+
+class Rows(NamedTuple):
+    """What is added up, as `u` with the columns of `usage`. In SQL, `{of}` is what has the columns of its session."""
+
+    table: str
+    of: str
+    sessions: str
+    """The join that is needed for `{of}`."""
+    is_in_time: bool
+    """It holds only what is in the time of the filter."""
+
+    def joined(self, *needing: str) -> str:
+        """The table, and the joins that these parts of a statement need."""
+        tables = [each for each in needing if each in _JOINS]
+        needs_session = any("{of}" in each for each in needing)
+        return "".join((self.table, self.sessions if needs_session else "", *dict.fromkeys(tables)))
+
+
+_JOINS: Final = frozenset({PROJECTS, MODELS, _OWNERS})
+
+EVERY_ROW: Final = Rows("usage u", "s", " JOIN sessions s ON s.key = u.session_key", is_in_time=False)
 
 Sums: TypeAlias = tuple[int, ...]
 """In the order of `COLUMNS`; empty for no calls."""
 
 
-def where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
-    """The conditions of a filter, their parameters, and the tables that they need beside `usage u`."""
-    conditions: list[str] = []
-    parameters: list[Any] = []
-    joins: list[str] = []
+class Where(NamedTuple):
+    """The conditions of a filter, with `{of}` as in `Rows`."""
+
+    conditions: list[str]
+    parameters: list[Any]
+    joins: list[str]
+
+
+def where(wanted: UsageFilter, rows: Rows = EVERY_ROW) -> Where:
+    """What a filter chooses of these rows."""
+    found = Where([], [], [])
     for name, (condition, tables) in _CONDITIONS.items():
         value = getattr(wanted, name)
         if value is not None:
-            conditions.append(condition)
-            parameters += [value] * condition.count("?")
-            joins += tables
-    for moment, comparison in ((wanted.since, ">="), (wanted.until, "<")):
-        if moment is not None:
-            conditions.append(f"u.quarter_hour {comparison} ?")
-            parameters.append(_quarter_hour(moment, up=comparison == "<"))
-    if wanted.until is not None and wanted.since is None:
-        # 0 stands for an unknown time, which is not before any date.
-        conditions.append("u.quarter_hour > 0")
-    return conditions, parameters, joins
+            found.conditions.append(condition)
+            found.parameters.extend([value] * condition.count("?"))
+            found.joins.extend(tables)
+    if not rows.is_in_time:
+        since, until = quarter_hours(wanted)
+        if since is not None:
+            found.conditions.append(f"u.quarter_hour >= {since:d}")
+        if until is not None:
+            found.conditions.append(f"u.quarter_hour < {until:d}")
+    return found
+
+
+def quarter_hours(wanted: UsageFilter) -> tuple[int | None, int | None]:
+    """The first quarter hour of a filter, and that after its last; `until` within one includes it."""
+    since = None if wanted.since is None else _quarter_hour(wanted.since, up=False)
+    until = None if wanted.until is None else _quarter_hour(wanted.until, up=True)
+    # 0 stands for an unknown time, which is not before any date.
+    return 1 if since is None and until is not None else since, until
 
 
 def _quarter_hour(moment: datetime, *, up: bool) -> int:
-    """Quarter hours since 1970; `until` within one includes it."""
     milliseconds = aware_milliseconds(moment)
     return -(-milliseconds // _QUARTER_HOUR_MILLISECONDS) if up else milliseconds // _QUARTER_HOUR_MILLISECONDS
 
 
+def select(
+    connection: sqlite3.Connection,
+    columns: str,
+    wanted: UsageFilter,
+    rows: Rows = EVERY_ROW,
+    *,
+    joins: Sequence[str] = (),
+    condition: str = "1",
+    rest: str = "",
+) -> list[tuple[Any, ...]]:
+    """Columns of what a filter chooses; `rest` of the statement comes after its conditions."""
+    found = where(wanted, rows)
+    chosen = " AND ".join((condition, *found.conditions))
+    tables = rows.joined(*joins, *found.joins, columns, chosen, rest)
+    return connection.execute(
+        f"SELECT {columns} FROM {tables} WHERE {chosen} {rest}".replace("{of}", rows.of), found.parameters
+    ).fetchall()
+
+
 def read_sums(connection: sqlite3.Connection, wanted: UsageFilter) -> dict[str, int]:
     """The sums of what a filter chooses, by the keys of `COLUMNS`."""
-    conditions, parameters, joins = where(wanted)
-    sums = connection.execute(
-        f"SELECT {SUMS} FROM usage u{''.join(dict.fromkeys(joins))} WHERE {' AND '.join(conditions) or '1'}", parameters
-    ).fetchone()
+    (sums,) = select(connection, SUMS, wanted)
     return dict(zip(COLUMNS, [total or 0 for total in sums], strict=True))
 
 
