@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -100,6 +101,39 @@ def test_sessions_come_newest_first_without_subagents(store: Store) -> None:
     assert [session.id for session in page.items] == ["plain:fork", "plain:shop", "plain:bare"]
     assert (page.next_cursor, page.total) == (None, 3)
     assert ids(store, SessionFilter(subagents=True)) == ["fork", "shop", "shop.scout", "bare"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        SessionFilter(),
+        SessionFilter(subagents=True),
+        SessionFilter(native=True),
+        SessionFilter(archived=False),
+        SessionFilter(project="/w/shop", subagents=True),
+        SessionFilter(since=at(0)),
+    ],
+)
+def test_sessions_that_no_list_shows_are_not_counted(path: Path, wanted: SessionFilter) -> None:
+    hidden = (
+        "messages = 0, events = 1, created_at = NULL, cwd = NULL, title = NULL WHERE external_id = 'fork'",
+        "messages = 0 WHERE external_id = 'shop.scout'",
+        "messages = 0, native = 1 WHERE external_id = 'shop'",
+    )
+    totals: list[int | None] = []
+    superseded = (
+        "INSERT OR IGNORE INTO superseded (session_key, position, message_key) SELECT key, 0, key FROM sessions"
+    )
+    with closing(sqlite3.connect(path)) as connection, open_store(path) as store:
+        store.annotate(store.sessions().items[0].id, archived=True)
+        for change in ("messages = messages", *hidden):
+            with connection:
+                connection.execute(f"UPDATE sessions SET {change}")
+                connection.execute(superseded)
+            shown = store.sessions(wanted, count=True)
+            assert shown.total == len(shown.items)
+            totals.append(shown.total)
+    assert totals[-1] != totals[0]
 
 
 def test_a_session_says_what_is_known_of_it(store: Store) -> None:

@@ -36,3 +36,5 @@ CREATE INDEX IF NOT EXISTS messages_by_billed ON messages (billed_key) WHERE bil
 CREATE INDEX IF NOT EXISTS archived_texts_by_source ON archived_texts (source_key);
 -- Covers how many sessions a project has, and when it was last used.
 CREATE INDEX IF NOT EXISTS sessions_of_projects ON sessions (project_key, relationship, updated_at);
+-- Which of them a list leaves out (sqlite/sessions.py).
+CREATE INDEX IF NOT EXISTS sessions_without_messages ON sessions (key) WHERE messages = 0;
