@@ -64,3 +64,20 @@ def test_a_project_that_is_not_there_is_an_error_with_the_near_ones(run: Command
     assert (result.exit_code, result.stdout) == (3, "")
     assert "did you mean webshop?" in result.stderr
     assert run("project", "split", "webshop").exit_code == 3
+
+
+def test_a_name_that_another_project_has_is_refused(run: Command, store: Path) -> None:
+    """Two projects of one name could not be told apart; one that is two folders is merged."""
+    first, second = projects(run)[:2]
+    result = run("project", "rename", str(first["path"]), str(second["name"]))
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert f"{second['path']} is named {second['name']} already" in result.stderr
+    assert f"`turnlog project merge {first['path']} {second['path']}`" in result.stderr
+    assert run("project", "rename", str(second["path"]), str(second["name"])).exit_code == 0
+
+
+def test_a_search_shows_the_name_of_the_project(run: Command, store: Path) -> None:
+    run("project", "rename", "webshop", "Shop of Ada")
+    assert "Shop of Ada" in run("search", "scout").stdout
+    [found, *_] = json.loads(run("search", "scout", "--json").stdout)["sessions"]
+    assert found["project_name"] == found["hit"]["places"][0]["project_name"] == "Shop of Ada"

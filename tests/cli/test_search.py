@@ -186,3 +186,12 @@ def test_a_store_that_is_named_is_indexed_first(run: Command, index: Path, tmp_p
     shutil.copy(paths.database_path(), copy)
     assert found(run, "scout", "--store", str(copy))
     assert "not searchable yet" not in run("search", "scout", "--store", str(copy)).stderr
+
+
+def test_an_excluded_word_beside_or_is_noted(run: Command) -> None:
+    for order in ("relevance", "newest"):
+        result = run("search", "scout OR -absent", "--sort", order)
+        assert "Left out of everything: -absent. Beside OR, an excluded word is no alternative." in result.stderr
+        assert "Left out" not in result.stdout
+    assert run("search", "role:nosuch").exit_code == 2
+    assert "there is no role 'nosuch'" in run("search", "role:nosuch").stderr

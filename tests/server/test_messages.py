@@ -180,7 +180,7 @@ def test_an_event_shows_its_record(client: TestClient) -> None:
         ({"session": MAIN}, ["c1", "c2", "c3"]),
         ({"project": "shop", "tool": "Read"}, ["c2"]),
         ({"path": "/work/shop/frame.py"}, ["c2"]),
-        ({"agent": "nobody"}, []),
+        ({"agent": "codex"}, []),
         ({"since": "2026-11-02T09:01:00Z", "tool": "Bash"}, ["c1"]),
         ({"since": "2026-11-02T09:05:00Z"}, []),
         ({"until": "2026-11-02"}, []),

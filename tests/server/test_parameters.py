@@ -99,3 +99,33 @@ def test_every_parameter_of_a_filter_reaches_the_store() -> None:
     assert wanted.since == datetime(2026, 11, 20, tzinfo=UTC)
     calls = ToolCallQuery.model_validate({"tool": "Bash", "limit": "3", "cursor": "x"}).to_filter()
     assert calls.tool == "Bash"
+
+
+@pytest.mark.parametrize("parameter", ["agent", "project", "model", "tool"])
+def test_a_name_that_nothing_has_is_422_with_a_sentence(client: TestClient, parameter: str) -> None:
+    """An empty list would look like an answer; the near names are in the sentence."""
+    addresses = {
+        "agent": ("sessions", "search", "usage", "insights", "tool-calls", "tools", "files/touched"),
+        "project": ("sessions", "search", "usage", "insights", "tool-calls", "tools", "files/touched"),
+        "model": ("sessions", "usage"),
+        "tool": ("search", "tool-calls", "tools"),
+    }
+    for address in addresses[parameter]:
+        response = client.get(f"/api/{address}", params={parameter: "nosuch"})
+        assert response.status_code == 422, address
+        assert response.json()["error"]["detail"][0]["field"] == parameter
+        assert f"there is no {parameter} 'nosuch'; there are " in response.json()["error"]["message"]
+
+
+def test_the_near_names_are_named(client: TestClient) -> None:
+    message = client.get("/api/sessions", params={"project": "shopp"}).json()["error"]["message"]
+    assert message == "cannot be used: project: there is no project 'shopp': did you mean shop?"
+    response = client.get("/api/search", params={"q": "word role:asistant"})
+    assert response.json()["error"]["detail"] == [
+        {"field": "q", "reason": "there is no role 'asistant': did you mean assistant?"}
+    ]
+
+
+@pytest.mark.parametrize("query", [{"agent": "codex"}, {"project": "shop", "since": "2031-01-01"}])
+def test_a_name_that_exists_may_have_nothing(client: TestClient, query: dict[str, str]) -> None:
+    assert client.get("/api/sessions", params=query).json()["items"] == []

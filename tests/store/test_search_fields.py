@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from turnlog.model import Message, ToolCallPart, ToolKind
 from turnlog.store import open_store
 from turnlog.store.search import session_words
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.search.query import parse_query
+from turnlog.store.search.query import QueryError, parse_query
+from turnlog.store.search.searcher import Searcher
 
 
 def edit(id: str, path: str, output: str) -> ToolCallPart:
@@ -60,7 +62,6 @@ PEEL, CRATE, BILL = ["try", "ask"], ["pack"], ["sum"]
         ("kiwi project:/home/dev/billing-api", BILL),
         ("kiwi -project:orchard", BILL),
         ("kiwi NOT project:orchard", BILL),
-        ("kiwi project:absent", []),
         ("kiwi file:peeler.py", PEEL),
         ("kiwi file:src/peeler.py", PEEL),
         ("kiwi path:orchard/src", PEEL),
@@ -98,11 +99,64 @@ def test_times(store: SearchStore) -> None:
     assert parse_query("after:2026-11-02").since == parse_query("after:2026-11-02T00:00").since
 
 
-@pytest.mark.parametrize("query", ["std::kiwi", "http://kiwi", "after:dinner", "role:robot", "unknown:kiwi", "file:"])
+@pytest.mark.parametrize("query", ["std::kiwi", "http://kiwi", "unknown:kiwi", "file:"])
 def test_what_is_no_field_is_words(query: str) -> None:
     assert all(term.field is None for term in parse_query(query).terms)
     assert parse_query(query).terms
     assert parse_query(query).since is None
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("kiwi role:asistant", "there is no role 'asistant': did you mean assistant?"),
+        ("-role:nosuch", "there is no role 'nosuch'; there are "),
+        ("kiwi is:faild", "there is no is: 'faild': did you mean failed?"),
+        ("kiwi after:dinner", "after:dinner names no time: write a day (2026-11-20)"),
+        ('before:"13:61"', "before:13:61 names no time"),
+        ("kiwi status:running", "status:running is no field of a search: the list of sessions has a filter by status"),
+        ("kiwi project:orchad", "there is no project 'orchad': did you mean orchard?"),
+        ("kiwi -project:absent", "there is no project 'absent'; there are "),
+        ("kiwi agent:cluade", "there is no agent 'cluade': did you mean claude-ai or claude-code or klaude?"),
+        ("kiwi model:sonet-9", "there is no model 'sonet-9': did you mean "),
+    ],
+)
+def test_a_value_that_a_field_cannot_have_is_an_error_with_the_near_ones(
+    store: SearchStore, query: str, message: str
+) -> None:
+    with Searcher(store.path, store.search_path) as searcher:
+        for search in (searcher.search, searcher.sessions):
+            with pytest.raises(QueryError, match=f"^{re.escape(message)}"):
+                search(query)
+
+
+@pytest.mark.parametrize("query", ["kiwi agent:codex", "kiwi status:200", "kiwi title:absent", "kiwi -tag:absent"])
+def test_a_value_that_may_be_meant_is_no_error(store: SearchStore, query: str) -> None:
+    with Searcher(store.path, store.search_path) as searcher:
+        searcher.search(query)
+        searcher.sessions(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        ("kiwi OR -peeler", "Left out of everything: -peeler. Beside OR, an excluded word is no alternative."),
+        ("kiwi OR NOT peeler", "Left out of everything: -peeler. Beside OR, an excluded word is no alternative."),
+        ("-peeler OR kiwi", "Left out of everything: -peeler. Beside OR, an excluded word is no alternative."),
+        (
+            "kiwi -peeler OR -tag:x",
+            "Left out of everything: -peeler, -tag:x. Beside OR, an excluded word is no alternative.",
+        ),
+        ("kiwi -peeler", None),
+        ("kiwi OR peeler -dollar", None),
+        ("kiwi NOT peeler", None),
+    ],
+)
+def test_an_excluded_word_beside_or_is_said_to_be_no_alternative(
+    store: SearchStore, query: str, note: str | None
+) -> None:
+    with Searcher(store.path, store.search_path) as searcher:
+        assert searcher.search(query).note == searcher.sessions(query).note == note
 
 
 def test_words_of_sessions_follow_the_store(tmp_path: Path) -> None:

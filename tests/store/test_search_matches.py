@@ -17,7 +17,7 @@ def match(number: int, created_at: int) -> Match:
 
 def test_a_great_many_of_one_time_are_looked_at_once_each() -> None:
     started = time.process_time()
-    found, is_all = newest_matches((match(number, -1) for number in range(MANY)), 3, None)
+    found, is_all, _ = newest_matches((match(number, -1) for number in range(MANY)), 3, None)
     assert time.process_time() - started < 2
     assert [each.message_id for each in found] == ["m009999", "m009998", "m009997"]
     assert not is_all
@@ -25,6 +25,6 @@ def test_a_great_many_of_one_time_are_looked_at_once_each() -> None:
 
 def test_what_came_before_a_place_is_left_out_and_none_comes_twice() -> None:
     matches = [match(number, -1) for number in range(5)]
-    found, is_all = newest_matches([*matches, *matches], 9, matches[3].position)
+    found, is_all, _ = newest_matches([*matches, *matches], 9, matches[3].position)
     assert [each.message_id for each in found] == ["m000002", "m000001", "m000000"]
     assert is_all

@@ -19,6 +19,7 @@ from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
 from turnlog.store.search import batch, index_file, vocabulary
 from turnlog.store.search.base import SearchFilter, search_path
+from turnlog.store.search.matches import MAX_COUNTED
 from turnlog.store.search.searcher import Searcher
 
 IMAGE = FilePart(media_type="image/png", filename="shot.png", blob=BlobRef(sha256="0" * 64, size=1))
@@ -272,11 +273,27 @@ def test_a_page_stays_where_it_is_when_something_new_comes(store: SearchStore) -
 def test_the_first_page_says_how_many_there_are(library: SearchStore) -> None:
     page = library.search("kiwi", limit=5)
     assert page.total is not None
-    assert 5 <= page.total <= 11
+    assert (page.total, page.total_is_exact) == (11, True)
     assert library.search("kiwi", limit=50).total == 11
     assert library.search("kiwi", limit=50).total_is_exact
     assert library.search("kiwi", limit=5, cursor=page.next_cursor).total is None
     assert library.search("absent").total == 0
+
+
+def test_the_number_of_hits_does_not_depend_on_time_or_on_the_page(store: SearchStore) -> None:
+    log = store.log()
+    for number in range(MAX_COUNTED + 50):
+        words = "word" if number < MAX_COUNTED else "word rare"
+        log.message(text_message(f"m{number}", f"{words} few" if number % 8 == 0 else words, minutes=number))
+    store.index()
+    for limit in (1, 20, 100):
+        page = store.search("word", limit=limit)
+        assert (page.total, page.total_is_exact) == (MAX_COUNTED, False)
+        # The newest ones are looked at, and those that a filter leaves out are not counted.
+        page = store.search("word", limit=limit, until=at(100))
+        assert (page.total, page.total_is_exact) == (100, True)
+        page = store.search("few", limit=limit)
+        assert (page.total, page.total_is_exact) == (32, True)
 
 
 @pytest.mark.parametrize("sort", ["newest", "relevance"])

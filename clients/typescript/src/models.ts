@@ -1143,6 +1143,7 @@ export interface SearchResponse {
   counted: "hits" | "sessions";
   unindexed: number;
   suggestion: string | null;
+  note: string | null;
 }
 
 /** A session that a search found. */
@@ -1151,6 +1152,7 @@ export interface SearchedSession {
   agent: string;
   title: string | null;
   project: string | null;
+  project_name: string | null;
   user: string | null;
 }
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli.filters import find_project, project_option
+from turnlog.cli.filters import project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import WholeNumber, examples, json_option
 from turnlog.cli.terminal import write_json
+from turnlog.store.names import find_project
 
 
 @click.command(

@@ -100,6 +100,7 @@ class PlaceDocument(TypedDict):
     position: int
     title: str | None
     project: str | None
+    project_name: str | None
 
 
 class CommitDocument(TypedDict):
@@ -149,6 +150,7 @@ class SearchDocument(TypedDict):
     total_is_exact: bool
     unindexed: int
     suggestion: str | None
+    note: str | None
 
 
 class FoundNameDocument(TypedDict):
@@ -166,6 +168,7 @@ class SessionHitsDocument(TypedDict):
     agent: str
     title: str | None
     project: str | None
+    project_name: str | None
     updated_at: str | None
     names: list[FoundNameDocument]
     hit: HitDocument | None
@@ -182,6 +185,7 @@ class SessionSearchDocument(TypedDict):
     total_is_exact: bool
     unindexed: int
     suggestion: str | None
+    note: str | None
 
 
 class ProblemDocument(TypedDict):

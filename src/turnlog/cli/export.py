@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
+from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import complete_session, examples, find_session, period_options
 from turnlog.cli.terminal import progress, write_json_text
 from turnlog.errors import TurnlogError
 from turnlog.exports import Export, ExportFormat, export_session
 from turnlog.plain_text import one_line, plain
+from turnlog.store.names import find_agent, find_project
 
 if TYPE_CHECKING:
     from turnlog.model import Session

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
+from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     complete_session,
@@ -20,6 +20,7 @@ from turnlog.cli.options import (
 from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.store.base import FileFilter
+from turnlog.store.names import find_agent, find_project
 from turnlog.store.values import FileUse, TouchedFile
 
 if TYPE_CHECKING:

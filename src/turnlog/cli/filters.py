@@ -1,149 +1,25 @@
-"""Options that select by agent, project, model, tool, branch or tag: one spelling, completed by the shell, and checked.
+"""Options that select by agent, project, model or tool: one spelling, completed by the shell.
 
-A value that nothing has is an error that names the near ones: an empty list would look like an answer.
+`store.names` finds what a value means, and refuses one that nothing has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
-from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 import click
 
 from turnlog import paths
 from turnlog.cli.options import CommandT, open_existing
-from turnlog.errors import NotFoundError, TurnlogError
-from turnlog.plain_text import one_line
+from turnlog.errors import TurnlogError
+from turnlog.store.names import model_names, project_names, stored_agents, tool_names
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from turnlog.store.base import Store
-
-
-def find_agent(store: Store, text: str | None) -> str | None:
-    """The agent of this name, or the only one whose name begins so, whether or not anything of it is stored.
-
-    Raises NotFoundError when there is no such agent.
-    """
-    if text is None:
-        return None
-    stored = _stored_agents(store)
-    for names in (stored, _all_agents(stored)):
-        found = [name for name in names if name.startswith(text)]
-        if text in names or (text and len(found) == 1):
-            return text if text in names else found[0]
-    raise NotFoundError(unknown_name("agent", text, _all_agents(stored)))
-
-
-def find_project(store: Store, text: str | None) -> str | None:
-    """The path or name of a project: as it is given, of the folder that it names, or of the only one that begins so.
-
-    For the folder of a project that is merged into another, or the name of this folder, it is this other one.
-
-    Raises NotFoundError when there is no such project.
-    """
-    if text is None:
-        return None
-    projects = store.projects()
-    if any(text in (project.path, project.name) for project in projects):
-        return text
-    folder = str(Path(text).absolute()) if text else ""
-    for project in projects:
-        if folder == project.path or {text, folder} & {*project.merged} or _is_windows_folder(text, project.path):
-            return project.path
-    names = sorted({project.name for project in projects})
-    found = [name for name in names if name.startswith(text)]
-    if text and len(found) == 1:
-        return found[0]
-    merged = {project.path for project in projects if text in map(folder_name, project.merged)}
-    if len(merged) == 1:
-        return merged.pop()
-    raise NotFoundError(unknown_name("project", text, names))
-
-
-def folder_name(path: str) -> str:
-    """The name of a folder, by which its project is known: of a Windows path, too."""
-    return PureWindowsPath(path).name
-
-
-def _is_windows_folder(text: str, path: str) -> bool:
-    """Whether both name one folder on a drive: in any case, with any slashes."""
-    named = PureWindowsPath(text)
-    return named.drive != "" and named == PureWindowsPath(path)
-
-
-def find_model(store: Store, text: str | None) -> str | None:
-    """The model of this name. Raises NotFoundError when no call was made to it."""
-    if text is None or text in (names := _models(store)):
-        return text
-    raise NotFoundError(unknown_name("model", text, names))
-
-
-def check_tool(store: Store, text: str) -> None:
-    """Raise NotFoundError when there is no tool of this name, in any case of its letters."""
-    names = list(dict.fromkeys(_tools(store)))
-    if text.lower() not in map(str.lower, names):
-        raise NotFoundError(unknown_name("tool", text, names))
-
-
-def unknown_name(what: str, text: str, names: Iterable[str]) -> str:
-    """The error for a name that does not exist: with the names that are like it, else with some that exist."""
-    by_lower = {name.lower(): name for name in names}
-    scores = {name: _likeness(text.lower(), lower) for lower, name in by_lower.items()}
-    near = sorted((name for name, score in scores.items() if score), key=lambda name: -scores[name])
-    near += [name for lower, name in by_lower.items() if text and text.lower() in lower and name not in near]
-    if near:
-        return f"there is no {what} {text!r}: did you mean {' or '.join(map(one_line, near[:_NEAR]))}?"
-    most = _ALL if len(by_lower) <= _ALL else _NEAR
-    known = [one_line(name) for name in islice(by_lower.values(), most)]
-    if not known:
-        return f"there is no {what} {text!r}"
-    rest = len(by_lower) - len(known)
-    return f"there is no {what} {text!r}; there are {', '.join(known)}{f' and {rest} more' if rest else ''}"
-
-
-def _likeness(text: str, name: str) -> float:
-    """How like the texts are, or the text and a part of the name (`claude` of `claude-code`); 0 if neither is near."""
-    from difflib import SequenceMatcher
-
-    whole, *parts = (SequenceMatcher(None, each, text).ratio() for each in (name, *name.split("-")))
-    best = max(parts)
-    enough = _LIKENESS if len(text) > _SHORT else _LIKENESS_OF_SHORT
-    return max(whole if whole >= enough else 0, best if best >= _LIKENESS_OF_PART else 0)
-
-
-_NEAR, _ALL = 5, 8
-"""How many names an error lists; of so few names, all."""
-
-_LIKENESS, _LIKENESS_OF_SHORT, _LIKENESS_OF_PART = 0.6, 0.75, 0.8
-_SHORT = 4
-"""Two short names share most of their few letters by chance: `foo` is not meant as `omo`."""
-
-
-def _stored_agents(store: Store) -> list[str]:
-    return [summary.agent for summary in store.agents()]
-
-
-def _all_agents(stored: Iterable[str]) -> list[str]:
-    from turnlog.agents import agent_names
-
-    return sorted({*stored, *agent_names()})
-
-
-def _projects(store: Store) -> list[str]:
-    return [project.name for project in store.projects()]
-
-
-def _models(store: Store) -> list[str]:
-    return [model.name for model in store.models()]
-
-
-def _tools(store: Store) -> list[str]:
-    return [usage.tool_name for usage in store.tool_usage()]
 
 
 def _complete(
@@ -163,30 +39,32 @@ def agent_option(command: CommandT) -> CommandT:
     """`--agent NAME`; pass it through `find_agent`."""
     return click.option(
         "--agent",
-        shell_complete=partial(_complete, _stored_agents),
+        shell_complete=partial(_complete, stored_agents),
         help="Only this agent: a name from `turnlog agents`, or the beginning of one.",
     )(command)
 
 
 def project_argument(name: str) -> Callable[[CommandT], CommandT]:
     """A project as an argument; pass it through `find_project`."""
-    return click.argument(name, shell_complete=partial(_complete, _projects))
+    return click.argument(name, shell_complete=partial(_complete, project_names))
 
 
 def project_option(command: CommandT) -> CommandT:
     """`--project NAME`; pass it through `find_project`."""
     return click.option(
         "--project",
-        shell_complete=partial(_complete, _projects),
+        shell_complete=partial(_complete, project_names),
         help="Only this project: its path or name, or the beginning of its name.",
     )(command)
 
 
 def model_option(help: str = "Only this model.") -> Callable[[CommandT], CommandT]:
     """`--model NAME`; pass it through `find_model`."""
-    return click.option("--model", shell_complete=partial(_complete, _models), help=help)
+    return click.option("--model", shell_complete=partial(_complete, model_names), help=help)
 
 
 def tool_option(command: CommandT) -> CommandT:
     """`--tool NAME`."""
-    return click.option("--tool", shell_complete=partial(_complete, _tools), help="Only calls of this tool.")(command)
+    return click.option("--tool", shell_complete=partial(_complete, tool_names), help="Only calls of this tool.")(
+        command
+    )

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import unknown_name
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import CommandT, WholeNumber, complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import write_json
 from turnlog.errors import NotFoundError
 from turnlog.plain_text import one_line, plain
+from turnlog.store.names import unknown_name
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import HandoffDocument, HandoffUndoDocument

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
+from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import complete_session, examples, find_session, json_option, period_options, utc_option
 from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import InsightFilter
+from turnlog.store.names import find_agent, find_project
 
 if TYPE_CHECKING:
     from turnlog.store.insights import CommandFigures, ContextStep, Insights, ProjectPeriod, Section

@@ -19,10 +19,10 @@ from turnlog.cli.agent_settings import (
     show_settings,
     store_folder,
 )
-from turnlog.cli.filters import find_project
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, refresher
 from turnlog.cli.options import examples
 from turnlog.errors import TurnlogError
+from turnlog.store.names import find_project
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent

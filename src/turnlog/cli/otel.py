@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.export import sessions_in
-from turnlog.cli.filters import agent_option, find_agent, find_project, project_option
+from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import examples, period_options
 from turnlog.errors import TurnlogError
 from turnlog.plain_text import one_line
+from turnlog.store.names import find_agent, find_project
 
 if TYPE_CHECKING:
     from turnlog.exports.otel_push import Receiver

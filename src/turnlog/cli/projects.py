@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import find_project, folder_name, project_argument
+from turnlog.cli.filters import project_argument
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, pass_options_on
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.plain_text import one_line
+from turnlog.store.names import find_project, folder_name
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import ProjectsDocument

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent
+from turnlog.cli.filters import agent_option
 from turnlog.cli.options import (
     examples,
     json_option,
@@ -22,6 +22,7 @@ from turnlog.cli.terminal import PARTIAL, Column, is_terminal, write_json, write
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import RunFilter
 from turnlog.store.choices import RUN_STATUSES
+from turnlog.store.names import find_agent
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import RunDocument, RunImportDocument, RunsDocument

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, check_tool, find_agent, find_project, project_option, tool_option
+from turnlog.cli.filters import agent_option, project_option, tool_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh, open_searcher
 from turnlog.cli.options import (
     complete_session,
@@ -22,6 +22,7 @@ from turnlog.cli.options import (
 from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.terminal import dim, is_terminal, write_json
 from turnlog.plain_text import one_line, plain
+from turnlog.store.names import check_tool, find_agent, find_project
 from turnlog.store.search.base import (
     FIELDS,
     Hit,
@@ -148,6 +149,7 @@ def _document(page: SearchPage) -> SearchDocument:
         "total_is_exact": page.total_is_exact,
         "unindexed": page.unindexed,
         "suggestion": page.suggestion,
+        "note": page.note,
     }
 
 
@@ -163,7 +165,13 @@ def _hit_document(hit: Hit) -> HitDocument:
         "snippet": hit.snippet,
         "marks": [list(mark) for mark in hit.marks],
         "places": [
-            {"session_id": place.session_id, "position": place.position, "title": place.title, "project": place.project}
+            {
+                "session_id": place.session_id,
+                "position": place.position,
+                "title": place.title,
+                "project": place.project,
+                "project_name": place.project_name,
+            }
             for place in hit.places
         ],
     }
@@ -192,8 +200,8 @@ def _session_facts(session: SessionHits) -> Iterator[str]:
     title = next(((name.text, name.marks) for name in session.names if name.field == "title"), None)
     yield formatting.moment(session.updated_at)
     yield one_line(session.title or formatting.UNKNOWN) if title is None else _marked(*title)
-    if session.project is not None:
-        yield click.style(one_line(Path(session.project).name), dim=True)
+    if session.project_name is not None:
+        yield click.style(one_line(session.project_name), dim=True)
 
 
 def _more(session: SessionHits) -> str:
@@ -210,7 +218,7 @@ def _session_notes(page: SessionSearchPage) -> Iterator[str]:
     elif page.next_cursor is not None:
         total = "" if page.total is None else f" of {formatting.count(page.total)}{'' if page.total_is_exact else '+'}"
         yield f"{formatting.count(len(page.sessions))}{total} sessions; --limit shows more."
-    yield from _unindexed(page.unindexed)
+    yield from _also(page)
 
 
 def _sessions_document(page: SessionSearchPage) -> SessionSearchDocument:
@@ -221,6 +229,7 @@ def _sessions_document(page: SessionSearchPage) -> SessionSearchDocument:
                 "agent": session.agent,
                 "title": session.title,
                 "project": session.project,
+                "project_name": session.project_name,
                 "updated_at": formatting.iso(session.updated_at),
                 "names": [
                     {"field": name.field, "text": name.text, "marks": [list(mark) for mark in name.marks]}
@@ -237,6 +246,7 @@ def _sessions_document(page: SessionSearchPage) -> SessionSearchDocument:
         "total_is_exact": page.total_is_exact,
         "unindexed": page.unindexed,
         "suggestion": page.suggestion,
+        "note": page.note,
     }
 
 
@@ -285,7 +295,7 @@ def _notes(page: SearchPage) -> Iterator[str]:
     elif page.next_cursor is not None:
         total = "" if page.total is None else f" of {formatting.count(page.total)}{'' if page.total_is_exact else '+'}"
         yield f"{formatting.count(len(page.hits))}{total}; --limit shows more."
-    yield from _unindexed(page.unindexed)
+    yield from _also(page)
 
 
 def _nothing(suggestion: str | None) -> Iterator[str]:
@@ -294,6 +304,9 @@ def _nothing(suggestion: str | None) -> Iterator[str]:
         yield f"Did you mean: {one_line(suggestion)}"
 
 
-def _unindexed(count: int) -> Iterator[str]:
-    if count:
-        yield f"{formatting.plural(count, 'message')} not searchable yet: `turnlog sync` indexes them."
+def _also(page: SearchPage | SessionSearchPage) -> Iterator[str]:
+    if page.note is not None:
+        yield one_line(page.note)
+    if page.unindexed:
+        count = formatting.plural(page.unindexed, "message")
+        yield f"{count} not searchable yet: `turnlog sync` indexes them."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
+from turnlog.cli.filters import agent_option, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     complete_session,
@@ -28,6 +28,7 @@ from turnlog.cli.terminal import Column, write_json, write_json_text, write_tabl
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter
 from turnlog.store.choices import SESSION_HAVINGS, SESSION_SORTS, SESSION_STATUSES, SessionSort, SessionStatus
+from turnlog.store.names import find_agent, find_model, find_project
 from turnlog.store.values import Page
 
 if TYPE_CHECKING:

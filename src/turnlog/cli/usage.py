@@ -16,7 +16,7 @@ import click
 
 from turnlog import paths
 from turnlog.cli import formatting
-from turnlog.cli.filters import agent_option, find_agent, find_model, find_project, model_option, project_option
+from turnlog.cli.filters import agent_option, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
     examples,
@@ -28,6 +28,7 @@ from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import UsageFilter
 from turnlog.store.choices import USAGE_BY, UsageBy
+from turnlog.store.names import find_agent, find_model, find_project
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
 
 if TYPE_CHECKING:

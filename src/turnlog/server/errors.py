@@ -91,11 +91,11 @@ def error_response(
 
 
 @contextmanager
-def judging(field: str) -> Generator[None]:
-    """Blame a parameter for the ValueError that the store raises about it."""
+def judging(field: str, kind: type[ValueError] = ValueError) -> Generator[None]:
+    """Blame a parameter for the error of this kind that the store raises about it."""
     try:
         yield
-    except ValueError as error:
+    except kind as error:
         raise InvalidParameterError(field, str(error)) from error
 
 

@@ -91,6 +91,8 @@ class FoundSession(ResponseBody, frozen=True, kw_only=True):
 class SearchedSession(FoundSession, frozen=True, kw_only=True):
     """A session that a search found."""
 
+    project_name: str | None = None
+    """Name of its project: the user's, or that of the folder."""
     user: str | None = None
     """Id of the person whose it is, on a hub."""
 
@@ -588,6 +590,8 @@ class SearchResponse(ResponseBody, frozen=True, kw_only=True):
     """Messages that are not searchable yet."""
     suggestion: str | None
     """If nothing was found: the query with misspelt words replaced."""
+    note: str | None
+    """What the query means that people may not expect of it."""
 
 
 # -- status and changes

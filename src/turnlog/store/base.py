@@ -542,7 +542,7 @@ class Store(Protocol):
         """Give the project with this path or name another name; None or an empty one restores the folder's.
 
         A rebuild keeps it. Raises NotFoundError if there is no such project, and ConflictError if several have this
-        name.
+        name or another one has the new name.
         """
         ...
 

@@ -146,7 +146,7 @@ def _row(session: Session, starred: bool) -> Row:
 
 
 def _found_row(found: SessionHits, starred: bool) -> Row:
-    project = "" if found.project is None else one_line(PurePath(found.project).name)
+    project = one_line(found.project_name or "")
     title = _title(found.title)
     return Row(found.session_id, title, found.agent, project, found.updated_at, starred, found.hit, found.matches)
 

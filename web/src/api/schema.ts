@@ -953,6 +953,7 @@ export interface SearchResponse {
   counted: "hits" | "sessions";
   unindexed: number;
   suggestion: string | null;
+  note: string | null;
 }
 
 /** A session that a search found. */
@@ -961,6 +962,7 @@ export interface SearchedSession {
   agent: string;
   title: string | null;
   project: string | null;
+  project_name: string | null;
   user: string | null;
 }
 

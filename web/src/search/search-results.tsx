@@ -15,7 +15,6 @@ export function SearchGroup({ group, query, now }: { group: Group; query: string
   const { session, hits, names } = group;
   const title = names.find(({ field }) => field === "title");
   const owner = usePersonName(session.user);
-  const folder = session.project?.split(/[/\\]/).at(-1);
   const best = hits[0];
   return (
     <section className="hit-group">
@@ -27,7 +26,7 @@ export function SearchGroup({ group, query, now }: { group: Group; query: string
           {title ? <Snippet pieces={title.text} /> : titleOf(session)}
         </Link>
         <span className="hit-places" title={session.project ?? undefined}>
-          {folder && `${folder} · `}
+          {session.project_name && `${session.project_name} · `}
           <AgentLabel agent={session.agent} />
           {owner && ` · ${owner}`}
         </span>
@@ -126,7 +125,7 @@ const HINTS = [
   ["ECONNRESET snake_case a.b.c", "code as it is written"],
   ["title:red project:shop tag:later", "words of a session's title, project or tags"],
   ["file:shop.py branch:main", "sessions that touched a file, or worked on a branch"],
-  ["role:user tool:Bash", "who wrote it, or which tool was called"],
+  ["role:user tool:Bash is:failed", "who wrote it, which tool was called, and calls that failed"],
   ["after:2026-11-20 before:7d", "when it was written"],
 ];
 

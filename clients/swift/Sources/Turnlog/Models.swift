@@ -2254,6 +2254,7 @@ public enum Turnlog {
         public var counted: String
         public var unindexed: Int
         public var suggestion: String?
+        public var note: String?
 
         public enum CodingKeys: String, CodingKey {
             case items
@@ -2263,6 +2264,7 @@ public enum Turnlog {
             case counted
             case unindexed
             case suggestion
+            case note
         }
     }
 
@@ -2272,6 +2274,7 @@ public enum Turnlog {
         public var agent: String
         public var title: String?
         public var project: String?
+        public var projectName: String?
         public var user: String?
 
         public enum CodingKeys: String, CodingKey {
@@ -2279,6 +2282,7 @@ public enum Turnlog {
             case agent
             case title
             case project
+            case projectName = "project_name"
             case user
         }
     }

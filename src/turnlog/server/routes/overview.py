@@ -23,7 +23,7 @@ from turnlog.server.responses import (
     SearchProgress,
     StatusResponse,
 )
-from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters, to_zone
+from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters, explain_nothing, to_zone
 from turnlog.settings import load_settings
 from turnlog.store.base import DiagnosticFilter, InsightFilter, UsageFilter
 from turnlog.store.budgets import spent_budgets
@@ -117,6 +117,8 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
         zone = to_zone(query.zone)
     with judging("then_by"):
         report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone)
+    if not report.rows:
+        explain_nothing(context.store, query)
     report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
@@ -129,7 +131,10 @@ def get_usage_comparison(request: Request, context: ContextOf, query: Annotated[
     with judging("zone"):
         zone = to_zone(query.zone)
     with judging("since"):
-        return write(request, compare_usage(context.store, query.since, query.until, query.to_filter(), zone=zone))
+        report = compare_usage(context.store, query.since, query.until, query.to_filter(), zone=zone)
+    if not report.models:
+        explain_nothing(context.store, query)
+    return write(request, report)
 
 
 @router.get("/insights", tags=["usage"], responses=responds_with(Insights, besides=_AS_CSV))
@@ -139,6 +144,8 @@ def get_insights(request: Request, context: ContextOf, query: Annotated[InsightQ
         zone = to_zone(query.zone)
     limit = LONGEST_LIST if query.section is None else None
     report = context.store.insights(query.to_filter(), zone=zone, limit=limit)
+    if not report.activity:
+        explain_nothing(context.store, query)
     if query.section is None:
         return write(request, report)
     headers = {"Content-Disposition": f'attachment; filename="{query.section}.csv"'}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, tzinfo
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
@@ -18,6 +18,11 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
+
+from turnlog.errors import NotFoundError
+from turnlog.server.errors import InvalidParameterError
+from turnlog.store.base import Store
+from turnlog.store.names import check_agent, check_model, check_project, check_tool
 
 LARGEST_POSITION = 2**62
 """Positions are 63-bit integers in the store; one more than the last must still be one."""
@@ -86,6 +91,24 @@ ListPage = Annotated[int, _page_size(50, 200), _page_schema(50, 200)]
 
 
 LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
+
+
+_CHECKS: Final = {"agent": check_agent, "project": check_project, "model": check_model, "tool": check_tool}
+"""Filter by name -> what refuses a name that nothing has."""
+
+
+def explain_nothing(store: Store, query: QueryParameters) -> None:
+    """Called where a query finds nothing: that is no answer if no such agent, project, model or tool exists.
+
+    Raises InvalidParameterError with the near names.
+    """
+    for field, check in _CHECKS.items():
+        name = getattr(query, field, None)
+        if name is not None:
+            try:
+                check(store, name)
+            except NotFoundError as error:
+                raise InvalidParameterError(field, str(error)) from error
 
 
 class QueryParameters(BaseModel):

@@ -23,9 +23,9 @@ from turnlog.server.responses import (
     SessionPosition,
     SnippetPiece,
 )
-from turnlog.server.routes.parameters import Moment, QueryParameters, SmallPage
+from turnlog.server.routes.parameters import Moment, QueryParameters, SmallPage, explain_nothing
 from turnlog.store.search.base import Hit, HitPlace, SearchField, SearchFilter, SearchSort, SessionHits
-from turnlog.store.search.query import parse_query
+from turnlog.store.search.query import QueryError
 
 
 class SearchQuery(QueryParameters):
@@ -67,10 +67,10 @@ def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Q
 
     Without words, everything that the filters leave.
     """
-    with judging("q"):
-        parse_query(query.q)
-    with judging("cursor"):
+    with judging("cursor"), judging("q", QueryError):
         body = _hits(context, query) if query.flat or query.sort == "newest" else _sessions(context, query)
+    if not body.items and not query.cursor:
+        explain_nothing(context.store, query)
     return write(request, _with_owners(context, body))
 
 
@@ -97,6 +97,7 @@ def _sessions(context: ContextOf, query: SearchQuery) -> SearchResponse:
         counted="sessions",
         unindexed=page.unindexed,
         suggestion=page.suggestion,
+        note=page.note,
     )
 
 
@@ -110,6 +111,7 @@ def _hits(context: ContextOf, query: SearchQuery) -> SearchResponse:
         counted="hits",
         unindexed=page.unindexed,
         suggestion=page.suggestion,
+        note=page.note,
     )
 
 
@@ -126,6 +128,7 @@ def _session(found: SessionHits, session_id: str | None) -> SearchGroup:
             agent=found.agent,
             title=found.title,
             project=found.project,
+            project_name=found.project_name,
         ),
         hits=hits,
         names=[FoundName(field=name.field, text=list(_pieces(name.text, name.marks))) for name in found.names],
@@ -148,7 +151,13 @@ def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]
             found.append(_hit(hit, first, places[1:]))
     return [
         SearchGroup(
-            session=SearchedSession(id=place.session_id, agent=hit.agent, title=place.title, project=place.project),
+            session=SearchedSession(
+                id=place.session_id,
+                agent=hit.agent,
+                title=place.title,
+                project=place.project,
+                project_name=place.project_name,
+            ),
             hits=found,
             names=[],
             matches=None,

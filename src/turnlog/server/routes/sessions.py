@@ -16,7 +16,7 @@ from turnlog.server.context import ContextOf, context_of, not_modified, write
 from turnlog.server.errors import InvalidParameterError, judging
 from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import ContextResponse, OutlineResponse, SessionItem, SessionPage, SessionResponse
-from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters, to_zone
+from turnlog.server.routes.parameters import ListPage, Moment, QueryParameters, explain_nothing, to_zone
 from turnlog.store.base import HourOfWeek, SessionFilter, Store
 from turnlog.store.choices import SessionHaving, SessionSort, SessionStatus
 from turnlog.store.insights import context_to_csv
@@ -139,6 +139,8 @@ def list_sessions(request: Request, context: ContextOf, query: Annotated[Session
             page = list_sessions(query.limit, query.cursor, count=True)
         else:
             page = sessions_of_status(list_sessions, context.items.states, query.status, query.limit, query.cursor)
+    if not page.items and not query.cursor:
+        explain_nothing(context.store, query)
     items = context.items.of(page.items)
     body = SessionPage(items=items, next_cursor=page.next_cursor, total=page.total, change_sequence=sequence)
     return write(request, body)

@@ -22,7 +22,7 @@ from turnlog.server.responses import (
     ToolsResponse,
     TouchedFiles,
 )
-from turnlog.server.routes.parameters import ListPage, LongPage, Moment, QueryParameters
+from turnlog.server.routes.parameters import ListPage, LongPage, Moment, QueryParameters, explain_nothing
 from turnlog.store.base import FileFilter, Store, ToolCallFilter
 from turnlog.store.rows import CHANGING_KINDS
 from turnlog.store.values import FileTouch, FileUse
@@ -89,13 +89,18 @@ def list_tool_calls(request: Request, context: ContextOf, query: Annotated[ToolC
     """Tool calls, newest first; those of one session in their order."""
     with judging("cursor"):
         page = context.store.tool_calls(query.to_filter(), limit=query.limit, cursor=query.cursor)
+    if not page.items and not query.cursor:
+        explain_nothing(context.store, query)
     return write(request, ToolCallPage(items=list(page.items), next_cursor=page.next_cursor))
 
 
 @router.get("/tools", tags=["tool calls"], responses=responds_with(ToolsResponse))
 def list_tools(request: Request, context: ContextOf, query: Annotated[ToolQuery, Query()]) -> Response:
     """How often each tool was called and failed, the most called first."""
-    return write(request, ToolsResponse(items=context.store.tool_usage(query.to_filter())))
+    tools = context.store.tool_usage(query.to_filter())
+    if not tools:
+        explain_nothing(context.store, query)
+    return write(request, ToolsResponse(items=tools))
 
 
 MOST_FILES = 5000
@@ -120,6 +125,8 @@ def get_file(request: Request, context: ContextOf, query: Annotated[FileQuery, Q
 def list_files(request: Request, context: ContextOf, query: Annotated[TouchedFilesQuery, Query()]) -> Response:
     """Files that were read or changed, the last touched first."""
     files = context.store.touched_files(query.to_filter(), limit=query.limit)
+    if not files:
+        explain_nothing(context.store, query)
     return write(request, TouchedFiles(items=files))
 
 

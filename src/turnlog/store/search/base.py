@@ -57,6 +57,8 @@ class HitPlace(NamedTuple):
     title: str | None
     project: str | None
     """Path of the session's project."""
+    project_name: str | None = None
+    """Its name: the user's, or that of its folder."""
 
 
 class Hit(NamedTuple):
@@ -92,6 +94,8 @@ class SearchPage(NamedTuple):
     """Messages that changed and are not yet indexed."""
     suggestion: str | None = None
     """If nothing was found: the query with misspelt words replaced by words of the index, where there are some."""
+    note: str | None = None
+    """What the query means that people may not expect of it."""
 
 
 class NameMatch(NamedTuple):
@@ -112,6 +116,8 @@ class SessionHits(NamedTuple):
     title: str | None
     project: str | None
     """Path of its project."""
+    project_name: str | None
+    """Its name: the user's, or that of its folder."""
     updated_at: datetime | None
     names: tuple[NameMatch, ...]
     hit: Hit | None
@@ -136,6 +142,8 @@ class SessionSearchPage(NamedTuple):
     """Messages that changed and are not yet indexed."""
     suggestion: str | None = None
     """If nothing was found: the query with misspelt words replaced by words of the index, where there are some."""
+    note: str | None = None
+    """What the query means that people may not expect of it."""
 
 
 EVERYTHING = SearchFilter()

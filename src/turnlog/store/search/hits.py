@@ -22,7 +22,7 @@ _GONE = ("", "", list[Document]())
 """A message that was deleted between two reads of the store."""
 
 _PLACES = (
-    "SELECT x.message_key, s.agent || ':' || s.external_id, x.position, coalesce(a.title, s.title), p.path"
+    "SELECT x.message_key, s.agent || ':' || s.external_id, x.position, coalesce(a.title, s.title), p.path, p.name"
     " FROM memberships x JOIN messages m ON m.key = x.message_key JOIN sessions s ON s.key = x.session_key"
     " LEFT JOIN projects p ON p.key = s.project_key"
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"

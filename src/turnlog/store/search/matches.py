@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import heappush, heappushpop
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -13,11 +12,11 @@ from turnlog.store.search import index_file
 from turnlog.store.search.blocks import STALE, DocumentEntry, Entries, unpack
 from turnlog.store.search.plan import SearchPlan, json_list
 
-MAX_COUNTED = 1000
-_COUNTING_SECONDS = 0.0001
-"""Counting stops at either limit."""
+MAX_COUNTED = 200
+"""So many messages that match are counted; of more it is only said that there are. A limit in time would say something
+else at each call."""
 
-_COUNTED_AT_ONCE = 4
+_COUNTED_AT_ONCE = 60
 
 # Both tables return documents by descending id, so SQLite merges them without sorting: the first of a million matches
 # come at once.
@@ -132,29 +131,45 @@ class Matches:
         self._connection = connection
         self._conditions = plan.conditions
         self._ids = connection.execute(_IDS, (plan.expression, last_id, plan.first_id))
-        self._shown = 0
 
     def __iter__(self) -> Iterator[Match]:
         """Yield the documents that are unchanged since they were indexed, as far as that is known."""
-        for match in matches_of((number for (number,) in self._ids), self._connection, self._conditions):
-            self._shown += 1
-            yield match
+        return matches_of((number for (number,) in self._ids), self._connection, self._conditions)
 
-    def count(self) -> tuple[int, bool]:
-        """The number of matches counted within a few milliseconds, and whether that is all."""
-        deadline = time.perf_counter() + _COUNTING_SECONDS
-        total = self._shown
-        while total < MAX_COUNTED and time.perf_counter() < deadline:
-            some = len(self._ids.fetchmany(_COUNTED_AT_ONCE))
-            total += some
-            if some < _COUNTED_AT_ONCE:
-                # Superseded messages and those of other sessions were not filtered out.
-                return total, not self._conditions
-        return total, False
+    def count(self, seen: Set[Position]) -> tuple[int, bool]:
+        """The number of hits, and whether that is all; `seen` are the places of those that were yielded.
+
+        Up to `MAX_COUNTED` the number is exact, unless a filter leaves out some of more documents than that.
+        """
+        messages = {(created_at, message_id) for created_at, message_id, _, _ in seen}
+        blocks: set[int] = set()
+        rest: list[int] = []
+        is_all = False
+        while not is_all and len(messages) + len(blocks) < MAX_COUNTED:
+            some = [number for (number,) in self._ids.fetchmany(_COUNTED_AT_ONCE)]
+            is_all = len(some) < _COUNTED_AT_ONCE
+            rest += some
+            blocks.update([number >> index_file.SLOT_BITS for number in some])
+        # Each block is of another message, so there are at least as many hits as blocks. Only a filter, and the number
+        # of a few, need them to be read.
+        if not is_all and not self._conditions:
+            return MAX_COUNTED, False
+        read = first_matches({0: rest}, len(rest), self._connection, self._conditions)[0] if rest else []
+        total = len(seen | {match.position for match in read})
+        return min(total, MAX_COUNTED), is_all and total <= MAX_COUNTED
 
 
-def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None) -> tuple[list[Match], bool]:
-    """The latest matches before `after`, and whether these are all.
+class NewestMatches(NamedTuple):
+    """The latest matches before a position, and what was seen on the way."""
+
+    matches: list[Match]
+    is_complete: bool
+    """Whether these are all."""
+    seen: set[Position]
+
+
+def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None) -> NewestMatches:
+    """The latest matches before `after`.
 
     A document's block is never smaller than the block of its time. So once enough are found, a document
     still to come can be newer than the oldest of them only while its block is not below that one's.
@@ -165,7 +180,7 @@ def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None
     floor = -1
     for match in matches:
         if match.id >> index_file.SLOT_BITS < floor:
-            return sorted(best, reverse=True), False
+            return NewestMatches(sorted(best, reverse=True), False, {*seen, match.position})
         position = match.position
         # A long text has several documents, and a part is one hit.
         if position in seen or (after is not None and position >= after):
@@ -177,4 +192,4 @@ def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None
             heappushpop(best, match)
         if len(best) == wanted:
             floor = index_file.block_of(best[0].time)
-    return sorted(best, reverse=True), len(seen) <= wanted
+    return NewestMatches(sorted(best, reverse=True), len(seen) <= wanted, seen)

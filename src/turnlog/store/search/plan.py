@@ -11,16 +11,29 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from turnlog.store.names import all_agents, unknown_name
 from turnlog.store.search import index_file
 from turnlog.store.search.base import FIELDS, SearchFilter
 from turnlog.store.search.blocks import Kinds, flag_markers, kind_marker, project_marker, session_marker, tool_marker
 from turnlog.store.search.documents import FAILED, HAS_IMAGE, INPUT, OUTPUT, TEXT
-from turnlog.store.search.query import SESSION_FIELDS, Expand, Query, Term, any_of, term_expression, to_expression
+from turnlog.store.search.query import (
+    SESSION_FIELDS,
+    Expand,
+    Query,
+    QueryError,
+    Term,
+    any_of,
+    term_expression,
+    to_expression,
+)
 from turnlog.store.search.vocabulary import MAX_WORDS
-from turnlog.store.search.words import index_form
+from turnlog.store.search.words import index_form, pieces
 from turnlog.store.sqlite.reading import aware_milliseconds
 
 LAST_ID = (1 << 63) - 1
+
+_FLAGS = {"failed": FAILED, "image": HAS_IMAGE}
+"""Value of `is:` -> flag of a document."""
 
 _MOST_MARKERS = 200
 """Sessions that an expression names; for more, the store says of each match whether its session fits."""
@@ -30,6 +43,17 @@ _OWNED = (
     "SELECT s.key FROM sessions s JOIN owners o ON o.key = s.owner_key"
     " WHERE (?1 IS NULL OR o.user = ?1) AND (?2 IS NULL OR o.machine = ?2)"
 )
+
+
+_NAMES = {
+    "agent": "",
+    "project": "SELECT DISTINCT p.name FROM sessions s JOIN projects p ON p.key = s.project_key{allowed}",
+    "model": (
+        "SELECT DISTINCT d.name FROM sessions s JOIN usage u ON u.session_key = s.key"
+        " JOIN models d ON d.key = u.model_key{allowed}"
+    ),
+}
+"""Field of a query whose values are known -> its names in the store."""
 
 
 class SearchPlan(NamedTuple):
@@ -132,12 +156,34 @@ class Planner:
 
     # -- fields
 
+    def check_names(self, query: Query) -> None:
+        """Refuse an agent, project or model that no session has: to find nothing would look like an answer.
+
+        Raises QueryError with the near ones.
+        """
+        for term in (*(term for group in query.groups for term in group), *query.excluded):
+            if term.field not in _NAMES or self.sessions_with(term, [term.field]):
+                continue
+            names = self._names(term.field)
+            # The index lags behind the store.
+            if not any(_folded(term.typed) in _folded(name) for name in names):
+                raise QueryError(unknown_name(term.field, term.typed, names))
+
+    def _names(self, field: str) -> list[str]:
+        """The names that a field can have, without those of sessions that the reader may not see."""
+        if field == "agent":
+            return all_agents(())
+        allowed = "" if self._filter.only is None else f" WHERE s.key IN ({sql_list(sorted(self._allowed()))})"
+        return [name for (name,) in self._connection.execute(_NAMES[field].format(allowed=allowed))]
+
     def _field_expression(self, term: Term) -> str:
         """The expression of a term with a field, for documents; "" if nothing fits it."""
         if term.field == "role":
             return self._kinds_expression(self._kinds.matching(None, term.pieces[0], None))
         if term.field == "tool":
             return any_of([tool_marker(term.typed)])
+        if term.field == "is":
+            return any_of(flag_markers(_FLAGS[term.pieces[0]]))
         keys = self.sessions_with(term, [str(term.field)])[:_MOST_MARKERS]
         return any_of([session_marker(key) for key in keys]) if keys else ""
 
@@ -249,6 +295,11 @@ class Planner:
         limits = ((self._filter.since, ">="), (self._filter.until, "<"))
         wanted = [(operator, aware_milliseconds(limit)) for limit, operator in limits if limit is not None]
         return "".join([f" AND m.created_at {operator} {limit}" for operator, limit in wanted])
+
+
+def _folded(name: str) -> str:
+    """A name as it is compared with what was typed."""
+    return " ".join(pieces(name)).lower()
 
 
 def is_of_session(group: Sequence[Term]) -> bool:

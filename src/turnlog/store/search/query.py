@@ -1,17 +1,20 @@
-"""Parses queries as people type them. No text is an error, except one with more than a query can hold.
+"""Parses queries as people type them. Few texts are errors.
 
 `word` and every other word · `snake_case a.b.c foo::bar` as phrases · `"in quotes"` · `begin*` · `one OR other` (binds
 closer than the spaces around it) · `-without` or `NOT without` · `field:value`, for the fields in `FIELD_NAMES`.
-Everything else is a separator. A query has at most `MAX_TERMS` terms.
+Everything else is a separator. A query has at most `MAX_TERMS` terms. A value that a field cannot have is an error,
+too: to look for its letters would nearly always find nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
+from turnlog.store.choices import SESSION_STATUSES
+from turnlog.store.names import unknown_name
 from turnlog.store.search.base import ROLES, SearchFilter
 from turnlog.store.search.words import is_cjk, pieces, split_cjk
 
@@ -21,7 +24,7 @@ MAX_QUERY_LENGTH = 4000
 
 FIELD_NAMES: Final = {
     **{name: name for name in ("title", "project", "file", "tag", "branch", "model", "agent")},
-    **{name: name for name in ("role", "tool", "before", "after")},
+    **{name: name for name in ("role", "tool", "is", "before", "after")},
     "author": "role",
     "path": "file",
     "since": "after",
@@ -38,11 +41,19 @@ _ROLE_NAMES: Final = {
     **dict.fromkeys(("model", "ai", "answer", "answers"), "assistant"),
 }
 
+KINDS: Final = ("failed", "image")
+"""What `is:` names: tool calls that failed, and parts with an image."""
+
 # No field comes before `//` or a second colon: `https://…` is an address and `std::vector` a name.
 _ITEM = re.compile(
     r"(?P<minus>-(?=[^\s-]))?(?:(?P<field>[A-Za-z]+):(?!//|:)(?=[^\s:]))?"
     r'(?:"(?P<quoted>[^"]*)(?:"(?P<star>\*)?|$)|(?P<plain>[^\s"]+))'
 )
+
+
+class QueryError(ValueError):
+    """A query that asks for what there cannot be."""
+
 
 Expand = Callable[[str], Sequence[str]]
 """Prefix -> words of the index that begin with it."""
@@ -58,7 +69,7 @@ class Term(NamedTuple):
     typed: str
     """The term as typed, without field, quotes and star."""
     field: str | None = None
-    """The field that was named: one of `SESSION_FIELDS`, `role` or `tool`; None: anywhere."""
+    """The field that was named: one of `SESSION_FIELDS`, `role`, `tool` or `is`; None: anywhere."""
 
 
 class Query(NamedTuple):
@@ -69,6 +80,16 @@ class Query(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
     """From `after:` and `before:`, with a time zone."""
+    beside_or: tuple[str, ...] = ()
+    """Excluded terms, as typed, that stand beside an OR."""
+
+    @property
+    def note(self) -> str | None:
+        """What the query means that people may not expect of it."""
+        if not self.beside_or:
+            return None
+        words = ", ".join([f"-{word}" for word in self.beside_or])
+        return f"Left out of everything: {words}. Beside OR, an excluded word is no alternative."
 
     @property
     def terms(self) -> list[Term]:
@@ -85,47 +106,61 @@ class Query(NamedTuple):
 def parse_query(text: str) -> Query:
     """Parse a query; words without a letter or digit are left out.
 
-    Raises ValueError for more than `MAX_TERMS` terms or `MAX_QUERY_LENGTH` characters.
+    Raises QueryError for more than `MAX_TERMS` terms or `MAX_QUERY_LENGTH` characters, and for a role, a time, a kind
+    or a status that there is not.
     """
     if len(text) > MAX_QUERY_LENGTH:
-        raise ValueError(f"a query has at most {MAX_QUERY_LENGTH} characters; this one has {len(text)}")
+        raise QueryError(f"a query has at most {MAX_QUERY_LENGTH} characters; this one has {len(text)}")
     groups: list[list[Term]] = []
     excluded: list[Term] = []
     limits: dict[str, datetime] = {}
-    joins = negates = False
+    beside_or: dict[str, None] = {}
+    joins = negates = after_or = False
+    last: str | None = None
+    """The last term, if it is an excluded one."""
     for match in _ITEM.finditer(text):
         plain = match["plain"]
         # Terms must all occur anyway, so AND changes nothing; it is only kept from being searched for.
         if plain in ("OR", "AND", "NOT") and not match["minus"] and not match["field"]:
+            if plain == "OR" and last is not None:
+                beside_or[last] = None
+            after_or = plain == "OR" or (plain == "NOT" and after_or)
             joins = plain == "OR" and bool(groups)
             negates = plain == "NOT"
             continue
         field, plain = _field(match["field"], plain)
-        moment = _moment(field, plain if plain is not None else match["quoted"])
-        if field in ("before", "after") and moment is not None:
-            limits[field] = moment
-            joins = negates = False
+        if field in ("before", "after"):
+            limits[field] = _moment(field, plain if plain is not None else match["quoted"])
+            joins = negates = after_or = False
+            last = None
             continue
         term = _term(plain, match["quoted"], match["star"], field)
         if term is None:
             continue
+        last = None
         if match["minus"] or negates:
             excluded.append(term)
+            last = term.typed if term.field is None else f"{term.field}:{term.typed}"
+            if after_or and groups:
+                beside_or[last] = None
         elif joins:
             groups[-1].append(term)
         else:
             groups.append([term])
-        joins = negates = False
+        joins = negates = after_or = False
     terms = len(excluded) + sum(map(len, groups))
     if terms > MAX_TERMS:
-        raise ValueError(f"a query has at most {MAX_TERMS} words and phrases; this one has {terms}")
-    return Query(tuple(tuple(group) for group in groups), tuple(excluded), limits.get("after"), limits.get("before"))
+        raise QueryError(f"a query has at most {MAX_TERMS} words and phrases; this one has {terms}")
+    found = tuple(tuple(group) for group in groups)
+    return Query(found, tuple(excluded), limits.get("after"), limits.get("before"), tuple(beside_or) if groups else ())
 
 
 def _field(name: str | None, plain: str | None) -> tuple[str | None, str | None]:
     """The field that is meant, and the word; what is no field's name belongs to the word (`std:vector`)."""
     if name is None:
         return None, plain
+    if name.lower() == "status" and plain is not None and plain.lower() in SESSION_STATUSES:
+        raise QueryError(f"status:{plain} is no field of a search: the list of sessions has a filter by status")
     field = FIELD_NAMES.get(name.lower())
     if field is None:
         return None, plain if plain is None else f"{name}:{plain}"
@@ -194,10 +229,8 @@ _UNITS: Final = {
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
 
 
-def _moment(field: str | None, text: str) -> datetime | None:
-    """The time that a `before:` or `after:` names: its beginning, in this machine's zone. None if it is none."""
-    if field not in ("before", "after"):
-        return None
+def _moment(field: str, text: str) -> datetime:
+    """The time that a `before:` or `after:` names: its beginning, in this machine's zone. Raises QueryError."""
     today = datetime.now().astimezone().date()
     try:
         if ago := _AGO.fullmatch(text):
@@ -208,7 +241,10 @@ def _moment(field: str | None, text: str) -> datetime | None:
             return _midnight(date(int(month[1]), int(month[2] or 1), 1))
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        return None
+        raise QueryError(f"{field}:{text} names no time: {_TIMES}") from None
+
+
+_TIMES: Final = "write a day (2026-11-20), a month (2026-11), a year, today, yesterday, or how long ago (7d, 12h, 2w)"
 
 
 def _midnight(day: date) -> datetime:
@@ -217,13 +253,12 @@ def _midnight(day: date) -> datetime:
 
 def _term(plain: str | None, quoted: str | None, star: str | None, field: str | None) -> Term | None:
     typed = plain if plain is not None else quoted or ""
-    if field in ("before", "after"):
-        # It names no time: the words as they are.
-        typed, field = f"{field}:{typed}", None
     if field == "role":
-        if role := _ROLE_NAMES.get(typed.lower()):
-            return Term((role,), False, role, field)
-        typed, field = f"{field}:{typed}", None
+        role = _named(field, typed, _ROLE_NAMES)
+        return Term((role,), False, role, field)
+    if field == "is":
+        kind = _named(field, typed, {kind: kind for kind in KINDS})
+        return Term((kind,), False, kind, field)
     # The index has the last two folders of a project's path: those above are in every project's.
     found = pieces("/".join(re.split(r"[/\\]", typed.rstrip("/\\"))[-2:]) if field == "project" else typed)
     if not found:
@@ -235,6 +270,14 @@ def _term(plain: str | None, quoted: str | None, star: str | None, field: str | 
         star = "*" if plain[:-1].endswith(found[-1]) else None
         typed = plain.rstrip("*")
     return Term(tuple(found), bool(star) and not is_cjk(found[-1]), typed, field)
+
+
+def _named(field: str, typed: str, values: Mapping[str, str]) -> str:
+    """The value that is meant of those of a field. Raises QueryError."""
+    found = values.get(typed.lower())
+    if found is None:
+        raise QueryError(unknown_name("role" if field == "role" else f"{field}:", typed, values))
+    return found
 
 
 def term_expression(term: Term, expand: Expand) -> str:

@@ -75,7 +75,8 @@ class Searcher:
 
         One that says something, but holds no letter or digit that an index could have, is found nowhere.
 
-        Raises ValueError for a foreign cursor, a limit below 1, a time without a zone, or a query with too many words.
+        Raises ValueError for a foreign cursor, a limit below 1, a time without a zone, and a query with too many words
+        or with a value that its field cannot have: an agent, project or model that no session has, say.
         """
         asked = _asked(query, limit)
         if asked is None:
@@ -182,12 +183,13 @@ class _Search:
         self._store_reader = StoreReader(connection, index_file.STORE)
         self._hits = HitReader(connection, query.terms)
         self._planner = Planner(connection, filter, self._vocabulary.expand, self._progress.displacement)
+        self._planner.check_names(query)
 
     def sessions(
         self, limit: int, cursor: str | None, text: str, masked: Callable[[str], str] | None
     ) -> SessionSearchPage:
         search = SessionSearch(self._connection, self._query, self._filter, self._planner, self._vocabulary, masked)
-        return search.page(limit, cursor, text)._replace(unindexed=self._unindexed())
+        return search.page(limit, cursor, text)._replace(unindexed=self._unindexed(), note=self._query.note)
 
     def _unindexed(self) -> int:
         return self._store_reader.unindexed(self._progress.sequence, self._progress.message_key)
@@ -202,7 +204,7 @@ class _Search:
         if not page.hits and cursor is None:
             meant = suggestion(self._connection, self._vocabulary, self._query, text, self._finds)
             page = page._replace(suggestion=meant)
-        return page._replace(unindexed=self._unindexed())
+        return page._replace(unindexed=self._unindexed(), note=self._query.note)
 
     def _finds(self, query: Query) -> bool:
         """Whether another query finds a part with the same filter."""
@@ -217,12 +219,11 @@ class _Search:
             last_id = min(last_id, last_id_of(after[0], self._progress.displacement))
         matches = Matches(self._connection, plan, last_id)
         # One more than a page shows whether there is a next page.
-        found, is_complete = newest_matches(matches, limit + 1, after)
+        found, is_complete, seen = newest_matches(matches, limit + 1, after)
         page = found[:limit]
         total, is_exact = (None, False)
-        # Counting does not look at sessions: it would tell of those that the reader may not see.
-        if after is None and (is_complete or self._filter.only is None):
-            total, is_exact = (len(found), True) if is_complete else matches.count()
+        if after is None:
+            total, is_exact = (len(found), True) if is_complete else matches.count(seen)
         return SearchPage(
             tuple(self._hits.hits(page)),
             next_cursor=encode_cursor("newest", *page[-1].position) if len(found) > limit else None,

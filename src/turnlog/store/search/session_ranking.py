@@ -345,7 +345,7 @@ def _add(scores: dict[int, float], more: dict[int, float], weight: float) -> Non
 
 def _says_what_part(group: Sequence[Term]) -> bool:
     """Whether a group only says what kind of part it is."""
-    return all(term.field in ("role", "tool") for term in group)
+    return all(term.field in ("role", "tool", "is") for term in group)
 
 
 def _freshness(time: int, now: int) -> float:

@@ -45,7 +45,7 @@ tool prints has names and words beside each other by chance."""
 _USER = ROLES.index("user")
 
 _FACTS = (
-    "SELECT s.key, s.agent || ':' || s.external_id, s.agent, coalesce(a.title, s.title), p.path, s.updated_at"
+    "SELECT s.key, s.agent || ':' || s.external_id, s.agent, coalesce(a.title, s.title), p.path, p.name, s.updated_at"
     " FROM sessions s LEFT JOIN projects p ON p.key = s.project_key"
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
     " WHERE s.key IN (SELECT value FROM json_each(?))"
@@ -172,12 +172,21 @@ class SessionSearch:
             # Its words are in the index until that has caught up with the deletion.
             if each.key not in facts:
                 continue
-            session_id, agent, title, project, updated_at = facts[each.key]
+            session_id, agent, title, project, name, updated_at = facts[each.key]
             names = tuple(self._names(ranking.columns(each.key), each.key, title))
             hit = None if match is None else hits.get((match.message_id, match.part, match.field))
             shown.append(
                 SessionHits(
-                    session_id, agent, title, project, moment(updated_at), names, hit, each.matches, each.is_exact
+                    session_id,
+                    agent,
+                    title,
+                    project,
+                    name,
+                    moment(updated_at),
+                    names,
+                    hit,
+                    each.matches,
+                    each.is_exact,
                 )
             )
         return shown

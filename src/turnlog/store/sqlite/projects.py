@@ -37,7 +37,10 @@ class ProjectQueries(Connections):
     def rename_project(self, project: str, name: str | None) -> ProjectSummary:
         with self._writing() as connection:
             key, path = _find(connection, project)
-            new_name = one_line(name or "") or project_name(path)
+            new_name = one_line(name or "")
+            if new_name:
+                _refuse_second(connection, key, path, new_name)
+            new_name = new_name or project_name(path)
             connection.execute("UPDATE projects SET name = ? WHERE key = ?", (new_name, key))
             _announce(connection, (session for (session,) in connection.execute(_OF_PROJECT, (key,)).fetchall()))
             return _load(connection, key)
@@ -86,6 +89,19 @@ def _find(connection: sqlite3.Connection, project: str) -> tuple[int, str]:
         paths = ", ".join(path for _, path in rows)
         raise ConflictError(f"{len(rows)} projects are named {project}: give one of their paths, {paths}")
     return rows[0]
+
+
+def _refuse_second(connection: sqlite3.Connection, key: int, path: str, name: str) -> None:
+    """Raise ConflictError if another project is shown under this name: nobody could tell them apart."""
+    row = connection.execute(
+        "SELECT path FROM projects p WHERE name = ?1 AND key <> ?2 AND ?1 <> ?3"
+        " AND EXISTS (SELECT 1 FROM sessions s WHERE s.project_key = p.key)",
+        (name, key, project_name(path)),
+    ).fetchone()
+    if row is not None:
+        raise ConflictError(
+            f"{row[0]} is named {name} already; if they are one project: `turnlog project merge {path} {row[0]}`"
+        )
 
 
 def _announce(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
