@@ -154,7 +154,7 @@ describe("an empty session", () => {
 it("joins hits of one session that two pages share", () => {
   const hit = (message_id: string) => ({ message_id }) as SearchHit;
   const group = (id: string, ...hits: string[]): SearchGroup => ({
-    session: { id, agent: "claude-code", title: null, project: null, user: null },
+    session: { id, agent: "claude-code", title: null, project: null, project_name: null, user: null },
     hits: hits.map(hit),
     names: [],
     matches: null,

@@ -21,7 +21,14 @@ const HIT: SearchHit = {
 };
 
 const GROUP: Group = {
-  session: { id: "claude-code:a", agent: "claude-code", title: "Add the tax", project: null, user: null },
+  session: {
+    id: "claude-code:a",
+    agent: "claude-code",
+    title: "Add the tax",
+    project: "/work/folder",
+    project_name: "Shop of Ada",
+    user: null,
+  },
   hits: [HIT],
   names: [{ field: "title", text: [{ text: "Add the tax", marked: true }] }],
   matches: null,
@@ -42,4 +49,9 @@ it("leads from the title to the hit, as from its excerpt, and to the session if 
   expect(addressOfTitle(GROUP)).toBe(address);
   expect(address).toContain("find=tax");
   expect(addressOfTitle({ ...GROUP, hits: [] })).toBe("/sessions/claude-code:a");
+});
+
+it("shows the name that the user gave the project, not its folder", () => {
+  const { container } = renderAt("/search", <SearchGroup group={GROUP} query="tax" now={new Date()} />);
+  expect(container.querySelector(".hit-places")?.textContent).toContain("Shop of Ada · ");
 });
