@@ -103,7 +103,7 @@ def test_a_shared_message_is_found_once(indexed: TestClient) -> None:
 @pytest.mark.parametrize(
     ("parameters", "found"),
     [
-        ({"q": "shop", "agent": "nobody"}, set[str]()),
+        ({"q": "shop", "agent": "codex"}, set[str]()),
         ({"q": "shop", "role": "assistant"}, {"m2", "m5/odd"}),
         ({"q": "shop", "project": "blog"}, set[str]()),
         ({"q": "glass", "field": "reasoning"}, {"m2"}),

@@ -45,7 +45,7 @@ def test_the_list_is_newest_first_without_subagents(client: TestClient) -> None:
     ("parameters", "found"),
     [
         ({"agent": "plain"}, [QUIET, FORK, MAIN]),
-        ({"agent": "nobody"}, []),
+        ({"agent": "codex"}, []),
         ({"project": "blog"}, [QUIET]),
         ({"project": "/work/shop"}, [FORK, MAIN]),
         ({"model": "large"}, [MAIN]),

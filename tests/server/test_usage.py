@@ -90,7 +90,7 @@ def test_a_wrong_division_or_zone_is_refused(client: TestClient, parameters: dic
         ({"project": "shop"}, 4),
         ({"since": "2026-11-03"}, 0),
         ({"until": "2026-11-03"}, 4),
-        ({"agent": "nobody"}, 0),
+        ({"agent": "codex"}, 0),
     ],
 )
 def test_usage_of_a_part(client: TestClient, parameters: dict[str, str], calls: int) -> None:
@@ -198,7 +198,7 @@ def test_usage_has_the_budgets_that_the_user_has_set(client: TestClient, home: P
     assert usage(client).budgets == ()
     paths.settings_path().parent.mkdir(parents=True, exist_ok=True)
     paths.settings_path().write_text("[budgets]\nday = 0.5\n")
-    (budget,) = usage(client, agent="nobody").budgets
+    (budget,) = usage(client, agent="codex").budgets
     assert (budget.period, float(budget.limit), len(budget.name)) == ("day", 0.5, len("2026-11-20"))
 
 
