@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from support.hubs import Hub, save_session
-from turnlog.store.postgres.connection import connect
+from turnlog.store.postgres.connection import TeamConnection, connect
 
 OF_NO_TEAM: Final = frozenset({"schema_version", "users", "identities", "secrets"})
 """A person may be in several teams, and is known by a secret before a team is."""
@@ -103,6 +103,47 @@ def test_every_plan_reads_tables_by_their_team(new_hub: Hub, asked: Statements) 
     assert len(asked) > 100
     found = plans_without_team(new_hub.url, dict(asked))
     assert [statement for statement in found if not any(known in statement for known in OF_ALL_TEAMS)] == []
+
+
+def test_what_concerns_some_sessions_does_not_read_the_owners_of_all(new_hub: Hub, asked: Statements) -> None:
+    ana = new_hub.browser("Ana", "owner")
+    save_session(ana, "a", "xylophone", cwd="/work")
+    with connect(new_hub.url) as connection:
+        connection.execute(
+            "INSERT INTO turnlog.memberships (team_key, session_key, position, message_key)"
+            " SELECT 1, s.key, n, -n FROM turnlog.sessions s, generate_series(1000, 4000) n"
+        )
+        connection.execute(
+            "INSERT INTO turnlog.session_owners (team_key, session_id, owner_user)"
+            " SELECT 1, 'turnlog:' || n, 'somebody' FROM generate_series(1, 3000) n"
+        )
+        connection.execute("ANALYZE")
+    asked.clear()
+    for path in ("/sessions/turnlog:a", "/sessions/turnlog:a/window", "/messages/a-2", "/sessions?limit=1"):
+        assert ana.get(f"/api{path}").status_code == 200
+    plans = list(reader_plans(new_hub.url, new_hub.ids["Ana"], dict(asked)))
+    assert len(plans) > 10
+    assert [statement for statement, plan in plans if '"usage"' not in statement and reads_all_owners(plan)] == []
+
+
+def reads_all_owners(plan: Any) -> bool:
+    """Whether a plan makes a set of all sessions that somebody sees, to look them up in it."""
+    sets = {f"SubPlan {number}" for number in re.findall(r"hashed SubPlan (\d+)", str(plan))}
+    owners = [node for node in nodes(plan) if node.get("Relation Name") == "session_owners"]
+    return any(node.get("Subplan Name") in sets for node in owners)
+
+
+def reader_plans(url: str, viewer: str, statements: Statements) -> Iterator[tuple[str, Any]]:
+    """The plans of queries for any values, as the hub makes them for somebody who reads."""
+    with connect(url) as connection:
+        store = TeamConnection(connection, 1, "the hub")
+        store.begin_snapshot(viewer)
+        for statement, values in statements.items():
+            if not statement.startswith("SELECT") or '"turnlog"."' not in statement:
+                continue
+            row = connection.execute(b"EXPLAIN (FORMAT JSON) " + statement.encode(), values, prepare=True).fetchone()
+            assert row is not None
+            yield statement, row[0]
 
 
 def test_the_check_sees_a_query_of_all_teams(new_hub: Hub) -> None:

@@ -156,10 +156,16 @@ _USED = (
 )
 """No session that was opened and closed without a prompt: only hooks report it, no log is ever written."""
 
-WANTED_SESSIONS = (
-    "json_each(?) w CROSS JOIN sessions s"
-    " ON s.agent = json_extract(w.value, '$[0]') AND s.external_id = json_extract(w.value, '$[1]')"
+_PAIRS = (
+    "(SELECT DISTINCT json_extract(value, '$[0]') AS first, json_extract(value, '$[1]') AS second FROM json_each(?)) w"
 )
+"""SQL: rows for a JSON array of pairs of texts.
+
+`DISTINCT` keeps the query apart: below policies of its rows, PostgreSQL compares in an index only what cannot tell
+anything of rows that nobody may see, which functions of JSON might.
+"""
+
+WANTED_SESSIONS = f"{_PAIRS} CROSS JOIN sessions s ON s.agent = w.first AND s.external_id = w.second"
 """SQL: the sessions `s` for the parameter that `wanted_sessions` makes."""
 
 
@@ -242,9 +248,8 @@ class SessionQueries(Connections):
         with self._snapshot() as connection:
             rows = connection.execute(
                 "SELECT DISTINCT s.agent || ':' || s.external_id, s.relationship IS 'subagent'"
-                " FROM json_each(?) w CROSS JOIN (SELECT DISTINCT agent FROM sessions) a CROSS JOIN sessions s"
-                " ON s.agent = a.agent AND s.external_id >= json_extract(w.value, '$[0]')"
-                " AND s.external_id <= json_extract(w.value, '$[1]')",
+                f" FROM {_PAIRS} CROSS JOIN (SELECT DISTINCT agent FROM sessions) a CROSS JOIN sessions s"
+                " ON s.agent = a.agent AND s.external_id >= w.first AND s.external_id <= w.second",
                 (json.dumps([(beginning, beginning + _LAST) for beginning in beginnings], ensure_ascii=False),),
             )
             return sorted((session_id, bool(is_subagent)) for session_id, is_subagent in rows.fetchall())
@@ -467,9 +472,12 @@ def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[s
     """The models of each session, most called first."""
     found: dict[int, list[str]] = {key: [] for key in keys}
     # An index has all that this takes. Most sessions have one model, so that calls are counted only of the others.
+    # Asked session by session, PostgreSQL looks at the policy of these rows only, and not at all sessions first.
     ends = connection.execute(
-        "SELECT u.session_key, min(u.model_key), max(u.model_key), min(d.name) FROM usage u"
-        f" LEFT JOIN models d ON d.key = u.model_key WHERE u.session_key IN ({_marks(keys)}) GROUP BY u.session_key",
+        "SELECT e.key, e.least, e.greatest, d.name FROM (SELECT s.key,"
+        " (SELECT min(u.model_key) FROM usage u WHERE u.session_key = s.key) AS least,"
+        " (SELECT max(u.model_key) FROM usage u WHERE u.session_key = s.key) AS greatest"
+        f" FROM sessions s WHERE s.key IN ({_marks(keys)})) e LEFT JOIN models d ON d.key = e.least",
         keys,
     )
     several: list[int] = []
