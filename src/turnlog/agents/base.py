@@ -118,6 +118,18 @@ class Fold(Protocol):
         ...
 
 
+class StatelessFold(ABC):
+    """A fold of a source that is read whole each time, so that nothing has to be kept between two readings."""
+
+    @abstractmethod
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `Fold.feed`."""
+
+    def state(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
 class Colour(NamedTuple):
     """The colour of an agent's mark on the page, as `#rrggbb`; its contrast with a theme's surfaces is at least 3:1."""
 

@@ -10,7 +10,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -161,6 +161,23 @@ def select_rows(connection: sqlite3.Connection, statement: str, *parameters: obj
     names = [column[0] for column in cursor.description]
     for values in cursor:
         yield dict(zip(names, values, strict=True))
+
+
+def tables_of(connection: sqlite3.Connection) -> set[str]:
+    """The names of the tables of a database."""
+    return {row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def has_columns(connection: sqlite3.Connection, columns: Mapping[str, Set[str]]) -> bool:
+    """Whether a database has these tables (-> columns), which tells them from another program's of the same names."""
+    return tables_of(connection) >= columns.keys() and all(
+        wanted <= set(columns_of(connection, table)) for table, wanted in columns.items()
+    )
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The names of the columns of a table, in its order."""
+    return [column[0] for column in connection.execute(f'SELECT * FROM "{table}" LIMIT 0').description]
 
 
 # -- sessions as sources

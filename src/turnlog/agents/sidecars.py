@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.agents.decoding import salvage
 from turnlog.agents.jsonl import UNREADABLE
@@ -15,8 +15,8 @@ from turnlog.agents.jsonl import UNREADABLE
 FactsT = TypeVar("FactsT", bound=msgspec.Struct)
 
 
-class SidecarFold(ABC, Generic[FactsT]):
-    """Reads one object of facts. It remembers nothing, because each feed is the whole file."""
+class SidecarFold(StatelessFold, Generic[FactsT]):
+    """Reads one object of facts."""
 
     kind: type[FactsT]
     """The struct that the object is decoded into."""
@@ -41,10 +41,6 @@ class SidecarFold(ABC, Generic[FactsT]):
     @abstractmethod
     def add_facts(self, facts: FactsT, size: int, changes: Changes) -> None:
         """Add to `changes` what the object says; `size` is that of the file in bytes."""
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _decode(self, data: bytes) -> FactsT | str:
         """The object, or the reason why it cannot be read."""

@@ -10,7 +10,7 @@ from turnlog.agents.amp import NAME
 from turnlog.agents.amp.contents import block_in, call_of, part_of, result_of, time_in, time_of, usage_of
 from turnlog.agents.amp.records import MESSAGES, THREADS, Thread, ThreadBlock, ThreadMessage
 from turnlog.agents.amp.sources import session_id
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import branch_of
@@ -30,8 +30,8 @@ _CANCELLED = "cancelled"
 _HEADS = "refs/heads/"
 
 
-class AmpFold:
-    """Reads a thread, whole each time. It remembers nothing."""
+class AmpFold(StatelessFold):
+    """Reads a thread."""
 
     def __init__(self, source: Source) -> None:
         """Read one thread."""
@@ -60,10 +60,6 @@ class AmpFold:
                 context.report(problem.reason, problem.severity, problem.json_path)
             _read_message(context, found.record, number)
         return context.finish()
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _is_message(value: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import Source, SourceKind, StatelessFold
 from turnlog.agents.changes import (
     RUN,
     Changes,
@@ -188,8 +188,8 @@ _MEDIA_TYPES = {
 """A table of our own, because `mimetypes` depends on the machine."""
 
 
-class ClaudeSidecarFold:
-    """Reads a file that is rewritten as a whole. It keeps no state."""
+class ClaudeSidecarFold(StatelessFold):
+    """Reads a file that is rewritten as a whole."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -213,10 +213,6 @@ class ClaudeSidecarFold:
         else:
             changes.counts.events = 1
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _spill(self, session: str, size: int) -> Spill:
         path = PurePath(self._source.path)

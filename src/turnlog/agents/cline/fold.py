@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import Source, SourceKind, StatelessFold
 from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, ResultChange, SessionChange
 from turnlog.agents.cline import NAME
 from turnlog.agents.cline.contents import blocks_of, call_of, cost_of, part_of, result_of, time_of, usage_of
@@ -42,8 +42,8 @@ def _is_message(fields: dict[str, Any]) -> bool:
     return isinstance(fields.get("role"), str) and "content" in fields
 
 
-class ClineFold:
-    """Reads one file of messages. It remembers nothing, since the file is read whole each time."""
+class ClineFold(StatelessFold):
+    """Reads one file of messages."""
 
     def __init__(self, source: Source) -> None:
         """Read the messages of a session or of a subagent."""
@@ -54,10 +54,6 @@ class ClineFold:
         reading = _Reading(self._source)
         reading.read(data)
         return reading.changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 class _Reading(LineContext):

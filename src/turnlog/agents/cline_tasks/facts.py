@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.cline_tasks.contents import time_of
 from turnlog.agents.cline_tasks.task_files import HISTORY, ITEM, METADATA
@@ -19,8 +19,8 @@ _FACTS = ("mode", "status", "number", "isFavorited", "toolProtocol", "apiConfigN
 """Fields that are kept as metadata."""
 
 
-class TaskFactsFold:
-    """Reads the lines of what is known about a task. It remembers nothing."""
+class TaskFactsFold(StatelessFold):
+    """Reads the lines of what is known about a task."""
 
     def __init__(self, source: Source) -> None:
         self._agent = source.agent
@@ -37,10 +37,6 @@ class TaskFactsFold:
                 self._read_metadata(changes, facts)
             changes.counts.events += 1
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _change(self, changes: Changes) -> SessionChange:
         return changes.sessions.setdefault(self._session_id, SessionChange(session_id=self._session_id))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, UnsetType
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, Placement, SessionChange
 from turnlog.agents.continue_cli import LIST, NAME
 from turnlog.agents.continue_cli.contents import call_parts, content_parts, decoded, usage_of
@@ -31,8 +31,8 @@ def _is_item(fields: dict[str, Any]) -> bool:
     return isinstance(fields.get("message"), dict)
 
 
-class ContinueFold:
-    """Reads one session. It remembers nothing, since the file is read whole each time."""
+class ContinueFold(StatelessFold):
+    """Reads one session."""
 
     def __init__(self, source: Source) -> None:
         """Read a session."""
@@ -43,10 +43,6 @@ class ContinueFold:
         reading = _Reading(self._source)
         reading.read(data)
         return reading.changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 class _Reading(LineContext):

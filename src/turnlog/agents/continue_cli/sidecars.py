@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from turnlog.agents.base import StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
 from turnlog.agents.continue_cli.sources import session_id
 from turnlog.agents.jsonl import UNREADABLE
@@ -24,8 +25,8 @@ class ListedSession(msgspec.Struct, rename="camel"):
     workspace_directory: str | None = None
 
 
-class ContinueListFold:
-    """Reads the list. It remembers nothing, since the file is read whole each time."""
+class ContinueListFold(StatelessFold):
+    """Reads the list."""
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
@@ -42,10 +43,6 @@ class ContinueListFold:
                 change = _facts_of(session, session_id(session.session_id))
                 changes.sessions[change.session_id] = change
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _facts_of(session: ListedSession, identity: str) -> SessionChange:

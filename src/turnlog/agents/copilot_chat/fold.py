@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.copilot_chat import NAME, RESPONSE_END
@@ -57,8 +57,8 @@ _COMPLETE, _CANCELLED, _FAILED = 1, 2, 3
 """States of a response that has ended."""
 
 
-class CopilotChatFold:
-    """Reads one conversation. It remembers nothing, since the file is read whole each time."""
+class CopilotChatFold(StatelessFold):
+    """Reads one conversation."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -77,10 +77,6 @@ class CopilotChatFold:
             for request, places in zip(found, requests.places, strict=False):
                 _read_request(context, request, places)
         return context.finish()
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _read_log(context: Conversation, requests: LoggedConversation, data: bytes) -> None:

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, LeafTitle, SessionChange
 from turnlog.agents.copilot_cli.sources import WORKSPACE, session_id
 from turnlog.agents.decoding import branch_of
@@ -18,8 +18,8 @@ from turnlog.model.session import title_from
 _LINE = re.compile(r"(?P<name>[A-Za-z_]+): (?P<value>\S.*?)\s*")
 
 
-class CopilotSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class CopilotSidecarFold(StatelessFold):
+    """Reads a file that is rewritten whole each time."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -31,10 +31,6 @@ class CopilotSidecarFold:
         if self._source.path.endswith(WORKSPACE):
             _read_workspace(data.decode(errors="replace"), self._source.session_id or session_id(""), changes)
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _read_workspace(text: str, session: str, changes: Changes) -> None:

@@ -15,7 +15,15 @@ import msgspec
 
 from turnlog.agents.base import RowUpdate, Version
 from turnlog.agents.crush import NAME
-from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    ROW_SIZE,
+    Row,
+    SessionListing,
+    has_columns,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+)
 from turnlog.agents.row_files import line_of, update_of
 from turnlog.errors import SourceError
 
@@ -24,7 +32,7 @@ SESSIONS, MESSAGES = "sessions", "messages"
 KEYS: dict[str, tuple[str, ...]] = {SESSIONS: ("id",), MESSAGES: ("id",)}
 """The tables that may be read -> their primary keys."""
 
-_OWN_COLUMNS = {SESSIONS: "completion_tokens", MESSAGES: "parts"}
+_OWN_COLUMNS = {SESSIONS: {"completion_tokens"}, MESSAGES: {"parts"}}
 """Columns that tell these tables from those that other programs give the same names."""
 
 _CALL = "$$"
@@ -51,14 +59,7 @@ def call_in(external: str) -> str | None:
 
 def is_own(connection: sqlite3.Connection) -> bool:
     """Whether the database has Crush's tables."""
-    known = {row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return known >= _OWN_COLUMNS.keys() and all(
-        column in _columns(connection, table) for table, column in _OWN_COLUMNS.items()
-    )
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [column[0] for column in connection.execute(f"SELECT * FROM {table} LIMIT 0").description]
+    return has_columns(connection, _OWN_COLUMNS)
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.crush import NAME
 from turnlog.agents.crush.contents import time_of
@@ -21,8 +21,8 @@ _FACTS = ("prompt_tokens", "completion_tokens")
 _UNTITLED = "Untitled Session"
 
 
-class CrushFactsFold:
-    """Reads a line that is written anew each time. It remembers nothing."""
+class CrushFactsFold(StatelessFold):
+    """Reads a line that is written anew each time."""
 
     def __init__(self, source: Source) -> None:
         """Read the facts of one session."""
@@ -37,10 +37,6 @@ class CrushFactsFold:
             if line.table == SESSIONS:
                 self._read(changes, line)
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _read(self, changes: Changes, line: RowLine) -> None:
         row = row_of(line)

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.cursor import NAME
 from turnlog.agents.cursor.databases import META, VALUES, meta_in
@@ -30,8 +30,8 @@ _BRANCHES = ("prBranchName", "committedToBranch", "lastMessageSentOnBranch", "cr
 """Fields with a branch behind `activeBranch`, in the order in which Cursor itself asks them."""
 
 
-class FactsFold:
-    """Reads the lines of what is known about a conversation. It remembers nothing."""
+class FactsFold(StatelessFold):
+    """Reads the lines of what is known about a conversation."""
 
     def __init__(self, source: Source) -> None:
         self._session_id = source.session_id or session_id("")
@@ -46,10 +46,6 @@ class FactsFold:
                 self._read_composer(changes, line)
             changes.counts.events += 1
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _read_chat(self, changes: Changes, line: RowLine) -> None:
         facts = meta_in(row_of(line))

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link
 from turnlog.agents.conversation import Conversation, ConversationFold, blocks_of
 from turnlog.agents.cursor import NAME, TURN_END
@@ -231,11 +231,8 @@ _ROLE = re.compile(r"^(?P<role>user|assistant|A):[ \t]*$", re.MULTILINE)
 _MARK = re.compile(r"^\[(?P<kind>Thinking|Tool call|Tool result)\][ \t]*(?P<rest>.*)$", re.MULTILINE)
 
 
-class TextTranscriptFold:
-    """Reads a text with the marks `user:`, `assistant:`, `[Thinking]`, `[Tool call]` and `[Tool result]`.
-
-    It is written anew each time and read whole.
-    """
+class TextTranscriptFold(StatelessFold):
+    """Reads a text with the marks `user:`, `assistant:`, `[Thinking]`, `[Tool call]` and `[Tool result]`."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -259,10 +256,6 @@ class TextTranscriptFold:
             context.take(data, start, _size(text[mark.start() : end]))
             _read_piece(context, mark["role"], piece)
         return context.changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _size(text: str) -> int:

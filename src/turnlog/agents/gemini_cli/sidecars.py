@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import Source, SourceKind, StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic, EventChange, Spill
 from turnlog.agents.decoding import aware
 from turnlog.agents.files import read_regular_file
@@ -163,8 +163,8 @@ class _Prompt(msgspec.Struct, rename="camel"):
     timestamp: datetime | None = None
 
 
-class GeminiSidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+class GeminiSidecarFold(StatelessFold):
+    """Reads a file that is rewritten whole each time."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -184,10 +184,6 @@ class GeminiSidecarFold:
         for raw, position, length in locate_items(items, data, 0):
             _read_prompt(changes, raw, position, length)
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _spill(self, size: int) -> Spill:
         path = PurePath(self._source.path)

@@ -15,7 +15,16 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import RowUpdate, Version
-from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    ROW_SIZE,
+    Row,
+    SessionListing,
+    has_columns,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+    tables_of,
+)
 from turnlog.agents.goose import NAME
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.row_files import line_of, update_of
@@ -31,7 +40,7 @@ HEADER = "session"
 
 _HEADER_COLUMNS = ("id", "session_type", "model_config_json")
 
-_OWN_COLUMNS = {SESSIONS: "working_dir", MESSAGES: "content_json"}
+_OWN_COLUMNS = {SESSIONS: {"working_dir"}, MESSAGES: {"content_json"}}
 """Columns that tell these tables from those that other programs give the same names."""
 
 _COUNTED = re.compile(r"\d{8}_\d{1,5}")
@@ -49,20 +58,9 @@ def open_database(path: Path) -> Generator[sqlite3.Connection]:
         yield connection
 
 
-def tables_of(connection: sqlite3.Connection) -> set[str]:
-    """The tables of the database."""
-    return {row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
 def is_own(connection: sqlite3.Connection) -> bool:
     """Whether the database has Goose's tables."""
-    return tables_of(connection) >= _OWN_COLUMNS.keys() and all(
-        column in _columns(connection, table) for table, column in _OWN_COLUMNS.items()
-    )
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [column[0] for column in connection.execute(f"SELECT * FROM {table} LIMIT 0").description]
+    return has_columns(connection, _OWN_COLUMNS)
 
 
 def external_id(row: Row) -> str:

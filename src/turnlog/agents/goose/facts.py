@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.databases import Row
 from turnlog.agents.decoding import aware, object_of, text_of, value_of
@@ -49,8 +49,8 @@ _USED = {
 """Counts of a call -> the columns of a row of what was used."""
 
 
-class GooseFactsFold:
-    """Reads lines that are written anew each time. It remembers nothing."""
+class GooseFactsFold(StatelessFold):
+    """Reads lines that are written anew each time."""
 
     def __init__(self, source: Source) -> None:
         """Read the facts of one session."""
@@ -69,10 +69,6 @@ class GooseFactsFold:
         if totals:
             self._change(changes).totals.update(totals)
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _change(self, changes: Changes) -> SessionChange:
         return changes.sessions.setdefault(self._session_id, SessionChange(session_id=self._session_id))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import text_of
@@ -41,8 +41,8 @@ _LINES = JsonLines(
 )
 
 
-class GooseFileFold:
-    """Reads a file that is written anew each time, whole. It remembers nothing."""
+class GooseFileFold(StatelessFold):
+    """Reads a session."""
 
     def __init__(self, source: Source) -> None:
         """Read one session."""
@@ -60,10 +60,6 @@ class GooseFileFold:
             else:
                 context.add_record("", known=False)
         return context.finish()
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def _read_facts(context: Conversation, line: FileLine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
 from turnlog.agents.decoding import object_of, text_of
 from turnlog.agents.gptme import NAME
@@ -12,8 +12,8 @@ from turnlog.agents.gptme.sources import session_id
 from turnlog.model.session import title_given
 
 
-class GptmeSettingsFold:
-    """Reads the settings. It remembers nothing, since the file is read whole each time."""
+class GptmeSettingsFold(StatelessFold):
+    """Reads the settings."""
 
     def __init__(self, source: Source) -> None:
         """Read the settings of one conversation."""
@@ -38,7 +38,3 @@ class GptmeSettingsFold:
             change.titles["generated"] = title_given(name)
         changes.sessions[self._session_id] = change
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""

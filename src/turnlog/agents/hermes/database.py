@@ -16,7 +16,16 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Version
-from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    ROW_SIZE,
+    Row,
+    SessionListing,
+    columns_of,
+    has_columns,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+)
 from turnlog.agents.decoding import object_of, value_of
 from turnlog.errors import SourceError
 
@@ -26,7 +35,7 @@ USAGE = "session_model_usage"
 TABLES = frozenset({SESSIONS, MESSAGES, USAGE})
 """The tables that may be read."""
 
-_OWN_COLUMNS = {SESSIONS: "system_prompt", MESSAGES: "finish_reason"}
+_OWN_COLUMNS = {SESSIONS: {"system_prompt"}, MESSAGES: {"finish_reason"}}
 """Columns that tell these tables from those that other programs give the same names."""
 
 _UNVERSIONED = frozenset({"system_prompt"})
@@ -53,14 +62,7 @@ def open_database(path: Path) -> Generator[sqlite3.Connection]:
 
 def is_own(connection: sqlite3.Connection) -> bool:
     """Whether the database has Hermes Agent's tables."""
-    known = {row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return known >= _OWN_COLUMNS.keys() and all(
-        column in _columns(connection, table) for table, column in _OWN_COLUMNS.items()
-    )
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [column[0] for column in connection.execute(f'SELECT * FROM "{table}" LIMIT 0').description]
+    return has_columns(connection, _OWN_COLUMNS)
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
@@ -84,7 +86,7 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
                 *given,
             )
         }
-        names = [f'"{name}"' for name in _columns(connection, SESSIONS) if name not in _UNVERSIONED]
+        names = [f'"{name}"' for name in columns_of(connection, SESSIONS) if name not in _UNVERSIONED]
         condition = " WHERE id = ?" if only is not None else ""
         listed = select_rows(connection, f"SELECT {', '.join(names)} FROM {SESSIONS}{condition} ORDER BY id", *given)
         return [

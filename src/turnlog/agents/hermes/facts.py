@@ -6,7 +6,7 @@ calls and times its tokens belong to is unknown.
 
 from __future__ import annotations
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.decoding import branch_of
 from turnlog.agents.hermes import NAME
@@ -24,8 +24,8 @@ _FACTS = ("source", "chat_type", "display_name", "profile_name", "end_reason", "
 """Columns of a session that are kept as metadata. A `source` other than `cli` is a channel of messages."""
 
 
-class HermesFactsFold:
-    """Reads a line that is written anew each time. It remembers nothing."""
+class HermesFactsFold(StatelessFold):
+    """Reads a line that is written anew each time."""
 
     def __init__(self, source: Source) -> None:
         self._session_id = source.session_id or session_id("")
@@ -39,10 +39,6 @@ class HermesFactsFold:
             self._add_session(changes, row, line)
             self._add_link(changes, row, line)
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _add_session(self, changes: Changes, row: Row, line: HermesRowLine) -> None:
         known = {name: row[name] for name in _FACTS if row.get(name)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Link, SessionChange
 from turnlog.agents.decoding import aware
 from turnlog.agents.files import read_regular_file
@@ -43,7 +43,7 @@ def folder_of(source: Source) -> str | None:
     return found
 
 
-class KimiIndexFold:
+class KimiIndexFold(StatelessFold):
     """Counts the lines of the index, which is only archived: the fold of a log looks into it."""
 
     def feed(self, data: bytes, offset: int) -> Changes:
@@ -51,10 +51,6 @@ class KimiIndexFold:
         changes = Changes()
         changes.counts.events = count_lines(data)
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 class _AgentFacts(msgspec.Struct, rename="camel"):

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from turnlog.agents.base import RowUpdate, Version
-from turnlog.agents.databases import ROW_SIZE, Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import (
+    ROW_SIZE,
+    Row,
+    SessionListing,
+    open_snapshot,
+    replacing_text,
+    select_rows,
+    tables_of,
+)
 from turnlog.agents.row_files import line_of, update_of
 from turnlog.errors import SourceError
 
@@ -57,11 +65,6 @@ def open_database(path: Path) -> Generator[sqlite3.Connection]:
     """A connection to one consistent snapshot. Raises OSError if there is no file, SourceError if it is unreadable."""
     with open_snapshot(path, frozenset(KEYS), replacing_text) as connection:
         yield connection
-
-
-def tables_of(connection: sqlite3.Connection) -> set[str]:
-    """The tables of the database."""
-    return {row["name"] for row in select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def is_own(connection: sqlite3.Connection) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic, Link, SessionChange
 from turnlog.agents.decoding import text_of
 from turnlog.agents.jsonl import UNREADABLE
@@ -14,8 +14,8 @@ from turnlog.agents.row_files import RowLine, row_of
 from turnlog.model.session import title_given
 
 
-class LlmFactsFold:
-    """Reads what is known about a conversation. It remembers nothing, since its lines are read whole each time."""
+class LlmFactsFold(StatelessFold):
+    """Reads what is known about a conversation."""
 
     def __init__(self, source: Source) -> None:
         """Read the facts of one conversation."""
@@ -32,10 +32,6 @@ class LlmFactsFold:
                 changes.counts.unreadable += 1
                 changes.diagnostics.append(Diagnostic(offset=0, length=len(line), line=number, reason=str(error)))
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
     def _read(self, line: RowLine, changes: Changes) -> None:
         row = row_of(line)

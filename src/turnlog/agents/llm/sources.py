@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from turnlog.agents.base import Detection, Source
-from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database
+from turnlog.agents.databases import DatabaseReader, SessionDatabases, database_of, is_database, tables_of
 from turnlog.agents.files import holds_file
 from turnlog.agents.llm import DATABASE, NAME
 from turnlog.agents.llm.database import (
@@ -22,7 +22,6 @@ from turnlog.agents.llm.database import (
     new_facts,
     new_lines,
     open_database,
-    tables_of,
 )
 from turnlog.agents.row_files import restore_database, rows_in
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind, StatelessFold
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
 from turnlog.agents.decoding import list_of, object_of, text_of
 from turnlog.agents.opencode import NAME
@@ -61,8 +61,8 @@ def is_export(head: bytes) -> bool:
     return _EXPORT_HEAD.match(head) is not None
 
 
-class OpenCodeExportFold:
-    """Reads one export, whole. See `turnlog.agents.base.Fold`."""
+class OpenCodeExportFold(StatelessFold):
+    """Reads one export."""
 
     def __init__(self, source: Source) -> None:
         """Nothing is remembered."""
@@ -90,10 +90,6 @@ class OpenCodeExportFold:
         if copies := rows.older_than_session():
             _leave_to_original(context.changes, copies, to_datetime(time_of(rows.info, "created")))
         return context.changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 class ExportSession:
@@ -224,8 +220,8 @@ _ASSISTANT_PARTS = frozenset({"step-start", "step-finish", "tool", "reasoning"})
 """Parts that only an answer has."""
 
 
-class OpenCodeStreamFold:
-    """Reads one stream, whole. See `turnlog.agents.base.Fold`."""
+class OpenCodeStreamFold(StatelessFold):
+    """Reads one stream."""
 
     def __init__(self, source: Source) -> None:
         """Nothing is remembered."""
@@ -247,10 +243,6 @@ class OpenCodeStreamFold:
             _append_changes(changes, rows.changes(source, (0, len(data))))
         changes.counts = counts
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def detect_stream(path: Path, head: bytes) -> Detection | None:

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, StatelessFold, Version
 from turnlog.agents.changes import Changes, Spill
 from turnlog.agents.databases import is_database
 from turnlog.agents.files import entries, holds_file, holds_folder
@@ -284,8 +284,8 @@ _LONGEST_CALL = 6 * 60 * 60 * 1000 << 12
 """How long before its output the part of a call may have been made: six hours, in the units of ids."""
 
 
-class OutputFold:
-    """Reads one output, whole. See `turnlog.agents.base.Fold`."""
+class OutputFold(StatelessFold):
+    """Reads one output."""
 
     def __init__(self, source: Source) -> None:
         """Nothing is remembered."""
@@ -298,10 +298,6 @@ class OutputFold:
         if owner is not None:
             changes.spills.append(Spill(session_id=owner, name=name, media_type="text/plain", size=len(data)))
         return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 def find_outputs(root: Path, databases: list[Path], program: Program) -> Iterator[Source]:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, StatelessFold
 from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, SessionChange
 from turnlog.agents.decoding import LineContext, aware, clean_json, fields_of
 from turnlog.agents.gemini_cli.records import (
@@ -61,8 +61,8 @@ def _is_message(fields: dict[str, Any]) -> bool:
     return "timestamp" in fields and fields.get("type") in _MESSAGE_TYPES
 
 
-class QwenJsonFold:
-    """Reads one file of JSON. It remembers nothing, since the file is read whole each time."""
+class QwenJsonFold(StatelessFold):
+    """Reads one file of JSON."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -72,10 +72,6 @@ class QwenJsonFold:
         reading = _Reading(Path(self._source.path).stem)
         reading.read(data)
         return reading.changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return b""
 
 
 class _Reading(LineContext):

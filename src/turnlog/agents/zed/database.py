@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import RowUpdate, Source, Version
-from turnlog.agents.databases import Row, SessionListing, open_snapshot, replacing_text, select_rows
+from turnlog.agents.databases import Row, SessionListing, has_columns, open_snapshot, replacing_text, select_rows
 from turnlog.agents.decoding import fields_of
 from turnlog.agents.files import decompress
 from turnlog.agents.jsonl import UNREADABLE
@@ -33,7 +33,7 @@ MESSAGES = "messages"
 
 _MESSAGE = "message"
 
-_OWN_COLUMNS = frozenset({"id", "summary", "updated_at", "data_type", "data"})
+_OWN_COLUMNS = {THREADS: {"id", "summary", "updated_at", "data_type", "data"}}
 
 _JSON, _PACKED = "json", "zstd"
 """Values of `data_type`."""
@@ -55,11 +55,7 @@ def session_id(external: str) -> str:
 
 def is_own(connection: sqlite3.Connection) -> bool:
     """Whether the database has Zed's table."""
-    found = select_rows(connection, "SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", THREADS)
-    if not any(found):
-        return False
-    columns = connection.execute(f"SELECT * FROM {THREADS} LIMIT 0").description
-    return {column[0] for column in columns} >= _OWN_COLUMNS
+    return has_columns(connection, _OWN_COLUMNS)
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
