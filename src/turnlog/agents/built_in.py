@@ -141,7 +141,7 @@ BUILT_IN: Final = {
 def may_be_here() -> Iterator[str]:
     """The names of the agents of which this machine may have a home. It has none of the others."""
     # Programs that share their places (extensions of the same editors) share the answer too.
-    asked = cache(is_anything_at)
+    is_there = cache(is_anything_at)
     for name, each in BUILT_IN.items():
-        if any(map(is_set, each.variables)) or any(map(asked, (each.homes, *each.others))):
+        if any(map(is_set, each.variables)) or any(map(is_there, (each.homes, *each.others))):
             yield name

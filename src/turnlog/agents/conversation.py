@@ -150,8 +150,8 @@ class Conversation(LogContext):
     def _set_title(self, message: Message) -> None:
         if self.state.is_titled:
             return
-        said = [part.text for part in message.parts if isinstance(part, TextPart) and not part.is_synthetic]
-        title = title_from("\n".join(said))
+        texts = [part.text for part in message.parts if isinstance(part, TextPart) and not part.is_synthetic]
+        title = title_from("\n".join(texts))
         if title:
             self.state.is_titled = True
             self.session.titles["prompt"] = title

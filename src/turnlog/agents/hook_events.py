@@ -435,9 +435,9 @@ def read_permission_request(reading: HookReading) -> None:
 
 def read_stop(reading: HookReading) -> None:
     """The agent has stopped. Its last text is read where no earlier event had it."""
-    said = reading.event.last_assistant_message
-    if said and said.strip() != reading.state.answered.strip():
-        reading.show_text(reading.event.turn_id or reading.event.prompt_id or checksum(said), said)
+    answer = reading.event.last_assistant_message
+    if answer and answer.strip() != reading.state.answered.strip():
+        reading.show_text(reading.event.turn_id or reading.event.prompt_id or checksum(answer), answer)
     reading.add_fact()
 
 

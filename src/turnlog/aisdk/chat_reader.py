@@ -62,9 +62,9 @@ class ChatReader:
         self._messages = list(messages)
         self._major = sdk_version(version).major
         is_replay = trigger == "resume-stream" and self._major > 5
-        asked = self._asked(trigger, message_id)
-        continued = self._continued(None if asked is None else self._messages[asked], trigger)
-        self._replaced_id = self._earlier_answer(asked)
+        index = self._requested_index(trigger, message_id)
+        continued = self._continued(None if index is None else self._messages[index], trigger)
+        self._replaced_id = self._earlier_answer(index)
         self._reader = UIMessageReader(
             continued or UIMessage(id=new_id, role="assistant", parts=()),
             version=version,
@@ -115,7 +115,7 @@ class ChatReader:
             finish_reason=self._reader.finish_reason,
         )
 
-    def _asked(self, trigger: ChatTrigger, message_id: str | None) -> int | None:
+    def _requested_index(self, trigger: ChatTrigger, message_id: str | None) -> int | None:
         """The index of the message to answer or to continue."""
         if trigger == "submit-message" and message_id is not None:
             found = (index for index, message in enumerate(self._messages) if message.id == message_id)
@@ -131,11 +131,11 @@ class ChatReader:
         # AI SDK 6 stopped continuing the message before the one that is regenerated.
         return None if trigger == "regenerate-message" and self._major > 5 else message
 
-    def _earlier_answer(self, asked: int | None) -> str | None:
+    def _earlier_answer(self, index: int | None) -> str | None:
         """The id of an answer that is not the last message; a message with another id replaces it."""
-        if asked is None or asked == len(self._messages) - 1 or self._messages[asked].role != "assistant":
+        if index is None or index == len(self._messages) - 1 or self._messages[index].role != "assistant":
             return None
-        return self._messages[asked].id
+        return self._messages[index].id
 
     def _write(self) -> None:
         """Put the message into the chat like the AI SDK: append the object that chunks change, or replace by a copy."""

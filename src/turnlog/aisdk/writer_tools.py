@@ -304,12 +304,12 @@ class ToolCallChunks(ToolInputChunks):
             return self._denial(tool_call_id, call, result)
         if len(result.content) > sum(part.type == "text" for part in result.content):
             self._add_loss("error-content", "an error holds text only")
-        return self._fail(tool_call_id, call, _said(result, FAILED), ToolState.OUTPUT_ERROR)
+        return self._fail(tool_call_id, call, _reason(result, FAILED), ToolState.OUTPUT_ERROR)
 
     def _abortion(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         if call.approved is False:
             return self._denial(tool_call_id, call, result)
-        return self._fail(tool_call_id, call, _said(result, ABORTED), ToolState.ABORTED)
+        return self._fail(tool_call_id, call, _reason(result, ABORTED), ToolState.ABORTED)
 
     def _denial(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         """A denial; in a release that cannot show one, an error with its text."""
@@ -320,14 +320,14 @@ class ToolCallChunks(ToolInputChunks):
         if call.state not in OPEN_STATES or not (is_shown or self._has_live_approvals):
             feature = "automatic-approvals" if self._has_approvals else "approvals"
             self._add_loss(feature, "this release has no chunk for a denied call; it is shown as an error")
-            return self._fail(tool_call_id, call, _said(result, DENIED), ToolState.OUTPUT_ERROR)
+            return self._fail(tool_call_id, call, _reason(result, DENIED), ToolState.OUTPUT_ERROR)
         # Validators require an approval with `approved: false` on a denied part, so both are sent even if a rule of the
         # agent decided without asking.
         chunks = self._completed_input(tool_call_id, call)
         if not call.request_sent:
             chunks.append(self._send_request(tool_call_id, call))
         if call.approved is not False:
-            chunks.append(self._send_response(call, False, _said(result, DENIED)))
+            chunks.append(self._send_response(call, False, _reason(result, DENIED)))
         call.state, call.final = ToolState.OUTPUT_DENIED, True
         chunks.append(ToolOutputDeniedChunk(tool_call_id=tool_call_id))
         return chunks
@@ -395,5 +395,5 @@ class ToolCallChunks(ToolInputChunks):
 ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}
 
 
-def _said(result: ToolResult, default: str) -> str:
+def _reason(result: ToolResult, default: str) -> str:
     return result.error_text or result.output_text or default

@@ -137,9 +137,9 @@ class PlayedConversation:
                 self.file(media_type)
         else:
             for part in entry.parts:
-                self._add_said(part)
+                self._add_content(part)
 
-    def _add_said(self, part: Part) -> None:
+    def _add_content(self, part: Part) -> None:
         if isinstance(part, TextPart):
             self.text("assistant", part.text)
         elif isinstance(part, ToolCallPart):
@@ -208,10 +208,10 @@ def _relevant(
     entries: Iterable[Entry], sent: PlayedConversation, ignored: Sequence[Pattern[str]]
 ) -> PlayedConversation:
     """The recording without additions of the agent that the request has nowhere; a turn may hold nothing else."""
-    said = bare(*[text for turn in sent.turns if turn.side == "user" for text in turn.texts])
+    texts = bare(*[text for turn in sent.turns if turn.side == "user" for text in turn.texts])
     recorded = PlayedConversation(ignored)
     for entry in entries:
-        if not (isinstance(entry, AskedText) and entry.optional and bare(entry.text or "") not in said):
+        if not (isinstance(entry, AskedText) and entry.optional and bare(entry.text or "") not in texts):
             recorded.add(entry)
     return recorded
 
@@ -230,16 +230,16 @@ def _same_texts(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
     """Additions of the agent may be anywhere in the turn, or missing."""
     if recorded.anything:
         return True
-    said = bare(*sent.texts)
+    sent_text = bare(*sent.texts)
     for text in recorded.optional:
-        said = said.replace(bare(text), "", 1)
-    return said == bare(*[text for text in recorded.texts if text not in recorded.optional])
+        sent_text = sent_text.replace(bare(text), "", 1)
+    return sent_text == bare(*[text for text in recorded.texts if text not in recorded.optional])
 
 
 def _texts_of(recorded: ConversationTurn, sent: ConversationTurn) -> list[str]:
     """The recorded texts without additions of the agent that this turn lacks."""
-    said = bare(*sent.texts)
-    return [text for text in recorded.texts if text not in recorded.optional or bare(text) in said]
+    sent_text = bare(*sent.texts)
+    return [text for text in recorded.texts if text not in recorded.optional or bare(text) in sent_text]
 
 
 def _same_files(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
@@ -297,8 +297,8 @@ def _turn_lines(
 ) -> Iterator[str]:
     texts = turn.texts if twin is None else _texts_of(turn, twin)
     for result in sorted(turn.results, key=lambda result: -1 if result.call is None else result.call):
-        said = "(anything)" if result.text is None else result.text
-        yield from _labelled(f"result of {conversation.name_of(result.call)}", said)
+        text = "(anything)" if result.text is None else result.text
+        yield from _labelled(f"result of {conversation.name_of(result.call)}", text)
     for text in ["(anything)"] if turn.anything else texts:
         yield from _labelled(turn.side, text)
     for kind in sorted(turn.files):

@@ -112,7 +112,7 @@ def _exchanges(history: RecordedSession, losses: list[Omission]) -> Iterator[Exc
         known = None
         for message in messages:
             if message.role != "assistant":
-                entries += _asked(message)
+                entries += _request_entries(message)
                 continue
             is_played = message.id in answers
             answer = _answer(message, losses if is_played else [])
@@ -186,13 +186,13 @@ def _seen(
     messages = [_as_of_then(message, place, known) for message, place in known]
     context = select_context(PlacedHistory(messages, active, [*others, *compactions[-1:]]))
     report = Report()
-    said = without_failed_answers(list(context.messages), report)
+    messages = without_failed_answers(list(context.messages), report)
     losses += [
         Omission(found.kind, f"message {found.message_id}: {found.detail}")
         for found in report.repairs
         if found.message_id in answers
     ]
-    return answer_calls(said, RequestOptions(model=""), Report())
+    return answer_calls(messages, RequestOptions(model=""), Report())
 
 
 def _as_of_then(message: Message, place: Membership, known: Sequence[_Placed]) -> Message:
@@ -212,7 +212,7 @@ def _cut(call: ToolCallPart, end: int) -> ToolCallPart:
     return msgspec.structs.replace(call, results=arrived or call.results[:1])
 
 
-def _asked(message: Message) -> list[Entry]:
+def _request_entries(message: Message) -> list[Entry]:
     """The entries for what a message asks. A system prompt asks nothing."""
     if message.role == "system":
         return []
@@ -236,8 +236,8 @@ def _results(message: Message) -> list[Entry]:
 
 def _result(call: ToolCallPart, result: ToolResult) -> Entry:
     media_types = tuple(part.media_type for part in result.content if isinstance(part, FilePart))
-    said = result.output_text or result.error_text
-    text = None if result.status == "aborted" else said or None
+    output = result.output_text or result.error_text
+    text = None if result.status == "aborted" else output or None
     return AskedResult(tool_call_id=call.tool_call_id, text=text, media_types=media_types)
 
 

@@ -90,8 +90,8 @@ def forget(ctx: click.Context, session_id: str, yes: bool, as_json: bool, store_
         plan = store.plan_forgetting(session.id)
         if not as_json:
             _write_plan(plan, session.title)
-        is_asked = not as_json and not yes and sys.stdin.isatty()
-        agreed = yes or (is_asked and click.confirm("Forget it?"))
+        can_ask = not as_json and not yes and sys.stdin.isatty()
+        agreed = yes or (can_ask and click.confirm("Forget it?"))
         if agreed:
             plan = store.forget(session.id)
     if as_json:
@@ -100,7 +100,7 @@ def forget(ctx: click.Context, session_id: str, yes: bool, as_json: bool, store_
         click.echo("Forgotten.")
     if not agreed:
         click.echo("Nothing was removed; --yes removes it.", err=True)
-    if not agreed and not is_asked:
+    if not agreed and not can_ask:
         ctx.exit(WRONG_USE)
 
 

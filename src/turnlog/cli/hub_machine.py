@@ -40,30 +40,32 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     from turnlog.hub.machine.state import HubConnection, MachineState
 
     with HubClient(url) as client:
-        asked = client.begin_device(name or platform.node() or "machine", platform.system().lower())
-        code = plain(str(asked["user_code"]))
-        click.echo(f"Open {plain(str(asked['verification_uri']))} and enter this code: {code}")
-        joined = _wait(client, asked)
-    said = HubConnection(client.url, *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")))
+        device = client.begin_device(name or platform.node() or "machine", platform.system().lower())
+        code = plain(str(device["user_code"]))
+        click.echo(f"Open {plain(str(device['verification_uri']))} and enter this code: {code}")
+        joined = _wait(client, device)
+    connection = HubConnection(client.url, *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")))
     with MachineState(store_path) as state:
-        state.connect(said)
-    click.echo(f"Connected as {plain(said.user)}, machine {plain(said.machine)}.")
+        state.connect(connection)
+    click.echo(f"Connected as {plain(connection.user)}, machine {plain(connection.machine)}.")
     click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
 
 
-def _wait(client: HubClient, asked: dict[str, object]) -> dict[str, object]:
+def _wait(client: HubClient, device: dict[str, object]) -> dict[str, object]:
     """The token, once a person has said yes."""
-    pause = float(str(asked.get("interval", 5)))
-    until = time.monotonic() + float(str(asked.get("expires_in", 900)))
+    pause = float(str(device.get("interval", 5)))
+    until = time.monotonic() + float(str(device.get("expires_in", 900)))
     while time.monotonic() < until:
         time.sleep(pause)
-        said = client.poll_device(str(asked["device_code"]))
-        if not isinstance(said, str):
-            return said
-        if said == "slow_down":
+        answer = client.poll_device(str(device["device_code"]))
+        if not isinstance(answer, str):
+            return answer
+        if answer == "slow_down":
             pause += 5
-        elif said != "authorization_pending":
-            raise TurnlogError("the hub refuses this machine" if said == "access_denied" else f"the hub says {said}")
+        elif answer != "authorization_pending":
+            raise TurnlogError(
+                "the hub refuses this machine" if answer == "access_denied" else f"the hub answers {answer}"
+            )
     raise TurnlogError("nobody has entered the code in time")
 
 
@@ -314,4 +316,4 @@ def agent(install: bool, sync: bool, store_path: Path) -> None:
             click.echo(f"  {command}")
         return
     click.echo(f"Sending to {plain(connection.url)} until Ctrl-C.", err=True)
-    follow(store_path, sync=sync, announce=lambda said: click.echo(f"turnlog: {one_line(said)}", err=True))
+    follow(store_path, sync=sync, announce=lambda text: click.echo(f"turnlog: {one_line(text)}", err=True))

@@ -70,7 +70,7 @@ def rename(project: str, name: str, as_json: bool, store_path: Path) -> None:
     """Show PROJECT under another NAME; an empty one restores the name of its folder."""
     with open_existing(store_path) as store:
         renamed = store.rename_project(_find(store, project), name)
-    _say(renamed, f"{renamed.path} is named {renamed.name}.", as_json)
+    _report(renamed, f"{renamed.path} is named {renamed.name}.", as_json)
 
 
 @project.command(epilog=examples("turnlog project merge ~/old/shop ~/work/shop"))
@@ -82,7 +82,7 @@ def merge(project: str, into: str, as_json: bool, store_path: Path) -> None:
     """Count the sessions of PROJECT, also future ones, to the project INTO."""
     with open_existing(store_path) as store:
         merged = store.merge_projects(_find(store, project), _find(store, into))
-    _say(merged, f"{merged.name} has {formatting.plural(merged.sessions, 'session')} now.", as_json)
+    _report(merged, f"{merged.name} has {formatting.plural(merged.sessions, 'session')} now.", as_json)
 
 
 @project.command(epilog=examples("turnlog project split ~/old/shop"))
@@ -93,7 +93,7 @@ def split(folder: str, as_json: bool, store_path: Path) -> None:
     """Undo the merge of the project in FOLDER."""
     with open_existing(store_path) as store:
         parted = store.split_project(_merged_folder(store, folder) or folder)
-    _say(parted, f"{parted.name} is a separate project again.", as_json)
+    _report(parted, f"{parted.name} is a separate project again.", as_json)
 
 
 def _find(store: Store, text: str) -> str:
@@ -110,7 +110,7 @@ def _merged_folder(store: Store, text: str) -> str | None:
     return next((path for path in paths if path in merged), None)
 
 
-def _say(project: ProjectSummary, sentence: str, as_json: bool) -> None:
+def _report(project: ProjectSummary, sentence: str, as_json: bool) -> None:
     if as_json:
         write_json(project)
     else:

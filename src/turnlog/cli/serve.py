@@ -122,7 +122,7 @@ def _pushing(store_path: Path, *, sync: bool) -> Generator[None]:
         return
     from turnlog.hub.machine.following import HubFollower
 
-    follower = HubFollower(store_path, lambda said: click.echo(f"turnlog: {one_line(said)}", err=True))
+    follower = HubFollower(store_path, lambda text: click.echo(f"turnlog: {one_line(text)}", err=True))
     follower.start()
     try:
         yield
@@ -150,7 +150,7 @@ def _exporting(store_path: Path, endpoint: str | None, *, content: bool, read_on
             store_path,
             receiver,
             content=content or (endpoint is None and load_settings().otel.content),
-            announce=lambda said: click.echo(f"turnlog: {one_line(said)}", err=True),
+            announce=lambda text: click.echo(f"turnlog: {one_line(text)}", err=True),
         )
     export.start()
     try:

@@ -76,7 +76,7 @@ def rename(task: str, name: str, as_json: bool, store_path: Path) -> None:
     """Show TASK under another NAME; its id stays. An empty one restores the id."""
     with open_existing(store_path) as store:
         renamed = store.rename_task(task, name)
-    _say(renamed, f"{renamed.id} is named {renamed.name}.", as_json)
+    _report(renamed, f"{renamed.id} is named {renamed.name}.", as_json)
 
 
 @task.command(epilog=examples("turnlog task delete T-17"))
@@ -88,10 +88,10 @@ def delete(task: str, as_json: bool, store_path: Path) -> None:
     with open_existing(store_path) as store:
         deleted = store.task(task)
         store.delete_task(task)
-    _say(deleted, f"{deleted.name} is deleted.", as_json)
+    _report(deleted, f"{deleted.name} is deleted.", as_json)
 
 
-def _say(task: Task, sentence: str, as_json: bool) -> None:
+def _report(task: Task, sentence: str, as_json: bool) -> None:
     if as_json:
         write_json(task)
     else:

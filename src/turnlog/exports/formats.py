@@ -101,8 +101,8 @@ def _otel(source: ExportSource, _model: str | None) -> Output:
     import turnlog
     from turnlog.formats.otel import OtelConversation, to_otel
 
-    said = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
-    made = to_otel(said, source.root_id(), version=turnlog.__version__, content=source.content)
+    conversations = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
+    made = to_otel(conversations, source.root_id(), version=turnlog.__version__, content=source.content)
     left = () if source.content else ("content: prompts, answers, inputs and outputs",)
     return Output([made, b"\n"], (*left, "events: what happened besides messages and results"))
 

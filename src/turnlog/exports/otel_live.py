@@ -131,26 +131,26 @@ class LiveExport:
             except _StoppedError:
                 return
             except Exception as error:  # whatever goes wrong, the server goes on, and the next try may succeed
-                self._say(str(error) or type(error).__name__)
+                self._announce_once(str(error) or type(error).__name__)
                 pause = min(2 * pause, LONGEST_PAUSE)
             if self._end.wait(pause):
                 return
 
     def _follow(self, store: Store) -> None:
-        kept, pause, asked_at = self._load(store), LOOK_SECONDS, 0.0
+        kept, pause, looked_at = self._load(store), LOOK_SECONDS, 0.0
         while not self._end.wait(pause):
             try:
                 self._send_changes(store, kept)
-                if kept.unended and time.monotonic() - asked_at >= AGAIN_SECONDS:
-                    asked_at = time.monotonic()
+                if kept.unended and time.monotonic() - looked_at >= AGAIN_SECONDS:
+                    looked_at = time.monotonic()
                     self._send_turns(store, kept, [_Change(each, frozenset()) for each in kept.unended])
                     self._save(kept)
-                self._say(None)
+                self._announce_once(None)
                 pause = LOOK_SECONDS
             except _StoppedError:
                 raise
             except TurnlogError as error:
-                self._say(str(error))
+                self._announce_once(str(error))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     def _send_changes(self, store: Store, kept: _Kept) -> None:
@@ -224,8 +224,8 @@ class LiveExport:
             root = source.root_id()
         except NotFoundError:
             return
-        said = OtelConversation(source.session, source.priced(found))
-        yield from resource_spans([said], root, turnlog.__version__, content=self._content, turns=turns)
+        conversation = OtelConversation(source.session, source.priced(found))
+        yield from resource_spans([conversation], root, turnlog.__version__, content=self._content, turns=turns)
 
     def _load(self, store: Store) -> _Kept:
         with suppress(OSError, msgspec.DecodeError):
@@ -246,7 +246,7 @@ class LiveExport:
         if self._end.wait(seconds):
             raise _StoppedError("the server ends")
 
-    def _say(self, problem: str | None) -> None:
+    def _announce_once(self, problem: str | None) -> None:
         if problem == self._problem:
             return
         self._problem = problem

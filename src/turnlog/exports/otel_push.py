@@ -131,8 +131,8 @@ def push(
 def _resources(store: Store, session_ids: Iterable[str], *, content: bool) -> Iterator[dict[str, Any]]:
     for session_id in session_ids:
         source = ExportSource(store, session_id, redact=content, content=content)
-        said = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
-        yield from resource_spans(said, source.root_id(), turnlog.__version__, content=content)
+        conversations = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
+        yield from resource_spans(conversations, source.root_id(), turnlog.__version__, content=content)
 
 
 def batches(resources: Iterable[dict[str, Any]]) -> Iterator[tuple[bytes, int]]:
@@ -193,8 +193,8 @@ def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None]) ->
 
 
 def _asked_wait(error: HTTPError, otherwise: float) -> float:
-    asked = error.headers.get("Retry-After", "")
-    return min(float(asked), _LONGEST_WAIT) if asked.isdecimal() else otherwise
+    wanted = error.headers.get("Retry-After", "")
+    return min(float(wanted), _LONGEST_WAIT) if wanted.isdecimal() else otherwise
 
 
 def _rejected(answer: bytes, *, as_json: bool) -> int:

@@ -65,15 +65,15 @@ class Rows(Generic[ItemT]):
         return found.DataFrame(columns)
 
 
-def _library(asked: FrameLibrary | None) -> str:
-    for name in _LIBRARIES if asked is None else (asked,):
+def _library(wanted: FrameLibrary | None) -> str:
+    for name in _LIBRARIES if wanted is None else (wanted,):
         if name in sys.modules:
             return name
-    for name in _LIBRARIES if asked is None else (asked,):
+    for name in _LIBRARIES if wanted is None else (wanted,):
         if find_spec(name) is not None:
             return name
-    if asked is not None:
-        raise TurnlogError(f"{asked} is not installed: pip install {asked}")
+    if wanted is not None:
+        raise TurnlogError(f"{wanted} is not installed: pip install {wanted}")
     raise TurnlogError("a table needs polars or pandas, and neither is installed: pip install polars")
 
 

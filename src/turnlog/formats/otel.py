@@ -141,13 +141,13 @@ def _caller(session: Session) -> str | None:
     return None
 
 
-def _spans(said: OtelConversation, place: _Place, wanted: Container[int] | None) -> Iterator[dict[str, Any]]:
+def _spans(conversation: OtelConversation, place: _Place, wanted: Container[int] | None) -> Iterator[dict[str, Any]]:
     turns: dict[int, list[tuple[Message, Membership, Cost | None]]] = {}
-    for each in said.placed:
+    for each in conversation.placed:
         turns.setdefault(each[1].turn or 0, []).append(each)
-    last = said.session.created_at
+    last = conversation.session.created_at
     for number, placed in sorted(turns.items()):
-        turn = _Turn(said.session, place, number, last)
+        turn = _Turn(conversation.session, place, number, last)
         for message, membership, cost in placed:
             turn.add(message, membership, cost)
         if wanted is None or number in wanted:
@@ -181,7 +181,7 @@ class _Turn:
         if message.role != "assistant" or message.origin in UNCALLED_ORIGINS:
             self.latest = message.completed_at or message.created_at or self.latest
             if self._place.content:
-                self._input.append(_said(message))
+                self._input.append(_message_json(message))
                 self._first.append(self._input[-1])
             return
         self.inner.append(self._chat(message, membership, cost))
@@ -226,7 +226,7 @@ class _Turn:
         paid = (cost or message.cost) if membership.is_billed else None
         model = message.model or message.requested_model
         if self._place.content:
-            self._output = [_said(message)]
+            self._output = [_message_json(message)]
         facts = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _provider(message),
@@ -341,15 +341,15 @@ def _provider(message: Message) -> str | None:
     return _PROVIDERS.get(message.provider.name, message.provider.name)
 
 
-def _said(message: Message) -> dict[str, Any]:
+def _message_json(message: Message) -> dict[str, Any]:
     """A message as the conventions have it: a role and parts."""
-    said: dict[str, Any] = {
+    content: dict[str, Any] = {
         "role": "system" if message.role == "developer" else message.role,
         "parts": [found for part in message.parts if (found := _part(part)) is not None],
     }
     if message.stop_reason:
-        said["finish_reason"] = _REASONS.get(message.stop_reason, message.stop_reason)
-    return said
+        content["finish_reason"] = _REASONS.get(message.stop_reason, message.stop_reason)
+    return content
 
 
 def _part(part: Part) -> dict[str, Any] | None:

@@ -103,14 +103,14 @@ class ScoutTranscript(NamedTuple):
     """Kind and place of each."""
 
 
-def to_scout(said: ScoutConversation) -> ScoutTranscript:
+def to_scout(conversation: ScoutConversation) -> ScoutTranscript:
     """A session as a transcript. A session without messages has an empty list of them."""
-    writer = _Writer(said.read_spill)
-    messages = [made for message, place, cost in said.placed for made in writer.messages(message, place, cost)]
-    for event in said.events:
+    writer = _Writer(conversation.read_spill)
+    messages = [made for message, place, cost in conversation.placed for made in writer.messages(message, place, cost)]
+    for event in conversation.events:
         if type(event) in _LOST_EVENTS:
             writer.lose(_LOST_EVENTS[type(event)], f"at position {event.position}")
-    session = said.session
+    session = conversation.session
     parents = [link.parent_session_id for link in session.relationships if link.kind == "subagent"]
     usage = session.usage.usage
     counted = [count for count in (prompt_tokens(usage), completion_tokens(usage)) if count is not None]
@@ -127,7 +127,7 @@ def to_scout(said: ScoutConversation) -> ScoutTranscript:
         "model": session.models[-1] if session.models else None,
         "message_count": len(messages),
         "total_tokens": sum(counted) if counted else None,
-        "error": _final_error(said.placed),
+        "error": _final_error(conversation.placed),
         "messages": msgspec.json.encode(messages).decode(),
         "title": session.title,
         "cwd": session.cwd,
@@ -146,11 +146,11 @@ def to_scout(said: ScoutConversation) -> ScoutTranscript:
 
 def _final_error(placed: Sequence[tuple[Message, Membership, Cost | None]]) -> str | None:
     """The error in which a session ended."""
-    last = next((message for message, place, _ in reversed(placed) if _is_said(place)), None)
+    last = next((message for message, place, _ in reversed(placed) if _is_part(place)), None)
     return None if last is None or last.error is None else last.error.text
 
 
-def _is_said(place: Membership) -> bool:
+def _is_part(place: Membership) -> bool:
     return place.fate in (Fate.ACTIVE, Fate.COMPACTED)
 
 
@@ -166,26 +166,26 @@ class _Writer:
 
     def messages(self, message: Message, place: Membership, cost: Cost | None) -> Iterator[dict[str, Any]]:
         """A message, and one for what each of its calls returned."""
-        if not _is_said(place):
+        if not _is_part(place):
             self.lose(place.fate.value, f"message {message.id} is not part of the conversation")
             return
         ranks = [_ORDER[type(part)] for part in message.parts if type(part) in _ORDER]
         if ranks != sorted(ranks):
             self.lose("order", f"message {message.id}: calls are apart from texts")
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-        said: dict[str, Any] = {
+        made: dict[str, Any] = {
             "id": message.id,
             "role": _ROLES.get(message.role, message.role),
             "content": self._contents(message.parts, message.id),
             "metadata": _known(self._facts(message, place, cost)) or None,
         }
         if message.role == "assistant":
-            said["source"] = "generate"
-            said["model"] = message.model
-            said["tool_calls"] = [self._call(call) for call in calls] or None
+            made["source"] = "generate"
+            made["model"] = message.model
+            made["tool_calls"] = [self._call(call) for call in calls] or None
         elif message.origin is Origin.PROMPT:
-            said["source"] = "input"
-        yield said
+            made["source"] = "input"
+        yield made
         for call in calls:
             if message.role == "assistant":
                 yield from self._outcome(call, message.id)

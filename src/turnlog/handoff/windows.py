@@ -99,12 +99,12 @@ def _not_active(placed: Sequence[PlacedMessage], active: Sequence[Message], wind
     ]
     rewound = [each.message for each in left if each.membership.fate is Fate.REWOUND]
     compacted = [each.message for each in left if each.membership.fate is not Fate.REWOUND]
-    said = [
+    left = [
         *([f"{_turns_or_messages(compacted)} before the compaction"] if compacted else []),
         *([_turns_or_messages(rewound, "rewound ")] if rewound else []),
     ]
-    pronoun = "it" if len(said) == 1 and said[0].startswith("1 ") else "them"
-    return [f"Left out: {', '.join(said)}; --whole carries {pronoun}"] if said else []
+    pronoun = "it" if len(left) == 1 and left[0].startswith("1 ") else "them"
+    return [f"Left out: {', '.join(left)}; --whole carries {pronoun}"] if left else []
 
 
 def _position(messages: Sequence[Message], wanted: str | None, places: Mapping[str, int]) -> int | None:

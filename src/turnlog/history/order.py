@@ -133,7 +133,7 @@ def _arrivals(message: Message, membership: Membership) -> list[ToolResultEvent]
 
 def _result_events(part: ToolCallPart, message_id: str, records: dict[int, Provenance]) -> list[ToolResultEvent]:
     events: list[ToolResultEvent] = []
-    said: list[tuple[object, ...]] = []
+    seen: list[tuple[object, ...]] = []
     for result in sorted(part.results, key=lambda result: result.sequence or 0):
         # Its record is unknown, so it came with the call or from another session.
         if result.sequence is None:
@@ -149,10 +149,10 @@ def _result_events(part: ToolCallPart, message_id: str, records: dict[int, Prove
                 tool_name=part.tool_name,
                 result=result,
                 message_id=message_id,
-                duplicate=content in said,
+                duplicate=content in seen,
             )
         )
-        said.append(content)
+        seen.append(content)
     return events
 
 

@@ -156,12 +156,12 @@ def installed_version(program: str) -> tuple[int, ...] | None:
     if path is None:
         return None
     try:
-        said = subprocess.run(
+        printed = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(said.stdout.decode(errors="replace"))
+    found = _VERSION.search(printed.stdout.decode(errors="replace"))
     return tuple(int(number) for number in found.groups()) if found else None
 
 

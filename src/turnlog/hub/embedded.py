@@ -150,8 +150,8 @@ class EmbeddedPostgres:
             shutil.rmtree(given.parent)
         if made.returncode != 0:
             shutil.rmtree(self._data, ignore_errors=True)
-            said = made.stderr.decode(errors="replace").strip().splitlines()
-            raise TurnlogError(f"cannot make a database in {self._data}: {said[-1] if said else 'initdb failed'}")
+            lines = made.stderr.decode(errors="replace").strip().splitlines()
+            raise TurnlogError(f"cannot make a database in {self._data}: {lines[-1] if lines else 'initdb failed'}")
 
     def _give(self, path: Path) -> None:
         if self._account is not None:

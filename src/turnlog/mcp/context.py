@@ -152,9 +152,9 @@ def _touches(words: _Words, project: str, path: str) -> Iterator[str]:
             continue
         what = f"{one_line(call.tool_name)} ({call.kind}, {call.state})"
         yield f"- {moment(call.started_at) or 'unknown time'} {what} in {words.name(session)}"
-        asked = words.prompt_before(session, call.position)
-        if asked:
-            yield f"  - asked: {asked}"
+        prompt = words.prompt_before(session, call.position)
+        if prompt:
+            yield f"  - asked: {prompt}"
 
 
 def _sessions(words: _Words, project: str) -> Iterator[str]:
@@ -168,9 +168,9 @@ def _sessions(words: _Words, project: str) -> Iterator[str]:
             f"`{session.id}`",
         ]
         lines = [f"- **{words.title(session, 120)}** ({', '.join(fact for fact in facts if fact)})"]
-        asked = words.prompt_before(session, _END)
-        if asked and asked != words.title(session, _PROMPT_CHARACTERS):
-            lines.append(f"  - asked last: {asked}")
+        prompt = words.prompt_before(session, _END)
+        if prompt and prompt != words.title(session, _PROMPT_CHARACTERS):
+            lines.append(f"  - asked last: {prompt}")
         answered = words.last_answer(session)
         if answered:
             lines.append(f"  - answered last: {answered}")
@@ -190,8 +190,8 @@ def _decisions(words: _Words, project: str) -> Iterator[str]:
         message = store.message(call.message_id, session_id=call.session_id)
         for part in message.parts:
             if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id and part.output_text.strip():
-                asked, session = call_summary(part), store.session(call.session_id)
-                question = f"{words.line(asked, _PROMPT_CHARACTERS, session)} → " if asked else ""
+                summary, session = call_summary(part), store.session(call.session_id)
+                question = f"{words.line(summary, _PROMPT_CHARACTERS, session)} → " if summary else ""
                 answer = words.line(part.output_text, _ANSWER_CHARACTERS, session)
                 name = words.name(session)
                 yield f"- {moment(call.started_at) or 'unknown time'} {question}{answer} in {name}"

@@ -108,7 +108,7 @@ class OriginalBlocks(NamedTuple):
 
     calls: Mapping[str, int]
     """Tool call id -> number."""
-    said: Mapping[int, frozenset[str]] = MappingProxyType({})
+    texts: Mapping[int, frozenset[str]] = MappingProxyType({})
     """Number -> the texts of the record that has the block."""
 
 
@@ -132,14 +132,14 @@ def with_numbers(message: Message, original: OriginalBlocks) -> Message:
         else _with_own_number(part)
         for part in message.parts
     ]
-    own = [part for part in parts if _is_said(part, original)]
+    own = [part for part in parts if _is_from_original(part, original)]
     parts = [part for part in parts if part in own or not any(_says_the_same(part, each) for each in own)]
     return msgspec.structs.replace(message, parts=tuple(_with_different_ids(sorted(parts, key=_place))))
 
 
-def _is_said(part: Part, original: OriginalBlocks) -> bool:
+def _is_from_original(part: Part, original: OriginalBlocks) -> bool:
     """Whether the original has this text or thought as its block of this number."""
-    return isinstance(part, TextPart | ReasoningPart) and part.text in original.said.get(block_index(part), ())
+    return isinstance(part, TextPart | ReasoningPart) and part.text in original.texts.get(block_index(part), ())
 
 
 _COPY = "c"

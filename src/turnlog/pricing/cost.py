@@ -147,10 +147,10 @@ def _periods(
 
 def _tariff(service_tier: str | None, speed: str | None) -> str | None:
     """The tariff that a request asked for; None if it asked for two at once, for which no price is published."""
-    asked = {word for word in (service_tier, speed) if word not in _ORDINARY and word is not None}
-    if len(asked) > 1:
+    wanted = {word for word in (service_tier, speed) if word not in _ORDINARY and word is not None}
+    if len(wanted) > 1:
         return None
-    return asked.pop() if asked else "standard"
+    return wanted.pop() if wanted else "standard"
 
 
 def _region_factor(host: str, prices: ModelPrices, region: str | None) -> Fraction | None:

@@ -135,11 +135,11 @@ class _Derivation:
             return
         # Developer messages count too: an answer after injected context begins a turn.
         self._previous = message.role
-        said = _said(message)
+        content = _content(message)
         if message.role == "user":
-            yield UserShown(**place, **said)
+            yield UserShown(**place, **content)
         elif message.role == "developer":
-            yield DeveloperShown(**place, **said, origin=message.origin)
+            yield DeveloperShown(**place, **content, origin=message.origin)
 
     def _remember(self, event: MessageEvent) -> Place:
         message, member = event.message, event.membership
@@ -231,7 +231,7 @@ _HANDLERS: dict[type, Callable[[_Derivation, Any], Iterator[ReplayEvent]]] = {
 """Other records of a log are not shown."""
 
 
-def _said(message: Message) -> dict[str, Any]:
+def _content(message: Message) -> dict[str, Any]:
     images, files = _files_of(message.parts)
     text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
     return {"text": text, "images": images, "files": files}

@@ -44,7 +44,7 @@ class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     _peer: Peer
-    _heard: float
+    _last_received: float
     """When it last sent anything."""
     _waits_since: float
     """Since when the rest of a request is awaited: its head, then its body."""
@@ -58,13 +58,13 @@ class Connection(HttpToolsProtocol):
         is_own = found is not None and is_local(found)
         server = None if self.server is None or self.server[1] is None else (self.server[0], self.server[1])
         self._peer = Peer(self.client, server, is_own=is_own)
-        self._heard = self._waits_since = self.loop.time()
+        self._last_received = self._waits_since = self.loop.time()
         if len(self.connections) > most_connections():
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
-        self._heard = self.loop.time()
+        self._last_received = self.loop.time()
         self._unread += len(data)
         super().data_received(data)
         if self._unread > MOST_HEAD_BYTES and not self.transport.is_closing():
@@ -124,8 +124,8 @@ class Connection(HttpToolsProtocol):
     def _place(self) -> tuple[int, float]:
         """The smaller, the sooner it goes when there are too many."""
         if not self._is_answering:
-            return 0, self._heard
-        return (2 if self._peer.is_allowed else 1), self._heard
+            return 0, self._last_received
+        return (2 if self._peer.is_allowed else 1), self._last_received
 
     def _make_room(self) -> None:
         others = (each for each in cast(set[Connection], self.connections) if each is not self)

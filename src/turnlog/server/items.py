@@ -51,9 +51,9 @@ class SessionItems:
 
     def states(self, session_ids: list[str]) -> dict[str, SessionState]:
         """What the sessions are doing, by their ids."""
-        return {id: self._asked(id, state) for id, state in session_states(self._store, session_ids).items()}
+        return {id: self._with_question(id, state) for id, state in session_states(self._store, session_ids).items()}
 
-    def _asked(self, session_id: str, state: SessionState) -> SessionState:
+    def _with_question(self, session_id: str, state: SessionState) -> SessionState:
         """The state; `waiting` if the session's agent requests permission here, which no log says."""
         requests = () if self._prompts is None else self._prompts.state(session_id).permission_requests
         if not requests:

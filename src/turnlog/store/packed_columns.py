@@ -130,10 +130,10 @@ def unpack_data(data: bytes | None) -> RawJson:
     return msgspec.Raw(zstd.decompress(data) if zstd.is_frame(data) else data)
 
 
-def event_json(said: str | None, body: bytes | None, data: bytes | None) -> bytes:
+def event_json(columns_json: str | None, body: bytes | None, data: bytes | None) -> bytes:
     """The JSON of an event, made from `said`, the values of its columns, if it has no body."""
     if body is not None:
         return zstd.decompress(body)
-    columns = (said or "").encode()
+    columns = (columns_json or "").encode()
     record = unpack_data(data)
     return columns if record is UNSET else b'%b,"data":%b}' % (columns[:-1], bytes(record))

@@ -173,7 +173,7 @@ def message_facts(message: Message) -> MessageFacts:
     calls: list[tuple[Any, ...]] = []
     more: list[tuple[str, int]] = []
     texts: list[str] = []
-    said: list[str] = []
+    own: list[str] = []
     failed = reasoning = files = size = 0
     has_structured = False
     for sequence, part in enumerate(message.parts):
@@ -193,7 +193,7 @@ def message_facts(message: Message) -> MessageFacts:
             texts.append(part.text)
             # Only metadata can say that a part is synthetic, and most parts have none.
             if not part.metadata or not part.is_synthetic:
-                said.append(part.text)
+                own.append(part.text)
         elif isinstance(part, ReasoningPart):
             reasoning += 1
         elif isinstance(part, FilePart):
@@ -203,7 +203,7 @@ def message_facts(message: Message) -> MessageFacts:
         plain.append(row)
     counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
     # Context that the agent adds to a prompt appears in previews only if there is nothing else.
-    shown = [command_line(message) or ""] if message.origin in _TYPED else said
+    shown = [command_line(message) or ""] if message.origin in _TYPED else own
     preview = _preview(shown) or _preview(texts)
     return MessageFacts(
         plain, calls, more, counts, preview, bool(calls), reasoning > 0, files > 0, size, has_structured

@@ -371,11 +371,11 @@ class TurnlogApp(App[list[str]]):
         if row is None:
             return
         try:
-            said = self._given.open_page(row.session_id)
+            outcome = self._given.open_page(row.session_id)
         except TurnlogError as error:
             self.call_from_thread(self._fail, str(error))
         else:
-            self.call_from_thread(self.notify, said, markup=False)
+            self.call_from_thread(self.notify, outcome, markup=False)
 
     def action_copy(self) -> None:
         """Copy the command that goes on with the session, through the terminal."""

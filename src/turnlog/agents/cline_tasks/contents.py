@@ -211,7 +211,7 @@ TOOL = "tool"
 """In the metadata of a result: the tool whose call it answers, where no id names the call."""
 
 
-def said_in(
+def user_content(
     agent: str, blocks: list[tuple[TaskBlock, Raw]], message_id: str, at: datetime | None
 ) -> UserMessageContent:
     """Take the content of a message apart: results of calls, what was typed, and what the extension added."""
@@ -230,14 +230,14 @@ def said_in(
             identity = f"{message_id}.r{len(results)}"
             result = _text_result((block.text or "")[header.end() :], header["name"], identity, at)
             results.append((None, msgspec.structs.replace(result, metadata={agent: {TOOL: header["name"]}})))
-        elif results and results[-1][0] is None and not _is_said(block.text or ""):
+        elif results and results[-1][0] is None and not _is_users_text(block.text or ""):
             # The text of a result is in the block behind its header.
             last = results[-1][1]
             tool = str(object_of(last.metadata.get(agent)).get(TOOL))
             longer = _text_result("\n".join([last.output_text, block.text or ""]).strip("\n"), tool, last.id, at)
             results[-1] = (None, msgspec.structs.replace(longer, metadata=last.metadata))
         else:
-            is_typed |= _add_said(agent, parts, block.text or "", message_id)
+            is_typed |= _add_users_text(agent, parts, block.text or "", message_id)
     whole = "\n".join(texts)
     folder, model = _FOLDER.search(whole), _MODEL.search(whole)
     return UserMessageContent(
@@ -249,14 +249,14 @@ def said_in(
     )
 
 
-def _is_said(text: str) -> bool:
+def _is_users_text(text: str) -> bool:
     """Whether a text behind that of a result is not a piece of it."""
     return text.lstrip().startswith(("<environment_details>", "<task>", *_OWN_WORDS)) or any(
         mark in text for mark in ("<user_message>", "<feedback>")
     )
 
 
-def _add_said(agent: str, parts: list[Part], text: str, message_id: str) -> bool:
+def _add_users_text(agent: str, parts: list[Part], text: str, message_id: str) -> bool:
     """Add a text of the user; whether it was typed."""
     typed = _TYPED.search(_ENVIRONMENT.sub("", text))
     added = [match[0] for match in _ENVIRONMENT.finditer(text)]

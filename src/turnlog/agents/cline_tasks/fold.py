@@ -21,9 +21,9 @@ from turnlog.agents.cline_tasks.contents import (
     last_call,
     metrics_usage,
     request_in,
-    said_in,
     time_of,
     usage_of,
+    user_content,
 )
 from turnlog.agents.cline_tasks.task_files import FORM, MESSAGES, MODEL, SHOWN, SUBAGENT
 from turnlog.agents.conversation import Conversation, ConversationFold, blocks_of
@@ -168,36 +168,36 @@ class TaskFold(ConversationFold[RowLine]):
     # -- what the user and the tools said
 
     def _read_input(self, context: Conversation, message: TaskMessage, identity: str, at: datetime | None) -> None:
-        said = said_in(self._agent, blocks_of(message.content, TaskBlock), identity, at)
+        content = user_content(self._agent, blocks_of(message.content, TaskBlock), identity, at)
         state = context.state
-        if said.folder is not None:
-            context.session.cwd = context.session.project_path = said.folder
-        if said.model is not None:
-            state.notes["model"] = said.model
-        for call, result in said.results:
+        if content.folder is not None:
+            context.session.cwd = context.session.project_path = content.folder
+        if content.model is not None:
+            state.notes["model"] = content.model
+        for call, result in content.results:
             self._add_result(context, call, result)
         is_summary = message.is_summary is True or message.is_truncation_marker is True
-        if said.results and not said.is_typed and not is_summary:
+        if content.results and not content.is_typed and not is_summary:
             # What is left is what the extension says to the model about the editor.
             context.changes.counts.results += 1
             return
-        origin = self._origin_of(context, said, is_summary=is_summary)
+        origin = self._origin_of(context, content, is_summary=is_summary)
         if origin is Origin.COMPACTION:
             context.add_event(CompactionEvent(id=f"{identity}.compaction", created_at=at, summary_message_id=identity))
         context.add(
             Message(
                 id=identity,
                 role="user" if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT) else "developer",
-                parts=tuple(said.parts),
+                parts=tuple(content.parts),
                 origin=origin,
                 created_at=at,
             )
         )
 
-    def _origin_of(self, context: Conversation, said: UserMessageContent, *, is_summary: bool) -> Origin:
+    def _origin_of(self, context: Conversation, content: UserMessageContent, *, is_summary: bool) -> Origin:
         if is_summary:
             return Origin.COMPACTION
-        if not said.is_typed:
+        if not content.is_typed:
             return Origin.HARNESS
         is_subagent = "subagent" in context.state.notes and not context.state.turn
         return Origin.SUBAGENT_PROMPT if is_subagent else Origin.PROMPT

@@ -44,11 +44,11 @@ class CrushFold(ConversationFold[RowLine]):
         identity, at = str(row["id"]), time_of(row.get("created_at"))
         commands = [part.data for part, _ in parts if part.type == _SHELL]
         shown = [(part, raw) for part, raw in parts if part.type not in (_FINISH, _SHELL)]
-        said = tuple(part_of(part, raw, f"{identity}.{number}", at) for number, (part, raw) in enumerate(shown))
-        if said or not commands:
+        visible = tuple(part_of(part, raw, f"{identity}.{number}", at) for number, (part, raw) in enumerate(shown))
+        if visible or not commands:
             is_task = call_in(context.external_id) is not None and not context.state.turn
             origin = Origin.SUBAGENT_PROMPT if is_task else Origin.PROMPT
-            context.add(Message(id=identity, role="user", parts=said, origin=origin, created_at=at))
+            context.add(Message(id=identity, role="user", parts=visible, origin=origin, created_at=at))
         for number, command in enumerate(commands):
             name = f"{identity}.shell{number}"
             typed = command.command or ""
@@ -62,7 +62,7 @@ class CrushFold(ConversationFold[RowLine]):
                     metadata={NAME: {"command": {"name": "!", "arguments": typed}}},
                 ),
                 position=context.position + 2 * number + 1,
-                is_counted=not said and number == 0,
+                is_counted=not visible and number == 0,
             )
             context.add(
                 Message(
@@ -81,8 +81,8 @@ class CrushFold(ConversationFold[RowLine]):
         """Read what Crush itself says to the model."""
         identity, at = str(row["id"]), time_of(row.get("created_at"))
         shown = [(part, raw) for part, raw in parts if part.type != _FINISH]
-        said = tuple(part_of(part, raw, f"{identity}.{number}", at) for number, (part, raw) in enumerate(shown))
-        context.add(Message(id=identity, role="developer", parts=said, origin=Origin.HARNESS, created_at=at))
+        visible = tuple(part_of(part, raw, f"{identity}.{number}", at) for number, (part, raw) in enumerate(shown))
+        context.add(Message(id=identity, role="developer", parts=visible, origin=Origin.HARNESS, created_at=at))
 
     def read_answer(self, context: Conversation, row: Row, parts: Parts) -> None:
         """Read an answer: one model call. A summary is one too, and takes the place of what was said before."""

@@ -178,10 +178,10 @@ def _detect_transcript(path: Path, head: bytes) -> Detection:
             return Detection(agent=NAME, version="1", source=source)
         return Detection(reason="a text without the marks of a transcript")
     records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
-    said = [each for each in records if each.role in ("user", "assistant") and each.message is not None]
-    if not said or any(each.type is not None for each in said):
+    messages = [each for each in records if each.role in ("user", "assistant") and each.message is not None]
+    if not messages or any(each.type is not None for each in messages):
         return Detection(reason="no message without a type")
-    contents = [each.message.content for each in said if each.message]
+    contents = [each.message.content for each in messages if each.message]
     texts = [block.text or "" for content in contents for block, _ in blocks_of(content, TranscriptBlock)]
     # Other programs may write such messages; these marks are Cursor's alone.
     is_certain = is_in_place or any(map(is_typed, texts))

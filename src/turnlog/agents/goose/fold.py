@@ -10,7 +10,7 @@ from turnlog.agents.conversation import Conversation, ConversationFold
 from turnlog.agents.decoding import object_of, value_of
 from turnlog.agents.goose.database import HEADER, MESSAGES, session_id
 from turnlog.agents.goose.facts import model_of
-from turnlog.agents.goose.messages import MODEL, TYPE, Said, read_message
+from turnlog.agents.goose.messages import MODEL, TYPE, LoggedMessage, read_message
 from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
 
 
@@ -28,7 +28,7 @@ class GooseFold(ConversationFold[RowLine]):
         if record.table == HEADER:
             self._read_header(context, record)
         elif record.table == MESSAGES:
-            read_message(context, _said_in(record))
+            read_message(context, _message_in(record))
         else:
             context.report("the line is no row of a session")
             context.changes.counts.unreadable += 1
@@ -40,10 +40,10 @@ class GooseFold(ConversationFold[RowLine]):
         context.changes.counts.events += 1
 
 
-def _said_in(record: RowLine) -> Said:
+def _message_in(record: RowLine) -> LoggedMessage:
     row = row_of(record)
     content, created = row.get("content_json"), row.get("created_timestamp")
-    return Said(
+    return LoggedMessage(
         identity=row.get("message_id"),
         role=str(row.get("role")),
         content=content.encode(errors="replace") if isinstance(content, str) else None,

@@ -57,7 +57,7 @@ _SUBAGENT_ID: Final = re.compile(r"Subagent ID: \S+\n\n")
 Blocks = list[tuple[Block, Raw]]
 
 
-class Said(NamedTuple):
+class LoggedMessage(NamedTuple):
     """A row or line with a message."""
 
     identity: object
@@ -97,16 +97,16 @@ class Said(NamedTuple):
         return self.metadata.get("agentVisible") is not False
 
 
-def read_message(context: Conversation, said: Said) -> None:
+def read_message(context: Conversation, logged: LoggedMessage) -> None:
     """Add what a row says, and count it."""
-    blocks = blocks_in(said.content)
+    blocks = blocks_in(logged.content)
     if blocks is None:
         context.report("the message has no list of contents")
         context.changes.counts.unreadable += 1
         return
     results = [(block, raw) for block, raw in blocks if block.type == "toolResponse"]
     others = [(block, raw) for block, raw in blocks if block.type != "toolResponse"]
-    _read_results(context, said, results)
+    _read_results(context, logged, results)
     notes = context.state.notes
     if not others:
         notes.pop(_LAST, None)
@@ -114,28 +114,28 @@ def read_message(context: Conversation, said: Said) -> None:
         context.changes.counts.events += not results
     elif all(block.type in _NOTICES for block, _ in others):
         context.add_run_metadata(others[0][0].type)
-    elif said.role == "assistant":
-        _read_answer(context, said, others)
-    elif said.role == "user":
-        _read_input(context, said, others)
+    elif logged.role == "assistant":
+        _read_answer(context, logged, others)
+    elif logged.role == "user":
+        _read_input(context, logged, others)
     else:
-        context.add_record(said.role, known=False)
+        context.add_record(logged.role, known=False)
 
 
-def _read_results(context: Conversation, said: Said, results: Blocks) -> None:
+def _read_results(context: Conversation, logged: LoggedMessage, results: Blocks) -> None:
     for number, (block, _) in enumerate(results):
         call = block.id or ""
-        identity = f"{call}:{said.message_id(context.external_id)}.{number}"
-        context.add_result(call, result_of(block, identity, said.at), record_ids=(identity,))
+        identity = f"{call}:{logged.message_id(context.external_id)}.{number}"
+        context.add_result(call, result_of(block, identity, logged.at), record_ids=(identity,))
 
 
 # -- what was said to the model
 
 
-def _read_input(context: Conversation, said: Said, blocks: Blocks) -> None:
-    identity, notes = said.message_id(context.external_id), context.state.notes
-    parts = tuple(part_of(block, raw, f"{identity}.{number}", said.at) for number, (block, raw) in enumerate(blocks))
-    origin = _origin_of(context, said, parts)
+def _read_input(context: Conversation, logged: LoggedMessage, blocks: Blocks) -> None:
+    identity, notes = logged.message_id(context.external_id), context.state.notes
+    parts = tuple(part_of(block, raw, f"{identity}.{number}", logged.at) for number, (block, raw) in enumerate(blocks))
+    origin = _origin_of(context, logged, parts)
     if origin is Origin.SUBAGENT_PROMPT:
         parts = tuple(_without_id(parts, identity))
     notes.pop(_LAST, None)
@@ -146,9 +146,9 @@ def _read_input(context: Conversation, said: Said, blocks: Blocks) -> None:
         context.state.is_branched = True
     elif origin is Origin.COMMAND:
         notes[_COMMAND] = identity
-    elif not said.is_for_model and said.is_for_user:
+    elif not logged.is_for_model and logged.is_for_user:
         notes[_COMPACTED] = identity
-    is_said = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT, Origin.COMMAND)
+    is_typed = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT, Origin.COMMAND)
     metadata: dict[str, Any] = {}
     if origin is Origin.COMMAND:
         name, _, arguments = _text(parts).partition(" ")
@@ -156,21 +156,21 @@ def _read_input(context: Conversation, said: Said, blocks: Blocks) -> None:
     context.add(
         Message(
             id=identity,
-            role="user" if is_said else "developer",
+            role="user" if is_typed else "developer",
             parts=parts,
             origin=origin,
-            created_at=said.at,
+            created_at=logged.at,
             metadata=metadata,
         )
     )
 
 
-def _origin_of(context: Conversation, said: Said, parts: tuple[Part, ...]) -> Origin:
-    if not said.is_for_user:
+def _origin_of(context: Conversation, logged: LoggedMessage, parts: tuple[Part, ...]) -> Origin:
+    if not logged.is_for_user:
         # A compaction hides from the model what was said before, and writes a summary that is for the model alone.
-        is_summary = _COMPACTED in context.state.notes and said.metadata.get("turnContext") is not True
+        is_summary = _COMPACTED in context.state.notes and logged.metadata.get("turnContext") is not True
         return Origin.COMPACTION if is_summary else Origin.HARNESS
-    if not said.is_for_model and _COMMAND_LINE.match(_text(parts)):
+    if not logged.is_for_model and _COMMAND_LINE.match(_text(parts)):
         return Origin.COMMAND
     if context.state.notes.get(TYPE) == SUBAGENT and not context.state.turn:
         return Origin.SUBAGENT_PROMPT
@@ -196,23 +196,23 @@ def _text(parts: tuple[Part, ...]) -> str:
 # -- answers
 
 
-def _read_answer(context: Conversation, said: Said, blocks: Blocks) -> None:
-    identity, notes = said.message_id(context.external_id), context.state.notes
+def _read_answer(context: Conversation, logged: LoggedMessage, blocks: Blocks) -> None:
+    identity, notes = logged.message_id(context.external_id), context.state.notes
     index = _index_in(blocks)
-    is_joined = _goes_on(context, said, blocks, index)
+    is_joined = _goes_on(context, logged, blocks, index)
     first = int(notes.get(_PARTS, "0")) if is_joined else 0
     if is_joined and context.state.leaf is not None:
         identity = context.state.leaf
     shown = [(block, raw) for block, raw in blocks if block.type != "error"]
     parts = tuple(
-        part_of(block, raw, f"{identity}.{number}", said.at) for number, (block, raw) in enumerate(shown, first)
+        part_of(block, raw, f"{identity}.{number}", logged.at) for number, (block, raw) in enumerate(shown, first)
     )
-    message = _answer(context, said, identity, parts, blocks)
+    message = _answer(context, logged, identity, parts, blocks)
     if is_joined:
         context.add_again(message)
     else:
         context.add(message)
-    if not said.is_for_model and said.is_for_user and message.origin is None:
+    if not logged.is_for_model and logged.is_for_user and message.origin is None:
         notes[_COMPACTED] = identity
     notes[_PARTS] = str(first + len(parts))
     notes.pop(_COMMAND, None)
@@ -223,11 +223,13 @@ def _read_answer(context: Conversation, said: Said, blocks: Blocks) -> None:
         notes[_CALL] = str(index)
 
 
-def _answer(context: Conversation, said: Said, identity: str, parts: tuple[Part, ...], blocks: Blocks) -> Message:
-    inference, used = (object_of(said.metadata.get(name)) for name in ("inference", "usage"))
+def _answer(
+    context: Conversation, logged: LoggedMessage, identity: str, parts: tuple[Part, ...], blocks: Blocks
+) -> Message:
+    inference, used = (object_of(logged.metadata.get(name)) for name in ("inference", "usage"))
     error = next((block for block, _ in blocks if block.type == "error"), None)
     origin = None
-    if not said.is_for_user:
+    if not logged.is_for_user:
         origin = Origin.HARNESS
     elif _COMMAND in context.state.notes and not inference:
         origin = Origin.COMMAND_OUTPUT
@@ -238,7 +240,7 @@ def _answer(context: Conversation, said: Said, identity: str, parts: tuple[Part,
         role="assistant" if origin is None else "developer",
         parts=parts,
         origin=origin,
-        created_at=said.at,
+        created_at=logged.at,
         model=model if origin is None else None,
         usage=usage_of(used),
         cost=cost_of(used),
@@ -262,10 +264,10 @@ def _index_in(blocks: Blocks) -> int | None:
     return next((index for index in reversed(found) if isinstance(index, int)), None)
 
 
-def _goes_on(context: Conversation, said: Said, blocks: Blocks, index: int | None) -> bool:
+def _goes_on(context: Conversation, logged: LoggedMessage, blocks: Blocks, index: int | None) -> bool:
     """Whether a row holds further calls of the newest answer, and not those of a new one."""
     notes = context.state.notes
-    if "usage" in said.metadata or not all(block.type in _CALLS for block, _ in blocks) or context.state.step == 0:
+    if "usage" in logged.metadata or not all(block.type in _CALLS for block, _ in blocks) or context.state.step == 0:
         return False
     if index is not None:
         return index > int(notes.get(_CALL, index))

@@ -13,7 +13,7 @@ from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import text_of
 from turnlog.agents.goose.contents import usage_of
 from turnlog.agents.goose.database import session_id
-from turnlog.agents.goose.messages import Said, read_message
+from turnlog.agents.goose.messages import LoggedMessage, read_message
 from turnlog.agents.jsonl import JsonLines
 from turnlog.model import SessionTotal
 from turnlog.model.session import title_given
@@ -54,7 +54,7 @@ class GooseFileFold(StatelessFold):
         for line in _LINES.read_into(context, data, offset, 1):
             if line.role is not None:
                 content = None if isinstance(line.content, UnsetType) else bytes(line.content)
-                read_message(context, Said(line.id, line.role, content, line.created, {}))
+                read_message(context, LoggedMessage(line.id, line.role, content, line.created, {}))
             elif line.working_dir is not None:
                 _read_facts(context, line)
             else:

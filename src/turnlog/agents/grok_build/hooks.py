@@ -40,11 +40,13 @@ def _read_result(reading: HookReading) -> None:
     try:
         returned = object_of(msgspec.json.decode(clean_json(bytes(given)))) if isinstance(given, msgspec.Raw) else {}
         # A command's output is a list of bytes.
-        said = bytes(returned["output"]).decode(errors="replace") if isinstance(returned.get("output"), list) else None
+        output = (
+            bytes(returned["output"]).decode(errors="replace") if isinstance(returned.get("output"), list) else None
+        )
     except (*UNREADABLE, ValueError, TypeError):
-        returned, said = {}, None
+        returned, output = {}, None
     failed = bool(returned.get("exit_code")) or returned.get("timed_out") is True
-    reading.end_call("error" if failed else "success", output_text(given) if said is None else said)
+    reading.end_call("error" if failed else "success", output_text(given) if output is None else output)
 
 
 EVENTS = {

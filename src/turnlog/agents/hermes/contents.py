@@ -240,8 +240,8 @@ def _status_of(outcome: _Outcome) -> ResultStatus:
 
 
 def _error_text(outcome: _Outcome, text: str) -> str:
-    said = outcome.error or outcome.output
-    return said if isinstance(said, str) and said else text
+    reported = outcome.error or outcome.output
+    return reported if isinstance(reported, str) and reported else text
 
 
 def structured_result(line: bytes) -> Raw | None:

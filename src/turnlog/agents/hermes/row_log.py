@@ -133,12 +133,12 @@ def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]
             # A second compaction keeps rows that a first one wrote: all of them repeat the first original.
             copies[number] = copies.get(original) or message_id(session, original)
         # Results are kept with their call.
-        said = {row["id"] for row in rows if row.get("role") != "tool"}
+        answers = {row["id"] for row in rows if row.get("role") != "tool"}
         compactions[begin] = HermesRowLine(
             table=COMPACTION,
             first=begin,
             summary=summary,
-            kept=tuple(copies[number] for number in sorted(kept) if number in said),
+            kept=tuple(copies[number] for number in sorted(kept) if number in answers),
         )
     for row in rows:
         if row["id"] in compactions:
@@ -293,10 +293,10 @@ class _Task(msgspec.Struct):
 
 def _call_of(connection: sqlite3.Connection, child: Row) -> str | None:
     """The call that started a subagent: that of its parent with the same task. No row names it."""
-    said = messages_of(connection, child["id"]) if child else []
-    asked = next((row.get("content") for row in said if row.get("role") == "user"), None)
+    messages = messages_of(connection, child["id"]) if child else []
+    prompt = next((row.get("content") for row in messages if row.get("role") == "user"), None)
     parent = config_of(child).delegate_from or child.get("parent_session_id")
-    if asked is None or parent is None or config_of(child).branched_from is not None:
+    if prompt is None or parent is None or config_of(child).branched_from is not None:
         return None
     # 0.13 continues a compacted session in a new one with the same column `parent_session_id`, whose first prompt may
     # repeat a task.
@@ -304,7 +304,7 @@ def _call_of(connection: sqlite3.Connection, child: Row) -> str | None:
         return None
     for row in messages_of(connection, parent):
         for call in _calls_in(row):
-            if call.function is not None and asked in _goals(call.function.arguments):
+            if call.function is not None and prompt in _goals(call.function.arguments):
                 return call.id
     return None
 

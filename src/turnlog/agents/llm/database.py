@@ -141,9 +141,9 @@ def _rows_of_thread(connection: sqlite3.Connection, session: str) -> Iterator[_L
     seen: set[str] = set()
     for turn in _select(connection, f"SELECT * FROM {TURNS} WHERE thread_id = ? ORDER BY datetime_utc, id", session):
         until = turn.get("parent_message_hash")
-        asked = _chain(connection, until, seen)
-        answered = _chain(connection, turn.get("tip_message_hash"), seen | {row["hash"] for row in asked})
-        for rows, note in ((asked, None), (answered, OUTPUT)):
+        inputs = _chain(connection, until, seen)
+        outputs = _chain(connection, turn.get("tip_message_hash"), seen | {row["hash"] for row in inputs})
+        for rows, note in ((inputs, None), (outputs, OUTPUT)):
             for message in rows:
                 seen.add(message["hash"])
                 yield MESSAGES, message, note

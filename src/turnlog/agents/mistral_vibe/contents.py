@@ -238,14 +238,14 @@ def _result_in_context(call: VibeCall) -> ToolResult:
 
 
 def _outcome_of(state: Json, code: object) -> _Outcome:
-    said = text_of(object_of(state.get("error")).get("message")) or text_of(state.get("reason"))
+    reason = text_of(object_of(state.get("error")).get("message")) or text_of(state.get("reason"))
     if state.get("status") == "cancelled":
-        return _Outcome("aborted", said)
+        return _Outcome("aborted", reason)
     if state.get("decision") not in (None, "execute"):
-        return _Outcome("denied", said)
+        return _Outcome("denied", reason)
     output = object_of(state.get("output"))
     if state.get("status") == "failed" or output.get("type") == "failure":
-        return _Outcome("error", said)
+        return _Outcome("error", reason)
     if code not in (None, 0):
         return _Outcome("error", text_of(object_of(output.get("structured_content")).get("stderr")))
     return _Outcome("success", None)

@@ -394,18 +394,18 @@ def _matched(session: VibeSession) -> list[_Matched]:
     """The answers of the context, as far as contents show which entries are theirs."""
     shown = _turns(session.entries, is_prompt)
     read = [object_of(stored.get("message")) | {"source": stored.get("source")} for stored in session.context]
-    said = _turns(read, _is_asked)
+    sent = _turns(read, _is_input)
     turns: list[list[_Matched]] = []
-    while shown and said:
-        if texts_of(shown[-1][0].get("content")) == texts_of(said[-1][0].get("content")):
-            turns.append(list(_matched_turn(shown.pop(), said.pop())))
+    while shown and sent:
+        if texts_of(shown[-1][0].get("content")) == texts_of(sent[-1][0].get("content")):
+            turns.append(list(_matched_turn(shown.pop(), sent.pop())))
         else:
             # A summary takes the place of a prompt.
-            said.pop()
+            sent.pop()
     return [matched for turn in reversed(turns) for matched in turn]
 
 
-def _is_asked(message: Json) -> bool:
+def _is_input(message: Json) -> bool:
     return message.get("role") == "user" and message.get("source") != "injection"
 
 
@@ -419,10 +419,10 @@ def _turns(items: Sequence[Json], begins: Callable[[Json], bool]) -> list[Turn]:
     return turns
 
 
-def _matched_turn(shown: Turn, said: Turn) -> Iterator[_Matched]:
-    outputs = {text_of(one.get("tool_call_id")): one for one in said if one.get("role") == "tool"}
+def _matched_turn(shown: Turn, sent: Turn) -> Iterator[_Matched]:
+    outputs = {text_of(one.get("tool_call_id")): one for one in sent if one.get("role") == "tool"}
     before, entries = text_of(shown[0].get("id")) or "", shown[1:]
-    for message in said[1:]:
+    for message in sent[1:]:
         if message.get("role") != "assistant":
             continue
         calls = _calls_in(message)

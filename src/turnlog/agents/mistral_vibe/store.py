@@ -202,7 +202,7 @@ class _Journal:
         self.state = state
         self.calls: dict[str, str] = {}
         self._sequence = sequence
-        self._asked: dict[str, tuple[str, str]] = {}
+        self._requested: dict[str, tuple[str, str]] = {}
         """Action of a call of the model -> its purpose and its turn."""
         self._results: dict[str, Json] = {}
         self._times: dict[str, object] = {}
@@ -212,7 +212,7 @@ class _Journal:
         action = text_of(payload.get("action_id"))
         if kind == "action_intent" and action:
             self._read_intent(action, object_of(payload.get("request")))
-        elif kind == "action_result" and action in self._asked:
+        elif kind == "action_result" and action in self._requested:
             self._results[action] = object_of(object_of(payload.get("result")).get("result"))
         elif kind == "core_input":
             given = object_of(payload.get("input"))
@@ -225,15 +225,15 @@ class _Journal:
 
     def finished(self) -> list[Completion]:
         return [
-            Completion(action, *asked, self._results[action], self._times.get(action))
-            for action, asked in self._asked.items()
+            Completion(action, *requested, self._results[action], self._times.get(action))
+            for action, requested in self._requested.items()
             if action in self._results
         ]
 
     def _read_intent(self, action: str, request: Json) -> None:
         call = text_of(request.get("call_id"))
         if request.get("type") == "llm_call":
-            self._asked[action] = text_of(request.get("purpose")) or "", text_of(request.get("turn_id")) or ""
+            self._requested[action] = text_of(request.get("purpose")) or "", text_of(request.get("turn_id")) or ""
         elif call:
             self.calls[action] = call
 

@@ -206,8 +206,8 @@ class PiContext(LogContext):
         name = record.id
         if self.is_first_version:
             # A fork of version 1 copies the content and the time of a record, and nothing else that could identify it.
-            said = [bytes(each) for each in (record.message, record.content) if isinstance(each, Raw)]
-            content = b"|".join([record.type.encode(), *said, (record.summary or "").encode(errors="replace")])
+            contents = [bytes(each) for each in (record.message, record.content) if isinstance(each, Raw)]
+            content = b"|".join([record.type.encode(), *contents, (record.summary or "").encode(errors="replace")])
             name = sha256(content).hexdigest()[:16]
         return f"{name}-{round(at.timestamp() * 1000)}"
 

@@ -54,8 +54,8 @@ def _read_block(block: Json, side: Side, conversation: PlayedConversation) -> No
 
 def _read_result(block: Json, conversation: PlayedConversation) -> None:
     content = blocks(block.get("content"))
-    said = [text(piece.get("text")) for piece in content if piece.get("type") == "text"]
-    conversation.result(word(block.get("tool_use_id")), "\n".join(said))
+    texts = [text(piece.get("text")) for piece in content if piece.get("type") == "text"]
+    conversation.result(word(block.get("tool_use_id")), "\n".join(texts))
     for piece in content:
         if piece.get("type") in ("image", "document"):
             _read_block(piece, "user", conversation)
@@ -78,8 +78,8 @@ def answer(message: Message, body: Json) -> Json:
 def _content(message: Message, body: Json) -> list[Json]:
     """The blocks. Thinking is included if the request asks for it, as the API does."""
     thinks = text(fields(body.get("thinking")).get("type")) not in ("", "disabled")
-    said = [block for part in message.parts if (block := _block(part, thinks)) is not None]
-    return said or [{"type": "text", "text": ""}]
+    content = [block for part in message.parts if (block := _block(part, thinks)) is not None]
+    return content or [{"type": "text", "text": ""}]
 
 
 def _block(part: Part, thinks: bool) -> Json | None:

@@ -46,8 +46,8 @@ def read(body: Json, conversation: PlayedConversation) -> None:
     for message in objects(body.get("messages")):
         role = text(message.get("role"))
         if role == "tool":
-            said = "\n".join([text(block.get("text")) for block in blocks(message.get("content"))])
-            conversation.result(word(message.get("tool_call_id")), said)
+            output = "\n".join([text(block.get("text")) for block in blocks(message.get("content"))])
+            conversation.result(word(message.get("tool_call_id")), output)
         elif role in SIDES:
             _read_message(message, SIDES[role], conversation)
 
@@ -66,12 +66,12 @@ def _read_message(message: Json, side: Side, conversation: PlayedConversation) -
 
 def answer(message: Message, body: Json) -> Json:
     """The body of the response to a request."""
-    said: Json = {"role": "assistant", "content": text_of(message) or None}
+    answer: Json = {"role": "assistant", "content": text_of(message) or None}
     if reasoning := reasoning_of(message):
-        said["reasoning_content"] = reasoning
+        answer["reasoning_content"] = reasoning
     if calls := calls_of(message):
-        said["tool_calls"] = [_call(call) for call in calls]
-    choice = {"index": 0, "message": said, "finish_reason": stop_word(message, _STOP_WORDS), "logprobs": None}
+        answer["tool_calls"] = [_call(call) for call in calls]
+    choice = {"index": 0, "message": answer, "finish_reason": stop_word(message, _STOP_WORDS), "logprobs": None}
     return {**_head(message, body, "chat.completion"), "choices": [choice], **_usage(message.usage)}
 
 

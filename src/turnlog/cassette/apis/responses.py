@@ -56,8 +56,8 @@ def read(body: Json, conversation: PlayedConversation) -> None:
             conversation.call(word(item.get("call_id")), text(item.get("name")), text(item.get(_CALLS[kind])))
         elif kind in _OUTPUTS:
             output = blocks(item.get("output"))
-            said = "\n".join([text(block.get("text")) for block in output])
-            conversation.result(word(item.get("call_id")), said)
+            output = "\n".join([text(block.get("text")) for block in output])
+            conversation.result(word(item.get("call_id")), output)
             _read_files(output, conversation)
 
 
@@ -126,8 +126,8 @@ def _item(part: Part, made_id: str, custom: set[str]) -> Json:
         summary = [{"type": "summary_text", "text": part.text}] if part.text else []
         sealed = proof(part, "encrypted_content")
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": sealed}
-    said = part.text if isinstance(part, TextPart) else ""
-    content: list[Json] = [{"type": "output_text", "text": said, "annotations": []}]
+    answer = part.text if isinstance(part, TextPart) else ""
+    content: list[Json] = [{"type": "output_text", "text": answer, "annotations": []}]
     return {"id": item_id, "type": "message", "role": "assistant", "status": "completed", "content": content}
 
 

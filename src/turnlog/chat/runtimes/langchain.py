@@ -121,18 +121,20 @@ class LangChainRuntime(FrameworkRuntime[Any]):
         interrupts: Iterable[Any] = ()
         if self._is_graph and getattr(self._agent, "checkpointer", None):
             interrupts = (await self._agent.aget_state(config)).interrupts
-        asked: list[StreamEvent] = []
+        requests: list[StreamEvent] = []
         calls: dict[str, list[str]] = {}
         for interrupt in interrupts:
             calls[interrupt.id] = translator.asked_for(interrupt.value)
-            asked += [ApprovalRequest(approval_id=approval_id(name), tool_call_id=name) for name in calls[interrupt.id]]
+            requests += [
+                ApprovalRequest(approval_id=approval_id(name), tool_call_id=name) for name in calls[interrupt.id]
+            ]
             if not calls[interrupt.id]:
                 value = {"id": interrupt.id, "value": interrupt.value}
-                asked.append(DataEvent(name="interrupt", data=to_json(value), id=interrupt.id))
-        if not asked:
+                requests.append(DataEvent(name="interrupt", data=to_json(value), id=interrupt.id))
+        if not requests:
             return [RunFinish(stop_reason="tool_use" if translator.calls else "stop")]
         kept = RunStart(metadata={PRIVATE_KEY: {_KEY: {"thread": thread, "interrupts": calls}}})
-        return [*asked, kept, Pause(reason="approval" if any(calls.values()) else "input")]
+        return [*requests, kept, Pause(reason="approval" if any(calls.values()) else "input")]
 
 
 def _graph_input(messages: list[BaseMessage], request: RunRequest) -> Any:
@@ -263,7 +265,7 @@ class _Translator:
 
     def end(self) -> list[StreamEvent]:
         """The answer of a runnable in which no chat model spoke."""
-        text = _said(self._last)
+        text = _text_of(self._last)
         return [StepStart(), TextStart(id="answer"), TextDelta(id="answer", delta=text)] if text else []
 
     def asked_for(self, value: Any) -> list[str]:
@@ -334,7 +336,7 @@ def _tool_messages(value: object) -> Iterator[ToolMessage]:
         yield from _tool_messages(cast("Any", value).update)
 
 
-def _said(value: object) -> str:
+def _text_of(value: object) -> str:
     """The text of a runnable's output."""
     if isinstance(value, str):
         return value
@@ -342,7 +344,7 @@ def _said(value: object) -> str:
         return str(value.text)
     if isinstance(value, Mapping):
         messages: Any = cast("Mapping[str, object]", value).get("messages")
-        return _said(cast("list[object]", messages)[-1]) if isinstance(messages, list) and messages else ""
+        return _text_of(cast("list[object]", messages)[-1]) if isinstance(messages, list) and messages else ""
     return ""
 
 
@@ -428,9 +430,9 @@ def _usage(usage: _Json | None) -> Usage | None:
     """Disjoint buckets: the cache is inside of the input, reasoning inside of the output."""
     if not usage:
         return None
-    asked: _Json = usage.get("input_token_details") or {}
+    inputs: _Json = usage.get("input_token_details") or {}
     given: _Json = usage.get("output_token_details") or {}
-    read, written, reasoning = asked.get("cache_read"), asked.get("cache_creation"), given.get("reasoning")
+    read, written, reasoning = inputs.get("cache_read"), inputs.get("cache_creation"), given.get("reasoning")
     return Usage(
         input=max(usage["input_tokens"] - (read or 0) - (written or 0), 0),
         cache_read=read,

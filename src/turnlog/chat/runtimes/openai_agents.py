@@ -163,14 +163,14 @@ def _end(result: RunResultStreaming, translator: _Translator) -> list[StreamEven
         return [RunFinish(stop_reason="stop")]
     state = result.to_state().to_json(context_serializer=lambda _: {})
     _forget_contexts(state)
-    asked: list[StreamEvent] = []
+    requests: list[StreamEvent] = []
     for item in result.interruptions:
         call_id = _call_id(item)
         if call_id not in translator.shown:
             given = arguments(item.arguments or "{}")
-            asked.append(ToolInputAvailable(tool_call_id=call_id, tool_name=item.name or "tool", **given))
-        asked.append(ApprovalRequest(approval_id=approval_id(call_id), tool_call_id=call_id))
-    return [*asked, RunStart(metadata={PRIVATE_KEY: {_KEY: state}}), Pause(reason="approval")]
+            requests.append(ToolInputAvailable(tool_call_id=call_id, tool_name=item.name or "tool", **given))
+        requests.append(ApprovalRequest(approval_id=approval_id(call_id), tool_call_id=call_id))
+    return [*requests, RunStart(metadata={PRIVATE_KEY: {_KEY: state}}), Pause(reason="approval")]
 
 
 def _forget_contexts(value: object) -> None:

@@ -344,8 +344,8 @@ def _end(result: Any) -> _Events:
     output = result.output
     if not isinstance(output, DeferredToolRequests):
         return [RunFinish(stop_reason=_STOPS.get(result.response.finish_reason or "", "stop"))]
-    asked = [
+    requests = [
         ApprovalRequest(approval_id=approval_id(call.tool_call_id), tool_call_id=call.tool_call_id)
         for call in output.approvals
     ]
-    return [*asked, Pause(reason="approval") if asked else RunFinish(stop_reason="tool_use")]
+    return [*requests, Pause(reason="approval") if requests else RunFinish(stop_reason="tool_use")]

@@ -145,15 +145,19 @@ class _Writer:
     """Writes one session."""
 
     def __init__(
-        self, said: AtifConversation, children: frozenset[str], files: dict[str, bytes], losses: list[AtifOmission]
+        self,
+        conversation: AtifConversation,
+        children: frozenset[str],
+        files: dict[str, bytes],
+        losses: list[AtifOmission],
     ) -> None:
-        self._said = said
+        self._conversation = conversation
         self._children = children
         self._files = files
         self._losses = losses
 
     def trajectory(self, run: str, children: list[Trajectory]) -> Trajectory:
-        session = self._said.session
+        session = self._conversation.session
         steps = self._steps()
         project = None if session.project is None else session.project.path
         facts = {
@@ -180,17 +184,17 @@ class _Writer:
         )
 
     def _notes(self) -> str | None:
-        left = sum(not _is_part(place) for _, place, _ in self._said.placed)
+        left = sum(not _is_part(place) for _, place, _ in self._conversation.placed)
         return f"final_metrics count {left} messages that are no steps: they were rewound or replaced" if left else None
 
     def _steps(self) -> list[AtifStep]:
         items: list[tuple[int, AtifStep]] = []
-        for message, place, cost in self._said.placed:
+        for message, place, cost in self._conversation.placed:
             if _is_part(place):
                 items.append((place.position, self._step(message, place, cost)))
             else:
                 self._lose(place.fate.value, f"message {message.id} is not part of the conversation")
-        for event in self._said.events:
+        for event in self._conversation.events:
             if isinstance(event, ToolResultEvent):
                 items.append((event.position, self._orphan(event)))
             elif type(event) in _LOST_EVENTS:
@@ -284,7 +288,7 @@ class _Writer:
         for part in result.content:
             if not isinstance(part, TextPart | FilePart):
                 self._lose(part.type, f"result {result.id} of call {call_id}")
-        whole = self._said.read_spill(result.spilled_to) if result.spilled_to else None
+        whole = self._conversation.read_spill(result.spilled_to) if result.spilled_to else None
         return ObservationResult(
             source_call_id=call_id,
             content=self._content(content, result.id) if whole is None else whole,

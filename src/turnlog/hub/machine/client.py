@@ -128,10 +128,10 @@ class HubClient:
         answer = self._request(
             "POST", "/hub/v1/device/token", json.dumps({"device_code": device_code}).encode(), kind=_JSON
         )
-        said = answer.json()
+        body = answer.json()
         if answer.status == 200:
-            return said
-        error = said.get("error")
+            return body
+        error = body.get("error")
         if answer.status == 400 and isinstance(error, str):
             return error
         raise HubRefusedError(answer.status, _message(answer))
@@ -140,24 +140,24 @@ class HubClient:
 
     def position(self, store: str) -> tuple[FeedPosition, int]:
         """How far a store was taken, and in which generation."""
-        said = self._json("GET", f"/hub/v1/position?store={quote(store)}")
-        return FeedPosition(*said["position"]), said["generation"]
+        body = self._json("GET", f"/hub/v1/position?store={quote(store)}")
+        return FeedPosition(*body["position"]), body["generation"]
 
     def push(self, store: str, packed: bytes) -> Accepted:
         """Send what `pack` makes. Raises BehindError if the hub is elsewhere, CopiesNeededError if it must say more."""
         answer = self._request("POST", f"/hub/v1/batches?store={quote(store)}", packed, packed=True)
         if answer.status == 409:
-            said = answer.json()
-            if "copies" in said:
-                raise CopiesNeededError(said["copies"])
-            raise BehindError(FeedPosition(*said["position"]), said["generation"])
-        said = self._checked(answer).json()
-        return Accepted(FeedPosition(*said["position"]), tuple(said["refused"]))
+            body = answer.json()
+            if "copies" in body:
+                raise CopiesNeededError(body["copies"])
+            raise BehindError(FeedPosition(*body["position"]), body["generation"])
+        body = self._checked(answer).json()
+        return Accepted(FeedPosition(*body["position"]), tuple(body["refused"]))
 
     def archived_sizes(self, paths: list[str]) -> ArchivedSizes:
         """How much of the bytes of files the hub has."""
-        said = self._json("POST", "/hub/v1/archives/sizes", paths)
-        return ArchivedSizes({path: (end[0], end[1]) for path, end in said["ends"].items()})
+        body = self._json("POST", "/hub/v1/archives/sizes", paths)
+        return ArchivedSizes({path: (end[0], end[1]) for path, end in body["ends"].items()})
 
     def push_archived(self, archived: list[ArchivedBytes]) -> None:
         """Send bytes of files."""
@@ -211,7 +211,7 @@ class HubClient:
                 failure: TurnlogError = StoreBusyError(f"the hub {self.url} is busy: {_message(answer)}")
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                failure = HubUnreachableError(f"cannot reach the hub {self.url}: {_said(error)}")
+                failure = HubUnreachableError(f"cannot reach the hub {self.url}: {_reason(error)}")
             wait = min(wait * 2, _LONGEST_WAIT)
             pause = wait if retry_after is None else min(retry_after, _LONGEST_WAIT * 3)
             if time.monotonic() + pause > until:
@@ -251,8 +251,8 @@ def _is_local(host: str) -> bool:
 
 def _message(answer: _Answer) -> str:
     try:
-        said = json.loads(answer.body)
-        error = said["error"]
+        body = json.loads(answer.body)
+        error = body["error"]
         return str(error if isinstance(error, str) else error["message"])[:500]
     except (ValueError, KeyError, TypeError):
         return http.client.responses.get(answer.status, "no reason")
@@ -265,5 +265,5 @@ def _seconds(value: str | None) -> float | None:
         return None
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__

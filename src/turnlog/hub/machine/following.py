@@ -65,9 +65,9 @@ class HubFollower:
                     continue
                 self._push()
                 known, pushed_at = last, time.monotonic()
-                self._say(None)
+                self._announce_once(None)
             except Exception as error:  # whatever goes wrong, agents go on, and the next try may succeed
-                self._say(str(error) or type(error).__name__)
+                self._announce_once(str(error) or type(error).__name__)
                 pause = min(max(2.0, time.monotonic() - pushed_at), LONGEST_PAUSE) if pushed_at else 5.0
 
     def _push(self) -> None:
@@ -82,7 +82,7 @@ class HubFollower:
         with snapshot(self._store_path) as connection:
             return last_change(connection)
 
-    def _say(self, problem: str | None) -> None:
+    def _announce_once(self, problem: str | None) -> None:
         if problem == self._problem:
             return
         self._problem = problem

@@ -56,5 +56,5 @@ class Levels:
 
     def digest(self) -> str:
         """Another one for other levels."""
-        said = json.dumps([self._default, sorted(self._chosen.items())])
-        return hashlib.sha256(said.encode()).hexdigest()
+        text = json.dumps([self._default, sorted(self._chosen.items())])
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -60,7 +60,7 @@ class Joined(msgspec.Struct, frozen=True):
     machine: str
 
 
-class _Asked(msgspec.Struct):
+class _PendingEnrolment(msgspec.Struct):
     """What is kept of a machine that wants to join."""
 
     machine: str
@@ -108,21 +108,21 @@ class Machines(Tables):
     def ask(self, machine: str, platform: str, page: str) -> DeviceCode:
         """Begin to join. `page` is the address where a person types the code."""
         code = "".join(secrets.choice(_LETTERS) for _ in range(_CODE_LENGTH))
-        asked = _Asked(machine, platform, code)
+        enrolment = _PendingEnrolment(machine, platform, code)
         # The code, which a person types, finds the row, as its secret does; it is worth nothing but a question.
-        text, _ = self._secrets.make("device", data=msgspec.json.encode(asked).decode(), seconds=CODE_SECONDS)
+        text, _ = self._secrets.make("device", data=msgspec.json.encode(enrolment).decode(), seconds=CODE_SECONDS)
         with self._transaction() as transaction:
             transaction.run("UPDATE turnlog.secrets SET name = $2 WHERE hash = $1", digest(text), digest(code).hex())
         shown = f"{code[:4]}-{code[4:]}"
         return DeviceCode(text, shown, page, POLL_SECONDS, CODE_SECONDS)
 
-    def asked(self, code: str) -> Enrolment | None:
+    def enrolment(self, code: str) -> Enrolment | None:
         """Which machine shows this code; None if none does."""
         with self._transaction() as transaction:
             row = transaction.row(f"SELECT s.data {_FROM_CODE}", _name(code), now())
         if row is None:
             return None
-        found = msgspec.json.decode(row[0], type=_Asked)
+        found = msgspec.json.decode(row[0], type=_PendingEnrolment)
         return Enrolment(found.machine, found.platform)
 
     def answer(self, code: str, team: int, user: str, *, allow: bool) -> Enrolment | None:
@@ -131,13 +131,13 @@ class Machines(Tables):
             row = transaction.row(f"SELECT s.id, s.data {_FROM_CODE} FOR UPDATE", _name(code), now())
             if row is None:
                 return None
-            asked = msgspec.json.decode(row[1], type=_Asked)
-            asked.denied = not allow
+            enrolment = msgspec.json.decode(row[1], type=_PendingEnrolment)
+            enrolment.denied = not allow
             transaction.run(
                 "UPDATE turnlog.secrets SET team_key = $2, user_id = $3, data = $4, name = '' WHERE id = $1",
-                *(row[0], team if allow else None, user if allow else None, msgspec.json.encode(asked).decode()),
+                *(row[0], team if allow else None, user if allow else None, msgspec.json.encode(enrolment).decode()),
             )
-        return Enrolment(asked.machine, asked.platform)
+        return Enrolment(enrolment.machine, enrolment.platform)
 
     def poll(self, device_code: str) -> Joined | Refusal:
         """The token of a machine to which somebody said yes, once; or why there is none."""
@@ -151,10 +151,10 @@ class Machines(Tables):
             if row is None:
                 return "expired_token"
             id, team, user, data, expires_at, used_at = row
-            asked = msgspec.json.decode(data, type=_Asked)
+            enrolment = msgspec.json.decode(data, type=_PendingEnrolment)
             if expires_at <= at:
                 return "expired_token"
-            if asked.denied:
+            if enrolment.denied:
                 transaction.run("UPDATE turnlog.secrets SET ended_at = $2 WHERE id = $1", id, at)
                 return "access_denied"
             if team is None:
@@ -166,7 +166,7 @@ class Machines(Tables):
             transaction.run(
                 "INSERT INTO turnlog.machines (team_key, id, user_id, name, platform, created_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6)",
-                *(team, machine, user, asked.machine, asked.platform, at),
+                *(team, machine, user, enrolment.machine, enrolment.platform, at),
             )
             token, _ = self._secrets.make(
                 "machine",
@@ -174,7 +174,7 @@ class Machines(Tables):
                 user=user,
                 machine=machine,
                 scopes=("push", "read"),
-                name=asked.machine,
+                name=enrolment.machine,
                 within=transaction,
             )
         return Joined(token, str(team), user, machine)

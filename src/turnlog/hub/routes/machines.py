@@ -71,7 +71,7 @@ def get_device_token(request: Request, hub: HubOf, body: DeviceTokenBody) -> Res
 @router.get("/device/{code}", responses=responds_with(Enrolment))
 def get_enrolment(request: Request, hub: HubOf, caller: UserOf, code: str) -> Response:
     """Which machine shows this code."""
-    found = hub.people.machines.asked(code)
+    found = hub.people.machines.enrolment(code)
     if found is None:
         refuse_guesses(request, hub)
         raise HTTPException(404, "no machine shows this code")

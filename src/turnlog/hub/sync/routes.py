@@ -86,10 +86,10 @@ def routes() -> list[Route]:
         ("GET", "/logs", _sessions_with_logs),
         ("GET", "/sessions/{session_id:path}/logs", _logs),
     )
-    return [Route(path, _told(endpoint), methods=[method]) for method, path, endpoint in table]
+    return [Route(path, _with_errors(endpoint), methods=[method]) for method, path, endpoint in table]
 
 
-def _told(endpoint: _Endpoint) -> _Endpoint:
+def _with_errors(endpoint: _Endpoint) -> _Endpoint:
     """Errors as answers: one shape, and nothing of the rows in them that others could read."""
 
     @wraps(endpoint)
@@ -170,10 +170,10 @@ def _feed(caller: Caller, store: str) -> str:
 
 def _check_shape(request: Request) -> None:
     """Raise a 426 for a machine whose batches have another shape than this hub takes."""
-    said = request.headers.get(SHAPE_HEADER, str(SHAPE))
-    if said == str(SHAPE):
+    shape = request.headers.get(SHAPE_HEADER, str(SHAPE))
+    if shape == str(SHAPE):
         return
-    is_older = said.isdigit() and int(said) < SHAPE
+    is_older = shape.isdigit() and int(shape) < SHAPE
     message = (
         f"this machine has an older turnlog than the hub ({__version__}): upgrade it"
         if is_older

@@ -86,15 +86,17 @@ def answer_of(body: bytes | str | Mapping[str, Any], provider: str, requested_mo
     choice = choices[0] if choices else {}
     error = error_of(found.get("error")) or error_of(choice.get("error"))
     require_list(found, "choices", error)
-    said = flat(fields(choice.get("message")))
+    message = flat(fields(choice.get("message")))
     raw_stop = word(choice.get("finish_reason"))
-    more = metadata(provider, {**found, **choice, **said, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER))
+    more = metadata(
+        provider, {**found, **choice, **message, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER)
+    )
     return answer(
         provider,
         found,
-        _Reader(word(found.get("id")) or UNNAMED, provider, word(found.get("model"))).parts(said),
+        _Reader(word(found.get("id")) or UNNAMED, provider, word(found.get("model"))).parts(message),
         requested_model=requested_model,
-        stop_reason=_stop_reason(raw_stop, said),
+        stop_reason=_stop_reason(raw_stop, message),
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usage")), word(found.get("service_tier"))),
         cost=_cost(fields(found.get("usage")).get("cost")),
@@ -121,7 +123,7 @@ class _Reader:
 
     def parts(self, answer: Json) -> tuple[Part, ...]:
         calls = [self._call(call, index) for index, call in enumerate(objects(answer.get("tool_calls")))]
-        return (*self._reasoning(answer), *self._said(answer), *calls, *self._old_call(answer), *self._images(answer))
+        return (*self._reasoning(answer), *self._texts(answer), *calls, *self._old_call(answer), *self._images(answer))
 
     def _reasoning(self, answer: Json) -> list[Part]:
         """One part: the details hold the text too, where there are any."""
@@ -143,17 +145,17 @@ class _Reader:
             )
         ]
 
-    def _said(self, answer: Json) -> list[Part]:
+    def _texts(self, answer: Json) -> list[Part]:
         state = "streaming" if OPEN in answer else "done"
         citations = tuple([_citation(each) for each in objects(answer.get("annotations"))])
-        said: list[Part] = []
+        parts: list[Part] = []
         written = text(answer.get("content"))
         if written:
-            said.append(TextPart(id=f"{self._id}:text", text=written, citations=citations, state=state))
+            parts.append(TextPart(id=f"{self._id}:text", text=written, citations=citations, state=state))
         if refusal := text(answer.get("refusal")):
             marked = {self._provider: {"refusal": True}}
-            said.append(TextPart(id=f"{self._id}:refusal", text=refusal, state=state, metadata=marked))
-        return said
+            parts.append(TextPart(id=f"{self._id}:refusal", text=refusal, state=state, metadata=marked))
+        return parts
 
     def _call(self, call: Json, index: int) -> Part:
         kind = "custom" if call.get("type") == "custom" else "function"
@@ -184,14 +186,14 @@ def _named(file: FilePart, part_id: str) -> FilePart:
     return FilePart(id=part_id, media_type=file.media_type, data=file.data, url=file.url)
 
 
-def flat(said: Json) -> Json:
+def flat(message: Json) -> Json:
     """An answer or a delta, its content as text. Some servers send a list of pieces, thinking among them (Mistral)."""
-    if not isinstance(said.get("content"), list):
-        return said
-    pieces = objects(said["content"])
+    if not isinstance(message.get("content"), list):
+        return message
+    pieces = objects(message["content"])
     thought = "".join([text(inner.get("text")) for piece in pieces for inner in objects(piece.get("thinking"))])
     written = "".join([text(piece.get("text")) for piece in pieces])
-    return {**said, "content": written, **({"thinking": thought} if thought else {})}
+    return {**message, "content": written, **({"thinking": thought} if thought else {})}
 
 
 def _detail_text(detail: Json) -> str:
@@ -322,7 +324,7 @@ class ChunkAssembler:
             self._add_detail(detail)
         self._rest |= rest(delta, ("role", "tool_calls", "reasoning_details", *_JOINED, *_LISTED))
         events += self._thought(delta, details)
-        events += self._said(delta)
+        events += self._texts(delta)
         for call in objects(delta.get("tool_calls")):
             events += self._called(call)
         return events
@@ -334,9 +336,12 @@ class ChunkAssembler:
             written = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
         return self._grow("reasoning", ReasoningPart(id=f"{self._id}:reasoning", text=""), written)
 
-    def _said(self, delta: Json) -> list[StreamEvent]:
-        said = self._grow("text", TextPart(id=f"{self._id}:text", text=""), text(delta.get("content")))
-        return [*said, *self._grow("refusal", TextPart(id=f"{self._id}:refusal", text=""), text(delta.get("refusal")))]
+    def _texts(self, delta: Json) -> list[StreamEvent]:
+        events = self._grow("text", TextPart(id=f"{self._id}:text", text=""), text(delta.get("content")))
+        return [
+            *events,
+            *self._grow("refusal", TextPart(id=f"{self._id}:refusal", text=""), text(delta.get("refusal"))),
+        ]
 
     def _grow(self, name: str, part: ReasoningPart | TextPart, more: str) -> list[StreamEvent]:
         if not more:
@@ -352,8 +357,8 @@ class ChunkAssembler:
         if known.get("type") == "custom":
             kind, name = "custom", "input"
         called = fields(delta.get(kind))
-        known |= _said(rest(delta, ("index", "function", "custom")))
-        known[kind] = {**fields(known.get(kind)), **_said(rest(called, (name,)))}
+        known |= _without_empty(rest(delta, ("index", "function", "custom")))
+        known[kind] = {**fields(known.get(kind)), **_without_empty(rest(called, (name,)))}
         more = text(called.get(name))
         self._arguments.setdefault(index, []).append(more)
         part = ToolCallPart(
@@ -404,7 +409,7 @@ class ChunkAssembler:
         return word(self._head.get("id")) or UNNAMED
 
 
-def _said(value: Json) -> Json:
+def _without_empty(value: Json) -> Json:
     """Without empty texts: some servers repeat `"id": ""` in every chunk, which must not replace the id."""
     return {name: item for name, item in value.items() if item != ""}
 

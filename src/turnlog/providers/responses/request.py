@@ -97,14 +97,14 @@ class _Writer:
     def _part_items(self, part: Part, message: Message) -> list[Item]:
         if isinstance(part, TextPart):
             request_parts.lose_citations(part, message, self._report)
-            return [self._said(part, message)] if part.text.strip() else []
+            return [self._output_text(part, message)] if part.text.strip() else []
         if isinstance(part, ReasoningPart):
             return self._reasoning(part, message)
         if isinstance(part, ToolCallPart):
             return [self._call(part, message)]
         return []
 
-    def _said(self, part: TextPart, message: Message) -> Item:
+    def _output_text(self, part: TextPart, message: Message) -> Item:
         """An answer: with its own id as the output it was, else in the short form, which needs none."""
         phases = (request_parts.agent_fact(metadata, "phase") for metadata in (part.metadata, message.metadata))
         phase = proof(part, "phase") or next((found for found in phases if found is not None), None)
@@ -112,19 +112,19 @@ class _Writer:
         # The SDK's type for a whole output item demands its id, and the API looks up ids, so none is made up.
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
         if own_id is None:
-            return {**_said(part.text), **phases}
+            return {**_output_text(part.text), **phases}
         content: list[Item] = [{"type": "output_text", "text": part.text, "annotations": []}]
-        return {**_said(""), "id": own_id, "status": "completed", "content": content, **phases}
+        return {**_output_text(""), "id": own_id, "status": "completed", "content": content, **phases}
 
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
         if is_own(part, message, _PROVIDERS, self._model):
             return [_reasoning(part)]
         text = request_parts.foreign_reasoning(part, message, self._report)
-        return [] if text is None else [_said(text)]
+        return [] if text is None else [_output_text(text)]
 
     def _call(self, call: ToolCallPart, message: Message) -> Item:
         if call.provider_executed:
-            return _search(call) or _said(request_parts.server_tool_text(call, message, self._report))
+            return _search(call) or _output_text(request_parts.server_tool_text(call, message, self._report))
         if call.tool_name in self._custom_tools:
             text = request_parts.arguments_text(call)
             return {"type": "custom_tool_call", "call_id": call.tool_call_id, "name": call.tool_name, "input": text}
@@ -159,7 +159,7 @@ def _text(text: str) -> Item:
     return {"type": "input_text", "text": text}
 
 
-def _said(text: str) -> Item:
+def _output_text(text: str) -> Item:
     return {"type": "message", "role": "assistant", "content": text}
 
 

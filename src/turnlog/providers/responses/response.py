@@ -205,9 +205,9 @@ def _server_call(item: Json, part_id: str, model: str | None) -> list[Part]:
     """A call that names who answers it (`call_id`) is the caller's to run; any other has run."""
     kind = text(item.get("type")).removesuffix("_call")
     call_id = word(item.get("call_id"))
-    asked = item.get("action") or item.get("operation") or item.get("arguments")
+    arguments_text = item.get("action") or item.get("operation") or item.get("arguments")
     rest = {name: value for name, value in item.items() if name not in (*_ITEM, *_OUTCOMES, OPEN) and value is not None}
-    exact, unreadable = arguments(asked or rest, is_open=OPEN in item and isinstance(asked, str))
+    exact, unreadable = arguments(arguments_text or rest, is_open=OPEN in item and isinstance(arguments_text, str))
     state = call_state(item)
     results = () if call_id or OPEN in item else (_result(item, part_id),)
     return [
@@ -263,11 +263,11 @@ def usage_of(wire: Json, tier: str | None) -> Usage | None:
     if not wire:
         return None
     details = fields(wire.get("input_tokens_details"))
-    asked, output = count(wire.get("input_tokens")), count(wire.get("output_tokens"))
+    input_tokens, output = count(wire.get("input_tokens")), count(wire.get("output_tokens"))
     cached, written = count(details.get("cached_tokens")), count(details.get("cache_write_tokens"))
     reasoning = count(fields(wire.get("output_tokens_details")).get("reasoning_tokens"))
     return Usage(
-        input=None if asked is None else max(asked - (cached or 0) - (written or 0), 0),
+        input=None if input_tokens is None else max(input_tokens - (cached or 0) - (written or 0), 0),
         cache_read=cached,
         cache_write=written,
         output=None if output is None else max(output - (reasoning or 0), 0),

@@ -86,8 +86,8 @@ class MessageDigests(_Digests):
         for row, own in zip(rows, mapped, strict=True):
             if row[0] in messages:
                 parts = sorted(details[row[0]], key=_place) if len(details[row[0]]) > 1 else details[row[0]]
-                said = (own[1:_BILLED], own[_BILLED + 1 : -1], parts)
-                self._made[messages[row[0]]] = _digest(_encode(said), batch.bodies.get(row[0], b""))
+                content = (own[1:_BILLED], own[_BILLED + 1 : -1], parts)
+                self._made[messages[row[0]]] = _digest(_encode(content), batch.bodies.get(row[0], b""))
         known = self._known(sorted(self._made.keys() - set(new)))
         same = {key for key, digest in known.items() if self._made[key] == digest}
         if not same:
@@ -120,17 +120,17 @@ class SessionDigests(_Digests):
         complete = {key: sessions[key] for key in batch.complete if key in sessions}
         if not self._is_kept:
             return sorted(complete.values())
-        said: dict[int, list[Row]] = defaultdict(list)
+        details: dict[int, list[Row]] = defaultdict(list)
         for table in _OF_SESSION:
             at = TABLES[table].index("session_key")
             for row in keys.rows(table, batch.rows.get(table, ())):
-                said[row[at]].append((table, *row))
+                details[row[at]].append((table, *row))
         ids = {":".join(batch.names["sessions"][theirs]): ours for theirs, ours in complete.items()}
         for table, column in _BY_ID.items():
             at = TABLES[table].index(column)
             for row in batch.rows.get(table, ()):
                 if row[at] in ids:
-                    said[ids[row[at]]].append((table, *row))
+                    details[ids[row[at]]].append((table, *row))
         rows = batch.rows.get("sessions", ())
         own = {
             sessions[row[0]]: mapped[1:]
@@ -139,7 +139,7 @@ class SessionDigests(_Digests):
         }
         levels = {sessions[key]: level for key, level in batch.levels.items() if key in sessions}
         for key in complete.values():
-            facts = (own.get(key), levels.get(key), sorted(said[key], key=repr))
+            facts = (own.get(key), levels.get(key), sorted(details[key], key=repr))
             self._made[key] = _digest(_encode(facts), b"")
         known = self._known(sorted(self._made))
         return sorted(key for key, digest in self._made.items() if known.get(key) != digest)
@@ -154,8 +154,8 @@ def _place(row: Row) -> Row:
     return row[:3]
 
 
-def _digest(said: bytes, body: bytes) -> int:
+def _digest(content: bytes, body: bytes) -> int:
     """64 bits of a hash, as a signed integer."""
-    found = blake2b(said, digest_size=8)
+    found = blake2b(content, digest_size=8)
     found.update(body)
     return int.from_bytes(found.digest(), "big", signed=True)

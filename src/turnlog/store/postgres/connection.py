@@ -232,12 +232,12 @@ class TeamConnection:
 
     def _fail(self, error: psycopg.Error) -> NoReturn:
         if isinstance(error, _LOCKED):
-            raise StoreBusyError(f"{self._name} is being written for too long: {_said(error)}") from error
+            raise StoreBusyError(f"{self._name} is being written for too long: {_reason(error)}") from error
         if isinstance(error, _TOO_LONG):
-            raise WrongRowsError(f"an id or a path is too long for the store {self._name}: {_said(error)}") from error
+            raise WrongRowsError(f"an id or a path is too long for the store {self._name}: {_reason(error)}") from error
         if isinstance(error, _WRONG):
-            raise WrongRowsError(f"the store {self._name} cannot take this: {_said(error)}") from error
-        raise StoreError(f"cannot use the store {self._name}: {_said(error)}") from error
+            raise WrongRowsError(f"the store {self._name} cannot take this: {_reason(error)}") from error
+        raise StoreError(f"cannot use the store {self._name}: {_reason(error)}") from error
 
 
 _CONTROLS: Final = {
@@ -291,6 +291,6 @@ def _values(statement: Statement, given: Sequence[Any] | Mapping[str, Any]) -> l
     return [given[name] for name in statement.names]  # type: ignore[index]  # parameters with names come in a mapping
 
 
-def _said(error: psycopg.Error) -> str:
+def _reason(error: psycopg.Error) -> str:
     """What the database said, on one line."""
     return " ".join(str(error).split()) or type(error).__name__

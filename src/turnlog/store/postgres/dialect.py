@@ -99,15 +99,15 @@ def translate(sql: str, team: int) -> Statement:
 def _number_parameters(sql: str) -> tuple[str, tuple[str | int, ...]]:
     """The statement with parameters `:_1`, `:_2` …, and what each of them is."""
     names: list[str | int] = []
-    asked = 0
+    count = 0
 
     def number(found: re.Match[str]) -> str:
-        nonlocal asked
+        nonlocal count
         if found[0].startswith("'"):
             return found[0]
         name = found[2] or int(found[1] or 0) - 1
         if name == -1:
-            name, asked = asked, asked + 1
+            name, count = count, count + 1
         if name not in names:
             names.append(name)
         return f":_{names.index(name) + 1}"

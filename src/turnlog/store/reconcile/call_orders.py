@@ -65,7 +65,7 @@ def _blocks(
         if isinstance(what, int) and length:
             blocks[offset, length].append(what)
     calls: dict[str, int] = {}
-    said: dict[int, frozenset[str]] = {}
+    texts_by_block: dict[int, frozenset[str]] = {}
     for (offset, length), numbers in sorted(blocks.items()):
         record = reader.read(source_key, generation, offset, length)
         strings = list(_strings(record))
@@ -75,8 +75,8 @@ def _blocks(
             calls.setdefault(call_id, number)
         # A message that is written again with more text has several records of one block.
         texts = frozenset(text for _, text in strings)
-        said |= {number: said.get(number, frozenset()) | texts for number in numbers}
-    return OriginalBlocks(calls, said) if said else None
+        texts_by_block |= {number: texts_by_block.get(number, frozenset()) | texts for number in numbers}
+    return OriginalBlocks(calls, texts_by_block) if texts_by_block else None
 
 
 def _calls_in(strings: Iterable[tuple[int, str]], call_ids: Iterable[str]) -> list[str]:

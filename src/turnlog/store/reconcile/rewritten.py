@@ -54,12 +54,12 @@ def as_it_is_now(stored: Message, reading: Message, replaced: Container[object])
     ]
     # Gemini CLI drops tokens and thoughts when it resumes a session. So a field that the file no longer has keeps its
     # stored value.
-    said: dict[str, Any] = {
+    facts: dict[str, Any] = {
         field.name: value
         for field in msgspec.structs.fields(Message)
         if (value := getattr(reading, field.name)) != field_default(field)
     }
-    return msgspec.structs.replace(stored, **{**said, "parts": merge_parts(parts, others)})
+    return msgspec.structs.replace(stored, **{**facts, "parts": merge_parts(parts, others)})
 
 
 def set_aside(message: Message, generation: int) -> Message:

@@ -139,13 +139,13 @@ class SessionWords:
         self._search.execute(_DELETE, (session_key,))
 
     def _write(self, keys: list[int], forgotten: Container[int], period: tuple[int, int]) -> None:
-        asked = (json.dumps(keys),)
-        facts = {key: row for key, *row in self._store.execute(_FACTS, asked) if key not in forgotten}
-        before = {key: tuple(row) for key, *row in self._search.execute(_KNOWN, asked)}
+        parameters = (json.dumps(keys),)
+        facts = {key: row for key, *row in self._store.execute(_FACTS, parameters) if key not in forgotten}
+        before = {key: tuple(row) for key, *row in self._search.execute(_KNOWN, parameters)}
         # A session that grows gets only the files of its changed messages; reading all its files at each line would
         # cost more the longer it is.
         files = self._files([key for key in facts if key not in before], period if before else None)
-        models = _by_session(self._store.execute(_MODELS, asked))
+        models = _by_session(self._store.execute(_MODELS, parameters))
         after = {
             key: tuple(
                 map(
@@ -162,8 +162,8 @@ class SessionWords:
 
     def _files(self, new: list[int], period: tuple[int, int] | None) -> defaultdict[int, set[str]]:
         """All files of new sessions, and those of the messages that changed in this part of the change sequence."""
-        asked = json.dumps(new)
-        found = _by_session(self._store.execute(_FILES, (asked, asked)) if new else ())
+        encoded = json.dumps(new)
+        found = _by_session(self._store.execute(_FILES, (encoded, encoded)) if new else ())
         for key, paths in _by_session(self._store.execute(_NEW_FILES, period) if period else ()).items():
             found[key] |= paths
         return found

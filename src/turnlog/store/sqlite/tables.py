@@ -330,16 +330,16 @@ class _Learner:
     """Learns the secrets in the rows of one table."""
 
     def __init__(self, columns: Iterable[str], redactor: Redactor) -> None:
-        self._said = _said(columns)
+        self._written = _written(columns)
         self._redactor = redactor
 
     def add(self, row: Sequence[Value], /) -> None:
         """Learn what people, models and programs wrote."""
-        for index in self._said:
+        for index in self._written:
             self._redactor.learn(row[index])
 
 
-def _said(columns: Iterable[str]) -> list[int]:
+def _written(columns: Iterable[str]) -> list[int]:
     return [index for index, name in enumerate(columns) if name in _SAID]
 
 
@@ -349,7 +349,7 @@ class TableWriter:
     def __init__(self, path: Path, columns: dict[str, Kind], redactor: Redactor | None) -> None:
         self.path = path
         self._redactor = redactor
-        self._said = _said(columns)
+        self._written = _written(columns)
         self.rows = 0
         self._kinds = tuple(columns.values())
         self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
@@ -377,7 +377,7 @@ class TableWriter:
         """Add a row, whose values are in the order of the columns."""
         if self._redactor is not None:
             row = list(row)
-            for index in self._said:
+            for index in self._written:
                 row[index] = self._redactor.redact(row[index])
         self._waiting.append(row)
         for index in self._texts:
