@@ -56,8 +56,8 @@ def read(body: Json, conversation: PlayedConversation) -> None:
             conversation.call(word(item.get("call_id")), text(item.get("name")), text(item.get(_CALLS[kind])))
         elif kind in _OUTPUTS:
             output = blocks(item.get("output"))
-            output = "\n".join([text(block.get("text")) for block in output])
-            conversation.result(word(item.get("call_id")), output)
+            joined = "\n".join([text(block.get("text")) for block in output])
+            conversation.result(word(item.get("call_id")), joined)
             _read_files(output, conversation)
 
 
