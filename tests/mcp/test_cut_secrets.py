@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,17 @@ from support.plain_store import at, read_home
 from turnlog.exports import export_session
 from turnlog.mcp.context import Subject, project_context
 from turnlog.mcp.history import History, HistoryScope
-from turnlog.model import Message, MessageError, Origin, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
+from turnlog.model import (
+    Message,
+    MessageError,
+    Origin,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+)
 from turnlog.model.session import title_from
 from turnlog.store import open_store
 from turnlog.store.base import Store
@@ -183,3 +194,43 @@ def test_a_notice_in_the_place_of_an_answer_is_none(tmp_path: Path) -> None:
         found = project_context(store, Subject("/w/shop"))
     assert "answered last: Raised to 40." in found
     assert notice not in found
+
+
+@pytest.mark.parametrize("before", range(0, 26, 5))
+def test_a_session_has_no_piece_of_a_password_at_which_a_text_is_shortened(tmp_path: Path, before: int) -> None:
+    secret = "copper4711staple9window77"
+    log = Log(tmp_path, "env")
+    log.session(project_path="/w/shop", cwd="/w/shop")
+    log.message(said(1, "user", f"export DB_PASS={secret}"))
+    rest = " " + "z" * 3000
+    # An output and reasoning keep 800 characters, an input 2,000: two thirds of each are its beginning.
+    kept = 800 - len("\n[… 3,000 characters or more left out: read_output with call='c1']\n")
+    call = ToolCallPart(
+        tool_call_id="c1",
+        tool_name="Bash",
+        kind=ToolKind.EXECUTE,
+        input=msgspec.Raw(json.dumps({"command": "c" * (1280 - before) + f" {secret}" + rest}).encode()),
+        state=ToolState.OUTPUT_AVAILABLE,
+        results=(ToolResult(id="r1", content=(TextPart(text="o" * (kept * 2 // 3 - before) + f" {secret}" + rest),)),),
+    )
+    thought = ReasoningPart(text="t" * (520 - before) + f" {secret}" + rest)
+    log.message(Message(id="m2", role="assistant", created_at=at(2), parts=(thought, call)))
+    log.message(said(3, "assistant", "w" * (7_998 - before) + f" {secret}" + " z" * 40_000))
+    path = tmp_path / "turnlog.db"
+    read_home(path, tmp_path)
+    with open_store(path) as store:
+        history = History(store, path, HistoryScope("/w/shop"))
+        found = history.session("plain:env", max_tokens=50_000)
+        history.close()
+    assert not {secret[at : at + 6] for at in range(len(secret) - 5)} & {found[at : at + 6] for at in range(len(found))}
+
+
+def test_a_password_between_whose_letters_is_what_nobody_sees_stays_masked(tmp_path: Path) -> None:
+    log = Log(tmp_path, "env")
+    log.session(project_path="/w/shop", cwd="/w/shop")
+    log.message(said(1, "user", "export DB_PASS=hunter2horse"))
+    log.message(said(2, "user", "Why is hunter2\u200bhorse refused?"))
+    path = tmp_path / "turnlog.db"
+    read_home(path, tmp_path)
+    with open_store(path) as store:
+        assert "hunter2horse" not in project_context(store, Subject("/w/shop"))

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import polars
 import pytest
 
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.errors import ConflictError
-from turnlog.model import Message, Origin, TextPart
+from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolKind
 from turnlog.server.sample import LOGS
 from turnlog.store import connect_sql, open_store
 from turnlog.store.base import SessionFilter, Store
@@ -170,6 +171,18 @@ def test_a_password_that_one_session_names_is_masked_in_all_of_them(tmp_path: Pa
     assert "hunter2horse" in str([rows(tmp_path / "plain", table) for table in ("sessions", "messages", "parts")])
     write_tables(tmp_path / "a.db", tmp_path / "masked", redact=True)
     assert "hunter2horse" not in str([rows(tmp_path / "masked", table) for table in TABLES])
+
+
+def test_a_password_behind_an_escaped_line_end_of_an_input_is_masked(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    command = msgspec.Raw(b'{"command": "cd shop\\nmysql -u root -pVgdKPd1crLoR4 shop\\n"}')
+    call = ToolCallPart(tool_call_id="c1", tool_name="Bash", kind=ToolKind.EXECUTE, input=command)
+    log = Log(tmp_path / "logs", "shop")
+    log.message(Message(id="m1", role="assistant", created_at=at(0), parts=(call,)))
+    read_home(tmp_path / "a.db", tmp_path / "logs")
+    write_tables(tmp_path / "a.db", tmp_path / "masked", redact=True)
+    [row] = rows(tmp_path / "masked", "tool_calls")
+    assert row["input"] == '{"command": "cd shop\\nmysql -u root -p[REDACTED:database-password] shop\\n"}'
 
 
 def test_an_export_replaces_an_earlier_one_and_nothing_else(store_path: Path, tmp_path: Path) -> None:

@@ -73,8 +73,10 @@ def clean(text: str, *, redacted: bool, is_cut: bool = False, known: KnownValues
     if known is not None:
         text = known.mask(text, is_cut=is_cut)
     shown = plain(mask_cut_text(text) if is_cut else mask_text(text))
-    # A character that nobody sees may have stood between the letters of a token.
-    return shown if shown == text else mask_text(shown)
+    if shown == text:
+        return shown
+    # A character that nobody sees may have stood between the letters of a secret.
+    return mask_text(shown if known is None else known.mask(shown))
 
 
 def clean_line(text: str, limit: int, *, redacted: bool, is_cut: bool = False, known: KnownValues | None = None) -> str:

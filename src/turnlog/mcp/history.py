@@ -143,8 +143,8 @@ class History:
             shown = [known.mask(f"{name}: {value}") for name, value in facts(session)]
             lines = [line for line in shown if budget.take(line)]
         last: int | None = None
-        for position, whole in self._texts(session.id, cursor if around is None else self._before(session.id, around)):
-            text = known.mask(whole)
+        after = cursor if around is None else self._before(session.id, around)
+        for position, text in self._texts(session.id, after, known):
             if budget.take(text):
                 lines.append(text)
             elif last is None:
@@ -164,7 +164,8 @@ class History:
         session = self._find(session_id)
         budget = Budget(max_tokens)
         # Offsets are of the clean text: one of another would show the rest of a token as plain text.
-        text = self._secrets_of(session).mask(self._clean(self._whole_output(session.id, self._call(session.id, call))))
+        whole = self._whole_output(session.id, self._call(session.id, call))
+        text = clean(whole, redacted=self._scope.is_redacted, known=self._secrets_of(session))
         shown = _beginning(text[max(0, offset) :], budget)
         end = max(0, offset) + len(shown)
         rest = f"More: offset={end} of {len(text):,} characters." if end < len(text) else "That is all of the output."
@@ -322,12 +323,12 @@ class History:
             raise NotFoundError(f"there is no session {session_id}{self._place}")
         return session
 
-    def _texts(self, session_id: str, after: int | None) -> Iterator[tuple[int, str]]:
+    def _texts(self, session_id: str, after: int | None, known: KnownValues) -> Iterator[tuple[int, str]]:
         """The messages of a session after a position, each with its own position."""
         while True:
             page = self._store.messages(session_id, after=after, limit=_PAGE, fates=_SHOWN_FATES, resolve_blobs=False)
             for placed in page:
-                yield placed.membership.position, message_text(placed, redacted=self._scope.is_redacted)
+                yield placed.membership.position, message_text(placed, redacted=self._scope.is_redacted, known=known)
             if len(page) < _PAGE:
                 return
             after = page[-1].membership.position

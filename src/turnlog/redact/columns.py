@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from turnlog.redact.names import Assignment, Name, secret_name
 from turnlog.redact.placeholders import is_placeholder
@@ -26,6 +27,11 @@ _NUMBER = re.compile(r"\s{0,8}\d{1,7}(?:\t|→|:|\\t)")
 
 _HEADING = re.compile(r"\|?(?:[ ]{0,20}(?:\\{0,3}[\"'])?[\w .-]{1,40}(?:\\{0,3}[\"'])?[ ]{0,20}(?P<mark>[,;\t|]|\\t))")
 """The first cell of a heading, and the mark behind it."""
+
+_STATEMENT = re.compile(
+    r"\s{0,40}(?:from|import|return|raise|yield|def|const|let|var|export|use|for|if|while|with|assert|del)\s"
+)
+"""A line of code that has commas, too."""
 
 _LABEL = re.compile(r"\s{0,20}(?P<quote>(?:\\{0,3}[\"'])?)(?P<name>[A-Za-z][\w .-]{0,39}?)(?P=quote)\s{0,20}\Z")
 
@@ -55,9 +61,9 @@ def find_columns(text: str, lowered: str) -> Iterator[Assignment]:
         limit = closed if in_string else len(text)
         end = _line_end(text, begun, limit)
         position = max(end, match.end())
-        mark, columns = _columns_of(text[start:end])
-        if columns:
-            for found in _in_rows(text, end, limit, mark, columns):
+        heading = _heading(text[start:end])
+        if heading is not None:
+            for found in _in_rows(text, end, limit, heading):
                 yield found
                 position = max(position, found.end)
 
@@ -80,39 +86,47 @@ def _line_end(text: str, position: int, limit: int) -> int:
     return limit if end is None else end.start()
 
 
-def _columns_of(line: str) -> tuple[str, dict[int, Name]]:
-    """The mark between the cells of a heading, and its secrets by number; none if the line is no heading."""
+class _Heading(NamedTuple):
+    mark: str
+    """What is between its cells."""
+    width: int
+    """How many cells it has."""
+    columns: dict[int, Name]
+    """Those of secrets, by number."""
+
+
+def _heading(line: str) -> _Heading | None:
+    """What a line says of the rows below it; None if it is no heading, or names no secret."""
     first = _HEADING.match(line)
-    if first is None:
-        return "", {}
+    if first is None or _STATEMENT.match(line):
+        return None
     mark = "|" if line.startswith("|") else first["mark"]
     cells = line.split(mark)
     if not 2 <= len(cells) <= _MOST_CELLS:
-        return "", {}
+        return None
     inner = range(1, len(cells) - 1) if mark == "|" and not cells[0].strip() else range(len(cells))
     labels = {number: _LABEL.match(cells[number]) for number in inner}
     if not all(labels.values()):
-        return "", {}
+        return None
     named = {number: secret_name(label["name"].replace(" ", "_")) for number, label in labels.items() if label}
-    return mark, {number: name for number, name in named.items() if name is not None}
+    columns = {number: name for number, name in named.items() if name is not None}
+    return _Heading(mark, len(cells), columns) if columns else None
 
 
-def _in_rows(text: str, position: int, limit: int, mark: str, columns: dict[int, Name]) -> Iterator[Assignment]:
+def _in_rows(text: str, position: int, limit: int, heading: _Heading) -> Iterator[Assignment]:
     """The secrets in the rows below a heading that ends here; the table ends at the limit."""
-    width = 0
     while (line_end := _LINE_END.match(text, position, limit)) is not None:
         start = line_end.end()
         number = _NUMBER.match(text, start, limit)
         start = start if number is None else number.end()
         position = _line_end(text, start, limit)
         row = text[start:position]
-        if mark == "|" and _RULE.match(row):
+        if heading.mark == "|" and _RULE.match(row):
             continue
-        cells = list(_cells(row, mark))
-        width = width or len(cells)
-        if len(cells) != width or len(cells) <= max(columns):
+        cells = list(_cells(row, heading.mark))
+        if len(cells) != heading.width:
             return
-        for index, name in columns.items():
+        for index, name in heading.columns.items():
             found = _secret_in(text, start + cells[index][0], start + cells[index][1], name)
             if found is not None:
                 yield found

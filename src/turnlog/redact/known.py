@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape, unescape
+from json import dumps
 from urllib.parse import quote, unquote
+
+import msgspec
 
 from turnlog.redact.contexts import BLOCKS
 from turnlog.redact.edges import RULE as CUT
@@ -58,7 +62,7 @@ class KnownValues:
         view = unmarked(found)
         for value in _values(view.text if view is not None else found, rule):
             if len(value) >= SHORTEST_KNOWN and is_distinct(value):
-                for written in (value, quote(value, safe="")):
+                for written in _notations(value):
                     self._add(written, rule)
 
     def find(self, text: str) -> list[SecretSpan]:
@@ -120,5 +124,24 @@ def _values(found: str, rule: str) -> Iterator[str]:
         yield from (value for pair in found.split(";") if is_key(value := pair.partition("=")[2].strip()))
     elif rule != _VAGUE or _HEX.fullmatch(found) is None:
         for value in dict.fromkeys((found, found.rstrip(_SIGNS), _COMMAND_END.split(found)[0])):
-            yield value
-            yield unquote(value)
+            yield from dict.fromkeys((value, unquote(value), unescape(value), _of_json(value)))
+
+
+def _notations(value: str) -> Iterator[str]:
+    """How a value may be written: as it is, in percent codes, in HTML, and in JSON that is a text, maybe twice."""
+    yield value
+    yield quote(value, safe="")
+    yield escape(value, quote=False)
+    yield escape(value)
+    for ensure_ascii in (True, False):
+        once = dumps(value, ensure_ascii=ensure_ascii)[1:-1]
+        yield once
+        yield dumps(once, ensure_ascii=ensure_ascii)[1:-1]
+
+
+def _of_json(value: str) -> str:
+    """The value that a string of JSON holds; as it is where it is none."""
+    try:
+        return msgspec.json.decode(f'"{value}"', type=str) if "\\" in value else value
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return value

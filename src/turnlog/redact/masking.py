@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from turnlog.redact.columns import find_columns
 from turnlog.redact.contexts import BLOCKS
 from turnlog.redact.mnemonics import SHORTEST_PHRASE, find_mnemonics
 from turnlog.redact.names import find_assignments, secret_name
-from turnlog.redact.placeholders import before_bracket, is_placeholder, is_random
+from turnlog.redact.placeholders import is_generated, is_placeholder, is_random, secret_within
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
 from turnlog.redact.tokens import TOKENS
@@ -74,7 +74,7 @@ def find_named(name: str, value: str) -> list[SecretSpan]:
     if len(value) < 6:
         return []
     named = secret_name(name)
-    if named is None or not named.check(value) or is_placeholder(value):
+    if named is None or not (is_generated(value) or (named.check(value) and not is_placeholder(value))):
         return []
     return [SecretSpan(0, len(value), named.rule)]
 
@@ -177,12 +177,17 @@ def _matches(rule: Rule, text: str, lowered: str) -> Iterator[tuple[int, int]]:
         secret = text[start:end].strip(_FILL)
         if not secret or (command is not None and not command.is_near(match.start())):
             continue
-        if _is_secret(rule, secret):
+        if not has_group:
+            if _is_secret(rule, secret):
+                yield start, end
+            continue
+        within = secret_within(secret, partial(_is_secret, rule))
+        if within == (0, len(secret)):
             yield start, end
-        elif has_group and (inner := before_bracket(secret)) and _is_secret(rule, secret[slice(*inner)]):
+        elif within is not None:
             # (curl -u ana:…): the bracket is not part of the value.
             start = text.index(secret, start)
-            yield start + inner[0], start + inner[1]
+            yield start + within[0], start + within[1]
 
 
 def _is_secret(rule: Rule, secret: str) -> bool:

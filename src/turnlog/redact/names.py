@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from turnlog.redact.contexts import HEADERS
 from turnlog.redact.placeholders import (
-    before_bracket,
     is_basic,
     is_cookie,
+    is_generated,
     is_given,
     is_key,
     is_password,
     is_placeholder,
     is_random,
+    secret_within,
 )
 
 
@@ -200,23 +201,46 @@ def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
     if name is None or not _is_announced(text, head, match, between):
         return None
     is_variable = between == "plain" and match[between] == "=" and text[head : match.start(between)].isupper()
+    end = _generated_end(text, head, match.end())
+    if end is not None and between not in _ELEMENTS:
+        return Assignment(match.end(), end, name.rule)
     value = (is_variable and _LINE.match(text, match.end())) or name.value.match(text, match.end())
     if not value or (between in _ELEMENTS and not text.startswith(("</", "]]>"), value.end())):
         return None
     if between in _CLOSED and text[value.end() : value.end() + 1] not in ("\\", '"', "'", "`"):
         return None
-    start, end = value.span()
-    if not _is_secret(name, value[0]):
-        # (password=…): the bracket is not part of the value.
-        inner = before_bracket(value[0])
-        if inner is None or not _is_secret(name, value[0][slice(*inner)]):
-            return None
-        start, end = start + inner[0], start + inner[1]
-    return Assignment(start, end, name.rule)
+    within = secret_within(value[0], lambda text: not is_placeholder(text) and name.check(text))
+    if within is None:
+        return None
+    return Assignment(value.start() + within[0], value.start() + within[1], name.rule)
 
 
-def _is_secret(name: Name, value: str) -> bool:
-    return not is_placeholder(value) and name.check(value)
+_OPENED = re.compile(r"""(?<!\\)(\\{0,3})(["'`])\Z""")
+_LINE_START = re.compile(r"(?:\n|\A)[ \t]{0,20}(?:- |export |set )?\Z")
+_TO_END = re.compile(r"(?:(?!\\[nrt])[^\s\x1b]){12,128}(?=[ \t]{0,8}(?:\r?\n|\Z))")
+
+
+@cache
+def _up_to(quote: str, escapes: int) -> re.Pattern[str]:
+    """A value up to its quote, which has so many backslashes before it."""
+    # `\\"` in a string that begins with `"` is part of it, and so is `\\\\\\"` in one that begins with `\\"`.
+    close = rf"\\{{{escapes}}}{quote}"
+    inner = rf"(?!(?<!\\){close})[^\s\x1b]" if escapes else rf"[^\s\x1b{quote}\\]|\\[^\s]"
+    return re.compile(rf"(?:{inner}){{12,128}}(?={close})")
+
+
+def _generated_end(text: str, head: int, start: int) -> int | None:
+    """Where a password that a program made ends, which begins here: at its quote, or with its line.
+
+    Only such a one may hold the quotes and signs that end other values. `head` is where its name begins.
+    """
+    opened = _OPENED.search(text, max(0, start - 5), start)
+    if opened is None:
+        is_line = _LINE_START.search(text, max(0, head - _LONGEST_BEFORE), head) is not None
+        found = _TO_END.match(text, start) if is_line else None
+    else:
+        found = _up_to(opened[2], len(opened[1])).match(text, start)
+    return found.end() if found is not None and is_generated(found[0]) else None
 
 
 def _head(text: str, end: int) -> int:

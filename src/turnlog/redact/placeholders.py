@@ -10,6 +10,7 @@ import binascii
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 
 _PLACEHOLDER = re.compile(
     r"""
@@ -33,9 +34,11 @@ _WORDS = re.compile(
 
 _CODE = re.compile(
     r"^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data|secrets|var|local|vault)[.\[]"
-    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^(?:[a-z]+(?::[\w,]+)?\|)+[a-z]+(?::[\w,]+)?$"
+    r"|^(?:await|new|return|typeof|lambda)\b|[)\]][;:,.)}]*$|^(?:[a-z]+(?::[\w,]+)?\|)+(?:[a-z]+(?::[\w,]+)?)?$"
     r"|^[a-z]{2,20}(?:_[a-z]{2,20}){1,5}=(?=.)"  # another setting: password_hash_rounds=12
     r"|^[a-z_]\w*(?:\.[a-z_]\w*)+\(|^[a-z]{2,20}\d{1,3}[a-z]*\.[A-Z][A-Za-z]+$"
+    r"|^(?:[a-z]\w{0,40}\.){1,5}[A-Z]\w{0,60}(?:Key|Token|Secret|Credentials?|Password)s?$"  # ed25519.Ed25519PrivateKey
+    r"|^[A-Z]\w{0,60}(?:(?:Private|Public|Secret|Api)Key(?:Types?)?|Credentials)$"
     # Words joined by dots; a password may have a dot between random letters.
     r"|^&?(?:[$_]?(?:[A-Z]{3,6}(?=[A-Z][a-z]{2})|[A-Z]{2,}+(?![a-z])|[A-Z]?[a-z]{2,}+|[a-z](?![A-Za-z])|_)++\d{0,4}(?:\??\.(?=[A-Za-z_])|(?=[;})\],]*$)))"
     r"{2,}[;})\],]*$"
@@ -140,6 +143,33 @@ def is_distinct(text: str) -> bool:
     return is_password(text) or is_random(text)
 
 
+_WORD = re.compile(r"[A-Za-z][a-z]{4,}|[A-Z]{5,}")
+_TEMPLATE = re.compile(r"\$?\{.*\}\Z|<.*>\Z|\$?\(.*\)\Z|\[.*\]\Z")
+_JOINED = re.compile(r"""["'`]\s*[+,:)]|[+,:(=]\s*["'`]|\(\)|=>|[az]-[ZzA]|0-9|A-Z""")
+"""Strings that code joins, or hands over; classes of a pattern."""
+
+_SIGN = re.compile(r"[^\w\s./-]")
+
+
+def is_generated(text: str) -> bool:
+    """Whether a value is a password that a program made of letters, digits and signs: no word, and hardly code.
+
+    Such a one may look like a placeholder, an expression or a template: `$k9<Lm2>Pq8)`.
+    """
+    return (
+        12 <= len(text) <= 128
+        and text.isascii()
+        and any(character.isdigit() for character in text)
+        and any(character.isupper() for character in text)
+        and any(character.islower() for character in text)
+        and len(set(_SIGN.findall(text))) >= 2
+        and entropy(text) >= 2.9
+        and _WORD.search(text) is None
+        and _TEMPLATE.match(text) is None
+        and _JOINED.search(text) is None
+    )
+
+
 def is_given(text: str) -> bool:
     """Whether the text in the place of a password is one; any text is, except placeholders."""
     return not _is_code(text)
@@ -149,18 +179,30 @@ _OPENING = {")": "(", "]": "[", "}": "{"}
 _BEFORE_BRACKET = re.compile(r"[^)\]}]+(?=[)\]}])")
 
 
-def before_bracket(text: str) -> tuple[int, int] | None:
-    """Where the value is in a text with a bracket too many: `X` in `X)`, `X).` and `(X)`, but not in `get(X)`.
+_NAME = re.compile(r"[\w.$?]+")
 
-    None without such a bracket, and where what is before it may be a name of code.
+
+def secret_within(text: str, is_secret: Callable[[str], bool]) -> tuple[int, int] | None:
+    """Where a secret is in a text that may have a bracket too many: `X` in `X)`, `X).` and `(X)`, but not in `get(X)`.
+
+    None if there is none; `access_token}` is a variable at the end of an object.
     """
+    inner = _before_bracket(text)
+    value = text if inner is None else text[slice(*inner)]
+    is_name = inner is not None and _IDENTIFIER.fullmatch(value) is not None
+    if is_name and _NAME.fullmatch(value) is not None:
+        return None
+    if is_secret(text):
+        return 0, len(text)
+    return inner if inner is not None and not is_name and is_secret(value) else None
+
+
+def _before_bracket(text: str) -> tuple[int, int] | None:
     start = 1 if text[:1] in ("(", "[") else 0
     value = _BEFORE_BRACKET.match(text, start)
     if value is None or any(bracket in value[0] for bracket in _OPENING.values()):
         return None
-    if (start and _OPENING[text[value.end()]] != text[0]) or _IDENTIFIER.fullmatch(value[0]) is not None:
-        return None
-    return value.span()
+    return None if start and _OPENING[text[value.end()]] != text[0] else value.span()
 
 
 def is_key_body(text: str) -> bool:

@@ -315,6 +315,9 @@ _SAID: Final = frozenset(
 ) | {"project", "project_path"}
 """Columns of what people, models and programs wrote, in which secrets may be."""
 
+_JSON: Final = frozenset(("content", "input", "tags"))
+"""Those of JSON; an input may be another text."""
+
 UNFINISHED: Final = ".part"
 
 
@@ -330,17 +333,29 @@ class _Learner:
     """Learns the secrets in the rows of one table."""
 
     def __init__(self, columns: Iterable[str], redactor: Redactor) -> None:
-        self._written = _written(columns)
+        self._written = _places(columns, _SAID)
+        self._json = _places(columns, _JSON)
         self._redactor = redactor
 
     def add(self, row: Sequence[Value], /) -> None:
         """Learn what people, models and programs wrote."""
         for index in self._written:
-            self._redactor.learn(row[index])
+            self._redactor.learn(_exact(row[index]) if index in self._json else row[index])
 
 
-def _written(columns: Iterable[str]) -> list[int]:
-    return [index for index, name in enumerate(columns) if name in _SAID]
+def _places(columns: Iterable[str], names: frozenset[str]) -> list[int]:
+    return [index for index, name in enumerate(columns) if name in names]
+
+
+def _exact(value: Value) -> Any:
+    """A value of a column of JSON, in which an escape may be beside a secret; as it is where it is no JSON."""
+    if not isinstance(value, str) or not value.startswith(("{", "[", '"')):
+        return value
+    try:
+        msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return value
+    return msgspec.Raw(value.encode())
 
 
 class TableWriter:
@@ -349,7 +364,8 @@ class TableWriter:
     def __init__(self, path: Path, columns: dict[str, Kind], redactor: Redactor | None) -> None:
         self.path = path
         self._redactor = redactor
-        self._written = _written(columns)
+        self._written = _places(columns, _SAID)
+        self._json = _places(columns, _JSON)
         self.rows = 0
         self._kinds = tuple(columns.values())
         self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
@@ -378,13 +394,19 @@ class TableWriter:
         if self._redactor is not None:
             row = list(row)
             for index in self._written:
-                row[index] = self._redactor.redact(row[index])
+                row[index] = self._clean(row[index], is_json=index in self._json)
         self._waiting.append(row)
         for index in self._texts:
             if text := row[index]:
                 self._characters += len(cast(str, text))
         if len(self._waiting) >= _ROWS or self._characters >= _CHARACTERS:
             self._flush()
+
+    def _clean(self, value: Value, *, is_json: bool) -> Value:
+        assert self._redactor is not None
+        exact = _exact(value) if is_json else value
+        made = self._redactor.redact(exact)
+        return bytes(made).decode() if isinstance(made, msgspec.Raw) else made
 
     def publish(self) -> int:
         """Give the file its name; returns its size in bytes."""
