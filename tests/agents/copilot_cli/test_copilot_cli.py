@@ -419,6 +419,27 @@ def test_totals_count_where_no_call_has_a_usage() -> None:
     assert [buckets(usage) for usage in used.values()] == [[None, None, None, 7, None], [None, None, None, 5, None]]
 
 
+def test_totals_of_single_runs_are_added_and_reasoning_counts_once() -> None:
+    """R-C5: 1.0.45 starts anew in each run. Its answers count reasoning in their output."""
+
+    def shutdown(number: int, tokens: int, output: int, reasoning: int) -> dict[str, Any]:
+        usage = {
+            "inputTokens": tokens, "outputTokens": output, "cacheReadTokens": 100, "cacheWriteTokens": 0,
+            "reasoningTokens": reasoning,
+        }  # fmt: skip
+        return record("session.shutdown", number, modelMetrics={"gpt-5": {"requests": {"count": 1}, "usage": usage}})
+
+    found = fold(
+        record("user.message", 0, content="One"),
+        record("assistant.message", 1, content="1", model="gpt-5", interactionId="i", outputTokens=17),
+        shutdown(2, 500, 17, 12),
+        record("assistant.message", 3, content="2", model="gpt-5", interactionId="i", outputTokens=5),
+        shutdown(4, 900, 5, 0),
+    )
+    totals = found.sessions[f"copilot-cli:{SESSION}"].totals
+    assert {name: buckets(total.usage) for name, total in totals.items()} == {"gpt-5": [1200, 200, 0, 0, None]}
+
+
 def test_totals_of_a_session_with_usages_are_not_counted() -> None:
     """R-C5"""
     found = log_of("basic", TOUR)

@@ -88,8 +88,8 @@ class CopilotCli(Agent):
 
     name = NAME
     display_name = "Copilot CLI"
-    colour = Colour(light="#6e40c9", dark="#b392f0")
-    parser_version = 1
+    colour = Colour(light="#693abb", dark="#ad87ed")
+    parser_version = 2
     homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)
     command = _COMMAND

@@ -23,7 +23,7 @@ from turnlog.agents.copilot_cli.messages import (
     read_user_command,
 )
 from turnlog.agents.copilot_cli.record_kinds import RECORD_KINDS
-from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotData, CopilotRecord, Folder
+from turnlog.agents.copilot_cli.records import DATA, LINES, CopilotData, CopilotRecord, CopilotUsage, Folder
 from turnlog.agents.copilot_cli.sources import session_id
 from turnlog.agents.copilot_cli.state import (
     MAIN,
@@ -130,20 +130,50 @@ def _read_info(context: CopilotContext, data: CopilotData) -> None:
 
 
 def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
-    """Read the end of a run. Its totals are those of the whole session, and count only where no call has a usage."""
+    """Read the end of a run. What it says of tokens counts only where no call has a usage."""
     abort_calls(context, None)
     context.add_run_metadata()
     if context.state.has_usages:
         return
-    # Answers without a usage count their own output; the totals are what is left after those.
     for model, metric in sorted((data.model_metrics or {}).items()):
+        if metric.usage is None:
+            continue
         counted = context.state.outputs.get(model, 0) + context.state.outputs.get("", 0)
-        usage = usage_of(metric.usage)
+        used = _whole_session(context, model, metric.usage, counted)
+        usage = usage_of(used)
         if usage is None:
             continue
-        rest = msgspec.structs.replace(usage, output=max(0, (usage.output or 0) - counted))
-        # Each run repeats the totals of those before it: of two readings the larger counts.
+        # Answers without a usage count their own output, which contains reasoning: the total is what is left after them.
+        left = max(0, (used.output_tokens or 0) - counted)
+        reasoning = used.reasoning_tokens if left >= (used.reasoning_tokens or 0) > 0 else None
+        rest = msgspec.structs.replace(usage, output=left - (reasoning or 0), reasoning=reasoning)
+        # A total only grows: of two readings the larger counts.
         context.add_total(model, SessionTotal(model=model, usage=rest))
+
+
+def _whole_session(context: CopilotContext, model: str, run: CopilotUsage, counted: int) -> CopilotUsage:
+    """What the session has used of a model when a run ends that says `run`.
+
+    1.0.75 repeats what the runs before used, 1.0.45 does not. A sum for the whole session has at least the output that
+    its answers have `counted`.
+    """
+    before = context.state.used.get(model)
+    whole = run if before is None or (run.output_tokens or 0) >= counted else _sum(before, run)
+    context.state.used[model] = whole
+    return whole
+
+
+def _sum(one: CopilotUsage, other: CopilotUsage) -> CopilotUsage:
+    def added(known: int | None, more: int | None) -> int | None:
+        return more if known is None else known + (more or 0)
+
+    return CopilotUsage(
+        input_tokens=added(one.input_tokens, other.input_tokens),
+        output_tokens=added(one.output_tokens, other.output_tokens),
+        cache_read_tokens=added(one.cache_read_tokens, other.cache_read_tokens),
+        cache_write_tokens=added(one.cache_write_tokens, other.cache_write_tokens),
+        reasoning_tokens=added(one.reasoning_tokens, other.reasoning_tokens),
+    )
 
 
 # -- model calls that no answer shows

@@ -76,6 +76,8 @@ class CopilotState(msgspec.Struct, omit_defaults=True):
     """The log has a usage for each model call, so totals only repeat them."""
     outputs: dict[str, int] = {}
     """Model -> output tokens that its answers have counted, in a log without usages."""
+    used: dict[str, CopilotUsage] = {}
+    """Model -> what the session had used of it at the end of the newest run, in such a log."""
     assets: dict[str, str] = {}
     """Id -> bytes in Base64, until the first record that refers to them, which directly follows."""
     compacting: list[str] | None = None

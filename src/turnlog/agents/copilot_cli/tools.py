@@ -64,8 +64,8 @@ TOOL_KINDS: dict[str, ToolKind] = {
 _DENIED = frozenset({"denied", "rejected"})
 """`error.code` of a call that did not get permission."""
 
-_EXIT_CODE = re.compile(r"exit code (-?\d{1,10})>\s*\Z")
-"""How the output of a command ends, in logs without `shellExecution`."""
+_EXIT_CODE = re.compile(r"(?:exit|completed with \S+) code (-?\d{1,10})>\s*\Z")
+"""How the output of a command ends, in logs without `shellExecution`. A short secret is masked inside of words, too."""
 
 
 def read_start(context: CopilotContext, data: CopilotData) -> None:
