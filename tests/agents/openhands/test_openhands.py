@@ -197,6 +197,20 @@ def test_an_archived_conversation_is_restored_byte_for_byte(case: str, tmp_path:
     }
 
 
+def test_a_conversation_without_its_state_is_read_without_tokens(home: Path, tmp_path: Path) -> None:
+    """R-C7: the events are what happened; only the tokens are in the state."""
+    shutil.copytree(RUNS.folder / TOUR, home / ".openhands")
+    [state] = (home / ".openhands").rglob("base_state.json")
+    state.unlink()
+    store = tmp_path / "store.db"
+    sync(store)
+    with open_store(store) as opened:
+        [session] = opened.sessions(SessionFilter()).items
+        read = [each.message for each in opened.messages(session.id) if each.message.role == "assistant"]
+    assert [blocks(message) for message in read] == [blocks(message) for message in answers(RUNS.read(TOUR))]
+    assert [message.usage for message in read] == [None] * len(read)
+
+
 def test_a_conversation_is_known_by_its_state(tmp_path: Path) -> None:
     """R-S21"""
     [source] = RUNS.sources(TOUR)

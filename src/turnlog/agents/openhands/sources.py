@@ -15,7 +15,7 @@ import msgspec
 from turnlog.agents.base import Detection, RowUpdate, Source, Version
 from turnlog.agents.decoding import object_of, text_of
 from turnlog.agents.file_rows import FileRow, changed_files, version_of_files
-from turnlog.agents.files import entries, folders, holds_log, is_file
+from turnlog.agents.files import entries, folders, holds_folder, holds_log, is_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.openhands import CONVERSATIONS, NAME, STATE
 
@@ -51,7 +51,8 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
 
 
 def _source(folder: Path, root: Path) -> Source | None:
-    if not holds_log(folder, STATE):
+    # Without its state a conversation still has its events: only their tokens are unknown then.
+    if not holds_log(folder, STATE) and not holds_folder(folder, EVENTS):
         return None
     return Source(
         agent=NAME,
