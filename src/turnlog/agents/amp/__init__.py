@@ -38,7 +38,7 @@ class Amp(Agent):
 
     name = NAME
     display_name = "Amp"
-    colour = Colour(light="#c2410c", dark="#fdba74")
+    colour = Colour(light="#cc3143", dark="#fdba74")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = (THREADS,)

@@ -98,7 +98,7 @@ class ChatGpt(ExportAgent):
 
     name = CHATGPT
     display_name = "ChatGPT"
-    colour = Colour(light="#2f7d5b", dark="#7fd1ab")
+    colour = Colour(light="#38804b", dark="#7fd1ab")
 
     def service(self) -> Service:
         """See `ExportAgent.service`."""
@@ -118,7 +118,7 @@ class ClaudeAi(ExportAgent):
 
     name = CLAUDE_AI
     display_name = "Claude.ai"
-    colour = Colour(light="#b0542c", dark="#f0a37f")
+    colour = Colour(light="#a5524d", dark="#d8a48c")
 
     def service(self) -> Service:
         """See `ExportAgent.service`."""

@@ -96,7 +96,7 @@ class ClineExtension(TaskAgent):
     name = "cline-extension"
     display_name = "Cline extension"
     extension = "saoudrizwan.claude-dev"
-    colour = Colour(light="#9a4a8f", dark="#e6a3da")
+    colour = Colour(light="#954886", dark="#d9a3d3")
 
 
 class RooCode(TaskAgent):
@@ -105,7 +105,7 @@ class RooCode(TaskAgent):
     name = "roo-code"
     display_name = "Roo Code"
     extension = "rooveterinaryinc.roo-cline"
-    colour = Colour(light="#4d7a2f", dark="#a6d486")
+    colour = Colour(light="#637e54", dark="#a6d486")
 
 
 class ZooCode(TaskAgent):
@@ -114,7 +114,7 @@ class ZooCode(TaskAgent):
     name = "zoo-code"
     display_name = "Zoo Code"
     extension = "zoocodeorganization.zoo-code"
-    colour = Colour(light="#2f7a68", dark="#86d4c0")
+    colour = Colour(light="#5a6f63", dark="#9adac8")
 
 
 class KiloExtension(TaskAgent):
@@ -123,7 +123,7 @@ class KiloExtension(TaskAgent):
     name = "kilo-extension"
     display_name = "Kilo Code extension"
     extension = "kilocode.kilo-code"
-    colour = Colour(light="#8a7300", dark="#e8d36a")
+    colour = Colour(light="#847343", dark="#dcde87")
 
 
 class IbmBob(TaskAgent):
@@ -132,4 +132,4 @@ class IbmBob(TaskAgent):
     name = "ibm-bob"
     display_name = "IBM Bob"
     extension = "ibm.bob-code"
-    colour = Colour(light="#3b5fc0", dark="#9db4f5")
+    colour = Colour(light="#525dbd", dark="#b6aeee")

@@ -38,7 +38,7 @@ class Continue(Agent):
 
     name = NAME
     display_name = "Continue"
-    colour = Colour(light="#be185d", dark="#f9a8d4")
+    colour = Colour(light="#be185d", dark="#f4acc7")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = (SESSIONS,)

@@ -27,7 +27,7 @@ class CopilotChat(Agent):
 
     name = NAME
     display_name = "VS Code Copilot Chat"
-    colour = Colour(light="#0a6fb8", dark="#6cb8f0")
+    colour = Colour(light="#1f6cb0", dark="#57afe0")
     parser_version = 1
     log_folders = ("workspaceStorage", "globalStorage")
     turn_markers = _TURN_MARKERS

@@ -80,7 +80,7 @@ class Droid(Agent):
 
     name = NAME
     display_name = "Droid"
-    colour = Colour(light="#b4471b", dark="#f09a6b")
+    colour = Colour(light="#a44c1d", dark="#f0995b")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)

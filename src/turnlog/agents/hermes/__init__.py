@@ -40,7 +40,7 @@ class Hermes(DatabaseAgent):
 
     name = NAME
     display_name = "Hermes Agent"
-    colour = Colour(light="#8a6d00", dark="#e3c04f")
+    colour = Colour(light="#93640c", dark="#e3c04f")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.hermes.sources"

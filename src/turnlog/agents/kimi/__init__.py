@@ -78,7 +78,7 @@ class KimiCode(Agent):
 
     name = KIMI_CODE
     display_name = "Kimi Code"
-    colour = Colour(light="#1d6fd6", dark="#7cb4ff")
+    colour = Colour(light="#1f5dc2", dark="#6bc3f4")
     parser_version = 3
     homes = BUILT_IN[KIMI_CODE].homes
     log_folders = ("sessions",)
@@ -124,7 +124,7 @@ class KimiCli(Agent):
 
     name = KIMI_CLI
     display_name = "Kimi CLI"
-    colour = Colour(light="#4a6a94", dark="#a9c1e4")
+    colour = Colour(light="#4a6a94", dark="#9dc4d8")
     parser_version = 1
     homes = BUILT_IN[KIMI_CLI].homes
     log_folders = ("sessions",)

@@ -21,7 +21,7 @@ class Klaude(Agent):
 
     name = NAME
     display_name = "klaude-code"
-    colour = Colour(light="#a8447f", dark="#e08fc0")
+    colour = Colour(light="#a73b6d", dark="#e28dae")
     parser_version = 8
     homes = BUILT_IN[NAME].homes
     log_folders = ("projects",)

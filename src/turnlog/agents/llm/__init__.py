@@ -42,7 +42,7 @@ class Llm(DatabaseAgent):
 
     name = NAME
     display_name = "llm"
-    colour = Colour(light="#0f766e", dark="#5eead4")
+    colour = Colour(light="#226a66", dark="#5eead4")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.llm.sources"

@@ -49,7 +49,7 @@ class MistralVibe(RowAgent):
 
     name = NAME
     display_name = "Mistral Vibe"
-    colour = Colour(light="#c2410c", dark="#ff9d5c")
+    colour = Colour(light="#d23f18", dark="#f9a782")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = (LOGS,)

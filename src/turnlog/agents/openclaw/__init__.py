@@ -23,7 +23,7 @@ class OpenClaw(RowAgent):
 
     name = NAME
     display_name = "OpenClaw"
-    colour = Colour(light="#b5382a", dark="#f08d80")
+    colour = Colour(light="#b5382a", dark="#f28881")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = ("agents",)
@@ -96,5 +96,5 @@ class QClaw(OpenClaw):
 
     name = QCLAW
     display_name = "QClaw"
-    colour = Colour(light="#8c3fa3", dark="#d59be6")
+    colour = Colour(light="#8c3fa3", dark="#db90ec")
     homes = BUILT_IN[QCLAW].homes

@@ -261,7 +261,7 @@ class MiMoCode(_Descendant):
     program = PROGRAMS[2]
     name = "mimo-code"
     display_name = "MiMo Code"
-    colour = Colour(light="#c2410c", dark="#fb923c")
+    colour = Colour(light="#b01003", dark="#f3821d")
     homes = BUILT_IN["mimo-code"].homes
     command = _command("mimo", "@mimo-ai/cli")
 
@@ -277,6 +277,6 @@ class ICodeMate(_Descendant):
     program = PROGRAMS[3]
     name = "icodemate"
     display_name = "ICodeMate"
-    colour = Colour(light="#0f7490", dark="#67d3e8")
+    colour = Colour(light="#0f7490", dark="#63d6f1")
     homes = BUILT_IN["icodemate"].homes
     command = None

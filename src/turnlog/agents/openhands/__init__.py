@@ -39,7 +39,7 @@ class OpenHands(RowAgent):
 
     name = NAME
     display_name = "OpenHands"
-    colour = Colour(light="#9a6700", dark="#f4d35e")
+    colour = Colour(light="#9f6442", dark="#ffd16b")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = (CONVERSATIONS,)

@@ -66,7 +66,7 @@ class Pi(Agent):
 
     name = NAME
     display_name = "pi"
-    colour = Colour(light="#0f7f78", dark="#58c7bd")
+    colour = Colour(light="#3b8185", dark="#6ac9ce")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
@@ -119,7 +119,7 @@ class OhMyPi(Pi):
 
     name = "oh-my-pi"
     display_name = "oh-my-pi"
-    colour = Colour(light="#a3541f", dark="#e8a06c")
+    colour = Colour(light="#885629", dark="#e1ad63")
     # Its variable is PI_CODING_AGENT_DIR too; a folder named there counts as pi's.
     homes = BUILT_IN["oh-my-pi"].homes
     command = _command("omp", "@oh-my-pi/pi-coding-agent")
@@ -131,7 +131,7 @@ class PrimeAgent(Pi):
 
     name = "prime-agent"
     display_name = "Prime Agent"
-    colour = Colour(light="#3f6b2f", dark="#93c47d")
+    colour = Colour(light="#4c673e", dark="#93c47d")
     homes = BUILT_IN["prime-agent"].homes
     command = _command("prime-agent")
     handoff = None
@@ -142,7 +142,7 @@ class Omo(Pi):
 
     name = "omo"
     display_name = "omo"
-    colour = Colour(light="#7d5ba6", dark="#bfa3e0")
+    colour = Colour(light="#7d5ba6", dark="#b89fcc")
     homes = BUILT_IN["omo"].homes
     command = None
     handoff = None
@@ -153,7 +153,7 @@ class StepCode(Pi):
 
     name = "stepcode"
     display_name = "StepCode"
-    colour = Colour(light="#2a6f97", dark="#7cc0e8")
+    colour = Colour(light="#1d5e85", dark="#77b6ca")
     homes = BUILT_IN["stepcode"].homes
     command = None
     handoff = None

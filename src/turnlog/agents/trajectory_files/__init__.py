@@ -25,7 +25,7 @@ class Atif(RowAgent):
 
     name = NAME
     display_name = "ATIF"
-    colour = Colour(light="#6d5a00", dark="#d8c46a")
+    colour = Colour(light="#6d5a00", dark="#ccc882")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
 

@@ -25,7 +25,7 @@ class Zed(DatabaseAgent):
 
     name = NAME
     display_name = "Zed"
-    colour = Colour(light="#1d6fdc", dark="#8ab4f8")
+    colour = Colour(light="#5862e1", dark="#9cbff8")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     reader = "turnlog.agents.zed.sources"
