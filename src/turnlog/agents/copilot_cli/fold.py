@@ -143,7 +143,7 @@ def _read_shutdown(context: CopilotContext, data: CopilotData) -> None:
         usage = usage_of(used)
         if usage is None:
             continue
-        # Answers without a usage count their own output, which contains reasoning: the total is what is left after them.
+        # Answers without a usage count their own output, with reasoning in it: the total is what is left after them.
         left = max(0, (used.output_tokens or 0) - counted)
         reasoning = used.reasoning_tokens if left >= (used.reasoning_tokens or 0) > 0 else None
         rest = msgspec.structs.replace(usage, output=left - (reasoning or 0), reasoning=reasoning)
