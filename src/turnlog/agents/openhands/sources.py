@@ -51,8 +51,8 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
 
 
 def _source(folder: Path, root: Path) -> Source | None:
-    # Without its state a conversation still has its events: only their tokens are unknown then.
-    if not holds_log(folder, STATE) and not holds_folder(folder, EVENTS):
+    # Without its state a conversation still has its events: only their tokens are unknown then. No link is followed.
+    if not holds_log(folder, STATE) and (os.path.lexists(folder / STATE) or not holds_folder(folder, EVENTS)):
         return None
     return Source(
         agent=NAME,
