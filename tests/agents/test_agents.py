@@ -82,6 +82,13 @@ def test_only_the_agent_that_may_have_something_here_is_imported(home: Path) -> 
     assert packages_imported_by(["sync"]) == {"codex"}
 
 
+def test_a_list_of_sessions_imports_nothing_that_writes(home: Path) -> None:
+    run(["sync"])
+    loaded = run(["sessions", "--no-sync"]).split()
+    assert "turnlog.store.sqlite.lists" in loaded
+    assert [name for name in loaded if name.startswith(("turnlog.store.writing", "turnlog.store.archive"))] == []
+
+
 def run(command: list[str]) -> str:
     """What the modules are after a command in a process of its own."""
     script = "import sys\nfrom turnlog.cli.main import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
