@@ -81,6 +81,7 @@ BUILT_IN: Final = {
     "hermes": BuiltIn("hermes:Hermes", Folders(("~/.hermes",), variable="HERMES_HOME")),
     "ibm-bob": BuiltIn("cline_tasks:IbmBob", editor_homes("IBM Bob", "Bob-IDE"), variables=(PORTABLE,)),
     "icodemate": BuiltIn("opencode:ICodeMate", Folders(("$XDG_DATA_HOME/icodemate",))),
+    "inspect-ai": BuiltIn("inspect_logs:InspectAi", Folders(("$TURNLOG_DATA_DIR/exports/inspect-ai",))),
     "kilo": BuiltIn(
         "opencode:Kilo", Folders(("$XDG_DATA_HOME/kilo",), home_variable="KILO_TEST_HOME"), variables=("KILO_DB",)
     ),

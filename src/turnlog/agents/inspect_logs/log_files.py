@@ -1,0 +1,202 @@
+"""The files of evaluations: an object of JSON with its samples, or a zip with a file for each of them."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import zstandard
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.decoding import object_of, text_of, value_of
+from turnlog.agents.json_file import recover_items
+from turnlog.agents.jsonl import JsonLines
+from turnlog.errors import SourceError
+
+HEADERS: Final = ("header.json", "_journal/start.json", "start.json")
+"""Files of a zip with what holds for all samples. The first is there when the evaluation has ended."""
+
+_SAMPLE: Final = re.compile(r"samples/(?P<name>.+_epoch_\d+)\.json")
+_CHUNKED: Final = re.compile(r"samples/(?P<name>.+_epoch_\d+)/sample\.json")
+_MARKS: Final = (b'"version"', b'"status"', b'"eval"', b'"task"')
+_LARGEST: Final = 1 << 30
+"""Bytes of a file in a zip that are read."""
+
+_MOST_FILES: Final = 200_000
+"""Names of a zip that are looked at."""
+
+_ZSTD: Final = 93
+"""The compression of newer logs, which `zipfile` reads from Python 3.14 on."""
+
+_LOCAL_HEADER: Final = 30
+"""Bytes before the name of a file in a zip."""
+
+_BAD_ZIP: Final = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, RuntimeError, NotImplementedError)
+
+
+class LogRecord(msgspec.Struct, gc=False):
+    """An evaluation as JSON. What is not read here goes along with every sample."""
+
+    eval: Raw | UnsetType = UNSET
+    samples: list[Raw] | None = None
+    version: int | None = None
+    status: str | None = None
+
+
+_LOGS: JsonLines[LogRecord] = JsonLines(
+    LogRecord, first_keys=("version", "status"), plausible=lambda record: record.samples is not None
+)
+
+
+class Sample(NamedTuple):
+    """A sample in a log."""
+
+    name: str
+    """`<id>_epoch_<number>`, the name of its file in a zip."""
+    size: int
+    checksum: int
+    place: str | int
+    """The name of its file, or its number in the list."""
+
+
+class EvalLog(NamedTuple):
+    """What a log says of all its samples, and the samples."""
+
+    header: bytes
+    """An object of JSON, on one line; `{}` if it is missing."""
+    samples: tuple[Sample, ...]
+    texts: tuple[bytes, ...]
+    """The samples of an object of JSON, in their order; none of a zip."""
+    problem: str | None = None
+    """Why samples are missing, where the log is damaged."""
+
+
+def is_zip(head: bytes) -> bool:
+    """Whether a file with this beginning is a zip."""
+    return head.startswith(b"PK\x03\x04")
+
+
+def is_log(head: bytes) -> bool:
+    """Whether a file with this beginning is an evaluation as JSON."""
+    return head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{") and all(mark in head for mark in _MARKS)
+
+
+def read_log(path: Path) -> EvalLog | None:
+    """What is in a log; None if it is none. Raises OSError, and SourceError for one of which nothing can be read."""
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    if is_zip(head):
+        return _read_zip(path)
+    return _read_json(path) if is_log(head) else None
+
+
+def sample_text(path: Path, log: EvalLog, sample: Sample) -> bytes:
+    """The JSON of a sample. Raises OSError, and SourceError if it is damaged."""
+    if isinstance(sample.place, int):
+        return log.texts[sample.place]
+    with closing(_opened(path)) as archive:
+        return _content(archive, sample.place, path)
+
+
+# -- an object of JSON
+
+
+def _read_json(path: Path) -> EvalLog:
+    text = path.read_bytes().strip(b" \t\r\n\x00").removeprefix(b"\xef\xbb\xbf")
+    problem = None
+    found = _LOGS.decode(text)
+    if isinstance(found, str):
+        problem = found
+        text = recover_items(text, "samples", lambda fields: "epoch" in fields and "input" in fields)
+        found = _LOGS.decode(text)
+        if isinstance(found, str):
+            raise SourceError(problem, path=path)
+    texts = tuple(map(bytes, found.record.samples or ()))
+    samples = tuple(
+        Sample(_name_of(each, number), len(each), zlib.crc32(each), number) for number, each in enumerate(texts)
+    )
+    return EvalLog(_header_of(found.json), samples, texts, problem)
+
+
+def _header_of(text: bytes) -> bytes:
+    fields = msgspec.json.decode(text, type=dict[str, Raw])
+    return msgspec.json.encode({name: value_of(raw) for name, raw in fields.items() if name != "samples"})
+
+
+class _Named(msgspec.Struct):
+    id: Any = None
+    epoch: int = 1
+
+
+def _name_of(text: bytes, number: int) -> str:
+    try:
+        found = msgspec.json.decode(text, type=_Named)
+    except msgspec.DecodeError:
+        return f"{number}_epoch_1"
+    return f"{found.id if isinstance(found.id, int | str) else number}_epoch_{found.epoch}"
+
+
+# -- a zip
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except _BAD_ZIP as error:
+        raise SourceError(f"no whole zip: {error}", path=path) from error
+
+
+def _read_zip(path: Path) -> EvalLog | None:
+    with closing(_opened(path)) as archive:
+        files = {each.filename: each for each in archive.infolist()[:_MOST_FILES] if not each.is_dir()}
+        header = next((name for name in HEADERS if name in files), None)
+        if header is None:
+            return None
+        named = {name: found["name"] for name in files if (found := _SAMPLE.fullmatch(name))}
+        samples = tuple(Sample(named[each], files[each].file_size, files[each].CRC, each) for each in sorted(named))
+        in_pieces = sum(_CHUNKED.fullmatch(name) is not None for name in files)
+        problem = f"{in_pieces} samples in pieces, which are not read" if in_pieces else None
+        text = _content(archive, header, path)
+    found = _LOGS.decode(text)
+    return EvalLog(b"{}" if isinstance(found, str) else _header_of(found.json), samples, (), problem)
+
+
+def _content(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
+    try:
+        info = archive.getinfo(name)
+        if info.file_size > _LARGEST:
+            raise SourceError(f"{name} is larger than {_LARGEST >> 30} GB", path=path)
+        return _unpacked(path, info) if info.compress_type == _ZSTD else archive.read(info)
+    except (*_BAD_ZIP, zstandard.ZstdError) as error:
+        raise SourceError(f"{name}: {error}", path=path) from error
+
+
+def _unpacked(path: Path, info: zipfile.ZipInfo) -> bytes:
+    with path.open("rb") as file:
+        file.seek(info.header_offset)
+        local = file.read(_LOCAL_HEADER)
+        file.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)
+        packed = file.read(info.compress_size)
+    data = zstandard.ZstdDecompressor().decompressobj().decompress(packed)[: _LARGEST + 1]
+    if zlib.crc32(data) != info.CRC:
+        raise zipfile.BadZipFile("its checksum differs")
+    return data
+
+
+def header_fields(header: bytes) -> Iterator[dict[str, Any]]:
+    """The object of a header, and that of its evaluation."""
+    fields = object_of(value_of(header))
+    yield fields
+    yield object_of(fields.get("eval"))
+
+
+def writer_version(header: bytes) -> str:
+    """The version of the program that wrote a log, or of the format."""
+    fields, spec = header_fields(header)
+    return text_of(object_of(spec.get("packages")).get("inspect_ai")) or str(fields.get("version") or 1)
