@@ -17,6 +17,7 @@ import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,18 +55,21 @@ def collect_links() -> Generator[set[str]]:
         _links.reset(token)
 
 
-def folder_below(path: str, root: Path, name: str) -> str | None:
+def folder_below(path: str, root: str | Path, name: str) -> str | None:
     """The folder in `root/name` that contains `path`; None if it is elsewhere (R-S20)."""
     above = f"{root}{os.sep}{name}{os.sep}"
     folder, separator, _ = path[len(above) :].partition(os.sep)
     return folder if separator and path.startswith(above) else None
 
 
+_name = attrgetter("name")
+
+
 def entries(path: str) -> list[os.DirEntry[str]]:
     """The entries of a folder, sorted by name."""
     try:
         with os.scandir(path) as found:
-            return sorted(found, key=lambda entry: entry.name)
+            return sorted(found, key=_name)
     except OSError as error:
         _note(path, error)
         return []

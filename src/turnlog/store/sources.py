@@ -71,7 +71,7 @@ def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]
     rows = connection.execute(
         "SELECT path, size, mtime_ns, device, inode FROM sources WHERE problem IS NULL AND vanished_at IS NULL"
     )
-    return {row[0]: Fingerprint._make(row[1:]) for row in rows}
+    return {path: Fingerprint(size, mtime, device, inode) for path, size, mtime, device, inode in rows}
 
 
 def known_roots(connection: sqlite3.Connection, agent: str) -> list[str]:

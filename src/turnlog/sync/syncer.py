@@ -138,8 +138,8 @@ class Syncer:
         """
         started = time.monotonic()
         summary = SyncSummary()
-        known = known_fingerprints(self._connection)
-        with collect_unreadable_folders() as out_of_reach:
+        with garbage_collection_paused(), collect_unreadable_folders() as out_of_reach:
+            known = known_fingerprints(self._connection)
             found = list(fingerprinted(self._sources(roots)))
         summary.problems += [SourceProblem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)
@@ -348,14 +348,17 @@ def mark_missing(
     database that this pass did not open: it was imported from elsewhere.
     """
     present = {item.source.path for item in found}
+    # Nearly every pass ends here.
+    missing = set(present_paths(connection)) - present
+    if not missing:
+        return 0
     looked_into = {_database(path) for path in present}
     unreadable = tuple(f"{problem.path}{end}" for problem in problems for end in ("#", os.sep))
     folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
     gone = [
         path
-        for path in present_paths(connection)
-        if path not in present
-        and (folders is None or path.startswith(folders))
+        for path in sorted(missing)
+        if (folders is None or path.startswith(folders))
         # Files below a folder that cannot be listed may still exist.
         and not path.startswith(unreadable)
         # It may exist although discovery left it out.

@@ -74,7 +74,7 @@ def folding_processes(total: int) -> int:
 
 @contextmanager
 def garbage_collection_paused() -> Generator[None]:
-    """Folding creates many objects and no cycles, so the collector would only scan them again and again."""
+    """Finding and folding files creates many objects and no cycles, which the collector would scan again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

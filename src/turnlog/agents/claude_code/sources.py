@@ -49,15 +49,17 @@ _JOURNAL = "journal.jsonl"
 
 def find_sources(root: Path) -> Iterator[Source]:
     """Every file of Claude Code below its configuration folder `root`, in the order of their names."""
+    # A path object costs more than the rest of what is done for each file.
+    home = os.fspath(root)
     for project in folders(os.fspath(root / "projects")):
         for entry in entries(project.path):
             if is_file(entry):
-                yield from _matching(entry, source_in_project, root)
+                yield from _matching(entry, source_in_project, home)
             elif is_folder(entry):
-                yield from _session_folder(entry, root)
+                yield from _session_folder(entry, home)
 
 
-def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
+def _session_folder(folder: os.DirEntry[str], root: str) -> Iterator[Source]:
     for entry in entries(folder.path):
         if is_file(entry):
             yield from _matching(entry, source_in_session_folder, root)
@@ -71,7 +73,7 @@ def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
             yield from _workflows(entry.path, folder.name, root)
 
 
-def _workflows(folder: str, session: str, root: Path) -> Iterator[Source]:
+def _workflows(folder: str, session: str, root: str) -> Iterator[Source]:
     for entry in entries(folder):
         if is_file(entry):
             yield _source(entry.path, root, SourceKind.SIDECAR, session)
@@ -80,7 +82,7 @@ def _workflows(folder: str, session: str, root: Path) -> Iterator[Source]:
                 yield _source(script.path, root, SourceKind.SIDECAR, session)
 
 
-def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Source]:
+def _subagents(folder: str, parent: str, root: str, depth: int) -> Iterator[Source]:
     for entry in entries(folder):
         if is_file(entry):
             found = subagent_source(entry.path, parent, root)
@@ -94,24 +96,25 @@ def source_of(path: Path, root: Path | None = None) -> Source | None:
     """What the file at `path` is by its place and name; None if it is not Claude Code's. It is not opened."""
     absolute = path.absolute()
     # A file that the user names may be in a copy of a home: any folder that contains `projects`.
-    root = root or next((folder.parent for folder in absolute.parents if folder.name == "projects"), absolute.parent)
+    above = root or next((folder.parent for folder in absolute.parents if folder.name == "projects"), absolute.parent)
+    home = os.fspath(above)
     parents = [folder.name for folder in absolute.parents]
     if "subagents" in parents[:_MOST_NESTED]:
-        return subagent_source(os.fspath(absolute), parents[parents.index("subagents") + 1], root)
+        return subagent_source(os.fspath(absolute), parents[parents.index("subagents") + 1], home)
     place = os.fspath(absolute)
     if parents[0] == "tool-results":
-        return _source(place, root, SourceKind.SPILL, parents[1])
+        return _source(place, home, SourceKind.SPILL, parents[1])
     of_workflows = parents[1:] if parents[0] == "scripts" else parents
     if of_workflows[0] == "workflows" and _UUID.fullmatch(of_workflows[1]):
-        return _source(place, root, SourceKind.SIDECAR, of_workflows[1])
-    found = source_in_session_folder(place, root) or source_in_project(place, root)
+        return _source(place, home, SourceKind.SIDECAR, of_workflows[1])
+    found = source_in_session_folder(place, home) or source_in_project(place, home)
     if found is not None and "projects" not in parents and not _UUID.fullmatch(absolute.stem):
         # Copied elsewhere under another name: only the records name the session.
         return msgspec.structs.replace(found, session_id=None)
     return found
 
 
-def source_in_project(path: str, root: Path) -> Source | None:
+def source_in_project(path: str, root: str) -> Source | None:
     """The source of a file in a project's folder: a session, or a subagent of 2.0.x, whose records name its session."""
     stem, dot, ending = path.rpartition(os.sep)[2].rpartition(".")
     if not dot or ending != "jsonl":
@@ -122,13 +125,13 @@ def source_in_project(path: str, root: Path) -> Source | None:
     return _source(path, root, SourceKind.SESSION, stem)
 
 
-def source_in_session_folder(path: str, root: Path) -> Source | None:
+def source_in_session_folder(path: str, root: str) -> Source | None:
     """The source of a file in a session's folder, which is its title; None for any other file."""
     above, _, name = path.rpartition(os.sep)
     return _source(path, root, SourceKind.SIDECAR, above.rpartition(os.sep)[2]) if name == TITLE else None
 
 
-def subagent_source(path: str, parent: str, root: Path) -> Source | None:
+def subagent_source(path: str, parent: str, root: str) -> Source | None:
     """The source of a file below the `subagents` folder of the session `parent`; None if it is not one."""
     match = _AGENT_FILE.fullmatch(path.rpartition(os.sep)[2])
     if match is None:
@@ -150,11 +153,11 @@ def run_in(path: str) -> str | None:
     return parts[-2] if len(parts) > 2 and parts[-3] == "workflows" else None
 
 
-def _source(path: str, root: Path, kind: SourceKind, external: str | None) -> Source:
+def _source(path: str, root: str, kind: SourceKind, external: str | None) -> Source:
     return Source(
         agent=NAME,
         path=path,
-        root=os.fspath(root),
+        root=root,
         kind=kind,
         session_id=session_id(external) if external is not None else None,
         project=folder_below(path, root, "projects"),
@@ -162,7 +165,7 @@ def _source(path: str, root: Path, kind: SourceKind, external: str | None) -> So
     )
 
 
-def _matching(entry: os.DirEntry[str], rule: Callable[[str, Path], Source | None], root: Path) -> Iterator[Source]:
+def _matching(entry: os.DirEntry[str], rule: Callable[[str, str], Source | None], root: str) -> Iterator[Source]:
     found = rule(entry.path, root)
     if found:
         yield found
