@@ -140,7 +140,7 @@ def events(text: str, word: str = "claude") -> dict[str, list[dict[str, Any]]]:
 
 def handlers(groups: Any) -> list[dict[str, Any]]:
     """Those of an event's groups; what is beside the events of a file may be anything."""
-    return [each for group in groups for each in group["hooks"]] if has_hooks(json.dumps(groups)) else []
+    return [each for group in groups for each in group.get("hooks", [group])] if has_hooks(json.dumps(groups)) else []
 
 
 @pytest.mark.parametrize(

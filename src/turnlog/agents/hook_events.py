@@ -75,6 +75,8 @@ class HookEvent(msgspec.Struct):
     session_id: str | None = None
     hook_event_name: str = ""
     cwd: str | None = None
+    workspace_roots: list[str] = []
+    """The folders of an editor's window: the session belongs to the first, wherever a call runs."""
     model: str | None = None
     agent_id: str | None = None
     prompt_id: str | None = None
@@ -98,7 +100,8 @@ class HookEvent(msgspec.Struct):
     tool_result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
     is_interrupt: bool = False
-    duration_ms: int | None = None
+    failure_type: str | None = None
+    duration_ms: float | None = None
     notification_type: str | None = None
 
     @property
@@ -244,8 +247,9 @@ class HookReading:
     def _note_session(self, external_id: str) -> None:
         session_id = self._session_id(external_id)
         change = self.changes.sessions.setdefault(session_id, SessionChange(session_id=session_id))
-        change.cwd = self.event.cwd or change.cwd
-        change.project_path = change.project_path or self.event.cwd
+        folder = next(iter(self.event.workspace_roots), self.event.cwd)
+        change.cwd = folder or change.cwd
+        change.project_path = change.project_path or folder
         change.first_at = min(change.first_at or self.at, self.at)
         change.last_at = max(change.last_at or self.at, self.at)
         change.position = self.position
@@ -321,7 +325,7 @@ class HookReading:
             content=(TextPart(text=text),) if text else (),
             error_text=text if status == "error" else None,
             completed_at=self.at,
-            duration_ms=self.event.duration_ms,
+            duration_ms=None if self.event.duration_ms is None else round(self.event.duration_ms),
         )
         self.show_call(call_id, result)
 

@@ -12,7 +12,16 @@ from typing import Final
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Colour, Fold, McpSettings, Source, TurnMarker
+from turnlog.agents.base import (
+    Colour,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+    TurnMarker,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 from turnlog.agents.database_agent import DatabaseAgent
@@ -37,6 +46,29 @@ _MCP: Final = McpSettings(
 )
 """The same file for the editor and for its program for the terminal, wherever either keeps its conversations."""
 
+_HOOK: Final = HookHandler({})
+
+_HOOKS: Final = HookSettings(
+    home=Folders(("~/.cursor",)),
+    file="hooks.json",
+    project_file=".cursor/hooks.json",
+    events={
+        "sessionStart": _HOOK,
+        "beforeSubmitPrompt": _HOOK,
+        "afterAgentResponse": _HOOK,
+        "preToolUse": _HOOK,
+        "postToolUse": _HOOK,
+        "postToolUseFailure": _HOOK,
+        "stop": _HOOK,
+        "sessionEnd": _HOOK,
+    },
+    form="handlers",
+    more={"version": 1},
+    session_field="conversation_id",
+    note="This follows Cursor's documentation; no run was recorded. A Cursor that does not know an event may pass"
+    " over the whole file.",
+)
+
 _TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {TURN_END: "end"}
 
 
@@ -52,6 +84,7 @@ class Cursor(DatabaseAgent):
     log_folders = ("projects", "chats", "acp-sessions", "globalStorage")
     command = _COMMAND
     turn_markers = _TURN_MARKERS
+    hooks = _HOOKS
     mcp = _MCP
 
     def home_folders(self) -> Sequence[Path]:
@@ -60,7 +93,12 @@ class Cursor(DatabaseAgent):
         return tuple(dict.fromkeys(folder for rule in rules for folder in paths.folders(rule)))
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a transcript, of the rows of a conversation, or of what is known about it."""
+        """A fold of a transcript, of hook events, of the rows of a conversation, or of what is known about it."""
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.cursor.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
+
+            return HookFold(HOOK_FORMAT, source, state)
         from turnlog.agents.cursor.sources import make_fold
 
         return make_fold(source, state)
