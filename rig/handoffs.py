@@ -48,6 +48,8 @@ class Verdict:
     lost: int = 0
     """Items that the report names."""
     findings: list[str] = field(default_factory=list[str])
+    models: set[str] = field(default_factory=set[str])
+    """The models that the agent asked."""
 
 
 def hand_over(
@@ -90,7 +92,9 @@ def hand_over(
                 launch(server.url, [prompt if word == "{PROMPT}" else word for word in words])
         finally:
             server.shutdown()
-        bodies = [body for body in server.bodies if offers_tools(body)]
+        asked = [pair for pair in zip(server.bodies, server.models, strict=True) if offers_tools(pair[0])]
+        bodies = [body for body, _ in asked]
+        verdict.models = {model for _, model in asked}
     if len(bodies) != len(answers):
         verdict.findings.append(f"asked the model {len(bodies)} times, not {len(answers)}")
     if bodies:

@@ -32,6 +32,8 @@ class ModelServer(ThreadingHTTPServer):
         self.asked = 0
         self.bodies: list[dict[str, Any]] = []
         """The requests that a model answers, as they came."""
+        self.models: list[str] = []
+        """The model that each of them names; Gemini's are in the path."""
         self._lock = threading.Lock()
 
     @property
@@ -74,6 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
         for ending, events in _PROTOCOLS.items():
             if path.endswith(ending):
                 self.server.bodies.append(body)
+                named = re.search(r"/models/(?P<name>[^:/]+):", path)
+                self.server.models.append(named["name"] if named else str(body.get("model")))
                 answer = self.server.next_answer(body)
                 if ending == "/chat/completions" and not body.get("stream"):
                     self._send(json.dumps(_whole_chat(answer, body)).encode(), "application/json")

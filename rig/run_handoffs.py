@@ -56,8 +56,16 @@ def main(words: list[str]) -> int:
                 for finding in verdict.findings:
                     failures += 1
                     print(f"{session.id} -> {cli.name}: {finding}", flush=True)
+            failures += print_models(cli, [verdict for each in table.values() for verdict in each[cli.name]])
         print_pairs(table, targets)
     return 1 if failures else 0
+
+
+def print_models(cli: Cli, verdicts: list[Verdict]) -> int:
+    """Say which model the agent asked; 1 if it was not the same one whatever session it went on with, else 0."""
+    models = sorted({model for verdict in verdicts for model in verdict.models})
+    print(f"{cli.name} asked {' and '.join(models) or 'no model'}", flush=True)
+    return len(models) > 1
 
 
 def is_installed(cli: Cli) -> bool:
