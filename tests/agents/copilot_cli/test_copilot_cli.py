@@ -440,6 +440,25 @@ def test_totals_of_single_runs_are_added_and_reasoning_counts_once() -> None:
     assert {name: buckets(total.usage) for name, total in totals.items()} == {"gpt-5": [1200, 200, 0, 0, None]}
 
 
+def test_a_run_of_an_older_version_has_the_calls_and_tokens_of_its_script(home: Path, tmp_path: Path) -> None:
+    """R-C5: 1.0.45 wrote no usage of single calls. The script has 7,100 tokens of input, 5,700 cached, 205 output."""
+    shutil.copytree(DATA.parent / "1.0.45" / "tour", home / ".copilot")
+    store = tmp_path / "store.db"
+    sync(store)
+    with open_store(store) as opened:
+        [session] = opened.sessions(SessionFilter()).items
+        used = session.usage.usage
+        parts = [part for each in opened.messages(session.id) for part in each.message.parts]
+    assert (used.input, used.cache_read, (used.output or 0) + (used.reasoning or 0)) == (7100, 5700, 205)
+    assert [(part.tool_call_id, part.state) for part in parts if isinstance(part, ToolCallPart)] == [
+        ("call_read1", ToolState.OUTPUT_AVAILABLE),
+        ("call_fail1", ToolState.OUTPUT_ERROR),
+        ("call_par1", ToolState.OUTPUT_AVAILABLE),
+        ("call_par2", ToolState.OUTPUT_AVAILABLE),
+    ]
+    assert [part.text for part in parts if isinstance(part, TextPart)][-1] == "Resumed: nothing more to do."
+
+
 def test_totals_of_a_session_with_usages_are_not_counted() -> None:
     """R-C5"""
     found = log_of("basic", TOUR)
