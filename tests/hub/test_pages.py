@@ -222,3 +222,27 @@ def test_of_somebody_elses_session_only_what_one_may_do_is_offered(
         expect(ben.locator(".hit-places")).to_contain_text("Ana")
         assert_usable(ben)
     assert errors == []
+
+
+def test_a_session_goes_to_the_trash_and_comes_back(
+    databases: PostgresDatabases, tmp_path: Path, chromium: Browser
+) -> None:
+    errors: list[str] = []
+    with hub(databases, tmp_path) as found, listening(found) as base:
+        ana = found.browser("Ana", "owner")
+        session = save_session(ana, "a", "a hat", cwd="/work/shop")
+        page = opened(chromium, errors)
+        page.context.add_cookies([{"name": "turnlog_browser", "value": ana.cookies["turnlog_browser"], "url": base}])
+        page.goto(f"{base}/sessions/{session}")
+        page.get_by_role("button", name="Share", exact=True).click()
+        page.get_by_role("button", name="Move to the trash").click()
+        row = page.get_by_role("region", name="Trash").get_by_role("listitem").filter(has_text="a hat")
+        row.wait_for()
+        assert_usable(page)
+        assert ana.get(f"/api/sessions/{session}").status_code == 404
+        row.get_by_role("button", name="Take back").click()
+        page.get_by_role("dialog").get_by_role("button", name="Take back").click()
+        row.wait_for(state="detached")
+        page.goto(f"{base}/")
+        page.get_by_text("title of a hat").wait_for()
+    assert errors == []

@@ -18,6 +18,7 @@ OF_NO_TEAM: Final = frozenset({"schema_version", "users", "identities", "secrets
 OF_ALL_TEAMS: Final = (
     "FROM turnlog.members m JOIN turnlog.teams t ON t.team_key = m.team_key WHERE m.user_id = $1",
     "FROM turnlog.teams WHERE retention_days > 0",
+    "SELECT team_key FROM turnlog.teams ORDER BY team_key",
 )
 """Which teams there are on a server: those of a person, asked when somebody signs in, and those that keep sessions for
 a time only.

@@ -1712,6 +1712,19 @@ export interface TouchedFiles {
   items: TouchedFile[];
 }
 
+/** A session in the trash. */
+export interface TrashedSession {
+  id: string;
+  title: string | null;
+  trashed_at: string;
+  forgotten_at: string;
+}
+
+/** What somebody has in the trash. */
+export interface TrashedSessions {
+  items: TrashedSession[];
+}
+
 /** The model begins to answer (R-K18). */
 export interface TurnStarted {
   type: "turn-start";

@@ -31,6 +31,7 @@ from turnlog.hub.people.registry import People
 from turnlog.hub.people.rules import HighestLevel, Retention
 from turnlog.hub.people.sharing import SessionSharing
 from turnlog.hub.people.teams import Member, NotAllowedError, Team
+from turnlog.hub.people.trash import TrashedSession
 from turnlog.hub.rates import RequestRates
 from turnlog.hub.retention import RetentionKeeper
 from turnlog.hub.routes import ROUTERS
@@ -69,6 +70,8 @@ BODIES: Final[tuple[type[Any], ...]] = (
     bodies.TeamRules,
     TeamUsage,
     bodies.Tokens,
+    TrashedSession,
+    bodies.TrashedSessions,
 )
 """Bodies of answers about people."""
 

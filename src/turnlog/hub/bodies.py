@@ -13,6 +13,7 @@ from turnlog.hub.people.rules import Rules
 from turnlog.hub.people.secrets import Kind, Secret
 from turnlog.hub.people.sharing import Pusher
 from turnlog.hub.people.teams import Member, Team, User
+from turnlog.hub.people.trash import TrashedSession
 
 
 class TeamRole(msgspec.Struct, frozen=True):
@@ -53,6 +54,12 @@ class Pushers(msgspec.Struct, frozen=True):
     """People of whom the caller sees sessions."""
 
     items: list[Pusher]
+
+
+class TrashedSessions(msgspec.Struct, frozen=True):
+    """What somebody has in the trash."""
+
+    items: list[TrashedSession]
 
 
 class TeamRules(msgspec.Struct, frozen=True):

@@ -1,14 +1,19 @@
-"""Forgets sessions that are older than the rule of their team allows, in the background of every hub process."""
+"""Forgets sessions that are older than the rule of their team allows, and what has been in the trash for long enough.
+
+In the background of every hub process.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.people.registry import People
+from turnlog.hub.people.trash import TRASH_DAYS
 from turnlog.store.postgres.store import PostgresStore
 
 EVERY_SECONDS: Final = 600.0
@@ -53,22 +58,32 @@ class RetentionKeeper:
 
     def forget_outdated(self) -> int:
         """Forget what is too old in all teams; return how many sessions."""
-        return sum(self._forget(team, days) for team, days in self._people.rulebook.with_retention())
+        rulebook = self._people.rulebook
+        return sum(
+            self._forget(team, "old", days, partial(rulebook.outdated_ids, team, days))
+            for team, days in rulebook.with_retention()
+        )
+
+    def empty_trash(self) -> int:
+        """Forget what has been in the trash for too long in all teams; return how many sessions."""
+        trash = self._people.trash
+        return sum(self._forget(team, "deleted", TRASH_DAYS, partial(trash.outdated, team)) for team in trash.teams())
 
     def _run(self) -> None:
         while not self._is_closed:
             self._bell.clear()
             try:
                 self.forget_outdated()
+                self.empty_trash()
             except StoreError as error:
                 _log.warning("cannot forget old sessions: %s", error)
             self._bell.wait(EVERY_SECONDS)
 
-    def _forget(self, team: int, days: int) -> int:
+    def _forget(self, team: int, what: str, days: int, find: Callable[[int], list[tuple[str, str]]]) -> int:
         store = self._open_team(team)
         done = 0
         while not self._is_closed:
-            found = self._people.rulebook.outdated_ids(team, days, _AT_ONCE)
+            found = find(_AT_ONCE)
             for session_id, owner in found:
                 if self._is_closed:
                     break
@@ -77,12 +92,14 @@ class RetentionKeeper:
                 except NotFoundError:  # another process of this hub was first
                     continue
                 self._people.audit.note(
-                    team, ACTOR, "forget old session", session_id, owner=owner, detail=f"older than {days} days"
+                    team, ACTOR, f"forget {what} session", session_id, owner=owner, detail=f"older than {days} days"
                 )
                 done += 1
             if len(found) < _AT_ONCE:
                 break
         if done:
-            self._people.audit.note(team, ACTOR, "forget old sessions", str(team), detail=f"{done} of over {days} days")
+            self._people.audit.note(
+                team, ACTOR, f"forget {what} sessions", str(team), detail=f"{done} of over {days} days"
+            )
             self._drop(store)
         return done

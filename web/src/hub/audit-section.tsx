@@ -24,7 +24,16 @@ const OF = [
 ];
 
 const OWN = ["read", "search", "share", "make link", "take link back", "connect machine", "end machine"];
-const OWN_TOO = ["make token", "end token", "agree to rules", "disagree with rules", "forget old session"];
+const OWN_TOO = [
+  "make token",
+  "end token",
+  "agree to rules",
+  "disagree with rules",
+  "forget old session",
+  "put into trash",
+  "take out of trash",
+  "forget deleted session",
+];
 const OF_TEAM = [
   "invite",
   "take invitation back",
@@ -33,7 +42,7 @@ const OF_TEAM = [
   "change team",
   "begin team",
 ];
-const OF_TEAM_TOO = ["change rules", "forget old sessions", "team usage"];
+const OF_TEAM_TOO = ["change rules", "forget old sessions", "forget deleted sessions", "team usage"];
 
 /** Actions that are done to a session. */
 const OF_SESSIONS = new Set(["read", "search", "share", "make link", "take link back"]);

@@ -15,6 +15,7 @@ export const AGREEMENT = "/hub/v1/rules/agreement";
 export const TEAM_USAGE = "/hub/v1/usage";
 export const AUDIT = "/hub/v1/audit";
 export const TEAM_AUDIT = "/hub/v1/audit/team";
+export const TRASH = "/hub/v1/trash";
 
 export function sharingPath(sessionId: string): string {
   return `/hub/v1/sessions/${encodeURIComponent(sessionId)}/sharing`;
@@ -22,4 +23,8 @@ export function sharingPath(sessionId: string): string {
 
 export function linksPath(sessionId: string): string {
   return `/hub/v1/sessions/${encodeURIComponent(sessionId)}/links`;
+}
+
+export function trashPath(sessionId: string): string {
+  return `/hub/v1/sessions/${encodeURIComponent(sessionId)}/trash`;
 }

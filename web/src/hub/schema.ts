@@ -299,6 +299,19 @@ export interface Tokens {
   items: TokenItem[];
 }
 
+/** A session in the trash. */
+export interface TrashedSession {
+  id: string;
+  title: string | null;
+  trashed_at: string;
+  forgotten_at: string;
+}
+
+/** What somebody has in the trash. */
+export interface TrashedSessions {
+  items: TrashedSession[];
+}
+
 /** A person. */
 export interface User {
   id: string;

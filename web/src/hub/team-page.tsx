@@ -9,6 +9,7 @@ import { AuditSection } from "./audit-section";
 import { PeopleSection } from "./people-section";
 import { RulesSection } from "./rules-section";
 import { TeamUsageSection } from "./team-usage-section";
+import { TrashSection } from "./trash-section";
 import { useMe } from "./use-hub";
 import "./team.css";
 
@@ -18,6 +19,7 @@ const SECTIONS = [
   { name: "rules", label: "Rules", forAdmins: false, Section: RulesSection },
   { name: "usage", label: "Usage", forAdmins: true, Section: TeamUsageSection },
   { name: "audit", label: "Audit log", forAdmins: false, Section: AuditSection },
+  { name: "trash", label: "Trash", forAdmins: false, Section: TrashSection },
 ];
 
 export default function TeamPage() {

@@ -3385,6 +3385,30 @@ public enum Turnlog {
         }
     }
 
+    /// A session in the trash.
+    public struct TrashedSession: Codable, Equatable, Sendable {
+        public var id: String
+        public var title: String?
+        public var trashedAt: String
+        public var forgottenAt: String
+
+        public enum CodingKeys: String, CodingKey {
+            case id
+            case title
+            case trashedAt = "trashed_at"
+            case forgottenAt = "forgotten_at"
+        }
+    }
+
+    /// What somebody has in the trash.
+    public struct TrashedSessions: Codable, Equatable, Sendable {
+        public var items: [TrashedSession]
+
+        public enum CodingKeys: String, CodingKey {
+            case items
+        }
+    }
+
     /// The model begins to answer (R-K18).
     public struct TurnStarted: Codable, Equatable, Sendable {
         /// One of: turn-start.

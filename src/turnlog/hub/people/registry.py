@@ -10,6 +10,7 @@ from turnlog.hub.people.rules import Rulebook
 from turnlog.hub.people.secrets import ALLOWED, Secrets
 from turnlog.hub.people.sharing import Sharing
 from turnlog.hub.people.teams import Identity, Teams, User
+from turnlog.hub.people.trash import Trash
 from turnlog.store.postgres.database import Database
 
 PROXY: str = "proxy"
@@ -28,6 +29,7 @@ class People:
         self.audit = Audit(database)
         self.figures = Figures(database)
         self.rulebook = Rulebook(database)
+        self.trash = Trash(database)
 
     def known_by_proxy(self, name: str, joins: Role | None) -> Caller | None:
         """The caller that a trusted proxy names, in the first of their teams."""

@@ -154,7 +154,7 @@ class Sharing(Tables):
         Raises NotFoundError, or ConflictError for a subagent, which is shown with its parent.
         """
         with self._transaction() as transaction:
-            family = _family(transaction, team, session_id)
+            family = family_of(transaction, team, session_id)
             _set_visibility(transaction, team, family, visibility)
             kept = f"{LINK}%" if visibility == "link" else ""
             transaction.run(
@@ -163,11 +163,11 @@ class Sharing(Tables):
                 *(team, family, kept),
             )
             if visibility != "link":
-                _end_links(transaction, team, session_id)
+                end_links(transaction, team, session_id)
             if visibility == "people":
                 for person in sorted(set(people)):
                     _add_reader(transaction, team, family, person)
-            _announce(transaction, team, family)
+            announce_changed(transaction, team, family)
 
     def make_link(self, team: int, session_id: str, user: str, seconds: float | None) -> tuple[str, Secret]:
         """A link to a session and its subagents, and what is kept of it; the visibility is `link` from now on.
@@ -175,7 +175,7 @@ class Sharing(Tables):
         Raises as `share` does.
         """
         with self._transaction() as transaction:
-            family = _family(transaction, team, session_id)
+            family = family_of(transaction, team, session_id)
             text, link = self._secrets.make(
                 "link", team=team, user=user, session=session_id, seconds=seconds, within=transaction
             )
@@ -186,7 +186,7 @@ class Sharing(Tables):
             )
             _set_visibility(transaction, team, family, "link")
             _add_reader(transaction, team, family, f"{LINK}{link.id}")
-            _announce(transaction, team, family)
+            announce_changed(transaction, team, family)
         return text, link
 
     def end_link(self, team: int, session_id: str, id: str) -> bool:
@@ -244,7 +244,7 @@ def _owned(transaction: HubTransaction, team: int, session_id: str) -> Owned:
     return Owned(*row)
 
 
-def _family(transaction: HubTransaction, team: int, session_id: str) -> list[str]:
+def family_of(transaction: HubTransaction, team: int, session_id: str) -> list[str]:
     """Ids of a session and of all subagents below it, locked."""
     transaction.rows(
         "SELECT 1 FROM turnlog.session_owners WHERE team_key = $1 AND session_id = $2 FOR UPDATE", team, session_id
@@ -271,7 +271,8 @@ def _add_reader(transaction: HubTransaction, team: int, family: list[str], reade
     )
 
 
-def _end_links(transaction: HubTransaction, team: int, session_id: str) -> None:
+def end_links(transaction: HubTransaction, team: int, session_id: str) -> None:
+    """Make all links to a session invalid."""
     transaction.run(
         "UPDATE turnlog.secrets SET ended_at = $3 WHERE team_key = $1 AND session_id = $2 AND kind = 'link'"
         " AND ended_at IS NULL",
@@ -279,7 +280,7 @@ def _end_links(transaction: HubTransaction, team: int, session_id: str) -> None:
     )
 
 
-def _announce(transaction: HubTransaction, team: int, family: list[str]) -> None:
+def announce_changed(transaction: HubTransaction, team: int, family: list[str]) -> None:
     """Tell readers that the sessions have changed: for some of them they are new."""
     transaction.run(
         "INSERT INTO turnlog.changes (team_key, session_key, kind, at)"

@@ -55,7 +55,7 @@ def get_sharing(request: Request, hub: HubOf, caller: PersonOf, session_id: str)
 @router.put("/sharing", responses=responds_with(SessionSharing), dependencies=JSON)
 def share(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: SharingBody) -> Response:
     """Decide who may read the session and its subagents; at once."""
-    _own(hub, caller, session_id)
+    require_own(hub, caller, session_id)
     members = {each.user.id for each in hub.people.teams.members(caller.team_key)}
     if not body.people <= members:
         raise HTTPException(422, "people: not all of them are in the team")
@@ -67,7 +67,7 @@ def share(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: S
 @router.post("/links", responses=responds_with(NewLink), dependencies=JSON)
 def make_link(request: Request, hub: HubOf, caller: UserOf, session_id: str, body: LinkBody) -> Response:
     """A link with which anybody reads the session and its subagents, without signing in."""
-    _own(hub, caller, session_id)
+    require_own(hub, caller, session_id)
     seconds = None if body.days is None else body.days * 24 * 3600.0
     code, link = hub.people.sharing.make_link(caller.team_key, session_id, caller.user, seconds)
     hub.note(caller, "make link", session_id, owner=caller.user, detail=link.id)
@@ -79,7 +79,7 @@ def make_link(request: Request, hub: HubOf, caller: UserOf, session_id: str, bod
 @router.delete("/links/{link_id}", status_code=204, responses=responds_with(None))
 def end_link(hub: HubOf, caller: UserOf, session_id: str, link_id: str) -> Response:
     """Take a link back, at once."""
-    _own(hub, caller, session_id)
+    require_own(hub, caller, session_id)
     if not hub.people.sharing.end_link(caller.team_key, session_id, link_id):
         raise HTTPException(404, "there is no such link")
     hub.note(caller, "take link back", session_id, owner=caller.user, detail=link_id)
@@ -93,9 +93,9 @@ def _seen(hub: HubState, caller: Caller, session_id: str) -> SessionSharing:
     return hub.people.sharing.sharing(caller.team_key, session_id)
 
 
-def _own(hub: HubState, caller: Caller, session_id: str) -> None:
+def require_own(hub: HubState, caller: Caller, session_id: str) -> None:
     """Raise a 404 for a session that the caller does not see, a 403 for one that is another's."""
     if _seen(hub, caller, session_id).owner != caller.user:
-        raise HTTPException(403, "only its owner shares a session")
+        raise HTTPException(403, "only its owner shares or deletes a session")
     if "push" not in caller.scopes:
-        raise HTTPException(403, "you may not share here")
+        raise HTTPException(403, "you may not change sessions here")

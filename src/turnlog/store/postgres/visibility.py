@@ -30,9 +30,9 @@ VIEWER: Final = "turnlog.viewer"
 _WHO: Final = f"(SELECT current_setting('{VIEWER}', true))"
 
 ALLOWED: Final = (
-    f"(o.owner_user = {_WHO} OR o.visibility = 'team' AND {_WHO} NOT LIKE 'link:%'"
+    f"(o.trashed_at IS NULL AND (o.owner_user = {_WHO} OR o.visibility = 'team' AND {_WHO} NOT LIKE 'link:%'"
     f" OR o.visibility IN ('people', 'link') AND EXISTS (SELECT 1 FROM {SCHEMA}.session_readers r"
-    f" WHERE r.team_key = o.team_key AND r.session_id = o.session_id AND r.reader = {_WHO}))"
+    f" WHERE r.team_key = o.team_key AND r.session_id = o.session_id AND r.reader = {_WHO})))"
 )
 """Whether the viewer sees the session of the row `o`."""
 

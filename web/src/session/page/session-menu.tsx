@@ -9,6 +9,9 @@ import type { ExportFormat, SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { LoadButton } from "@/design/load-button";
 import { Menu, MenuSection } from "@/design/menu";
+import { Problem } from "@/design/problem";
+import { trashPath } from "@/hub/paths";
+import { useHubChange, useIsHub } from "@/hub/use-hub";
 import { DOCUMENTS, exportPath } from "@/sessions/documents";
 import { ForgetDialog } from "@/sessions/forget-dialog";
 
@@ -30,6 +33,13 @@ export function SessionMenu({ session, isOwn }: SessionMenuProps) {
   const [redact, setRedact] = useState(false);
   const [forgetting, setForgetting] = useState(false);
   const [, navigate] = useLocation();
+  const isHub = useIsHub();
+  const trash = useHubChange();
+  const moveToTrash = () =>
+    trash.mutate(
+      { method: "PUT", path: trashPath(session.id) },
+      { onSuccess: () => navigate("/team/trash") },
+    );
   const address = (as: ExportFormat) => exportPath(session.id, as, redact);
   return (
     <>
@@ -59,6 +69,12 @@ export function SessionMenu({ session, isOwn }: SessionMenuProps) {
         </MenuSection>
         {isOwn && (
           <MenuSection title="Remove">
+            {isHub && (
+              <button type="button" className="menu-item" onClick={moveToTrash} disabled={trash.isPending}>
+                Move to the trash <span className="menu-note">for 30 days</span>
+              </button>
+            )}
+            {trash.isError && <Problem error={trash.error} what="Moving it to the trash" />}
             <button type="button" className="menu-item" onClick={() => setForgetting(true)}>
               Forget this session… <span className="menu-note">permanently</span>
             </button>
