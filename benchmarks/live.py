@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from append import ten_lines
@@ -124,6 +124,16 @@ def wait_for(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+class Watched(Protocol):
+    """Where a line is looked for."""
+
+    def forget(self) -> None:
+        """Begin to look: what came before does not count."""
+
+    def wait(self, word: str) -> float | None:
+        """When the word was there, by `time.perf_counter`; None if it does not come."""
+
+
 class Stream:
     """Lines of an event stream with the time at which each arrived. `sign`: what an event has, else the line's word."""
 
@@ -191,7 +201,7 @@ class Round(NamedTuple):
     """Whether the machine stood still meanwhile."""
 
 
-def rounds(log: Path, count: int, watched: Stream | Asked) -> list[Round]:
+def rounds(log: Path, count: int, watched: Watched) -> list[Round]:
     """Append so many lines, one after the other."""
     found: list[Round] = []
     pauses = random.Random(1)
