@@ -114,7 +114,7 @@ class ZooCode(TaskAgent):
     name = "zoo-code"
     display_name = "Zoo Code"
     extension = "zoocodeorganization.zoo-code"
-    colour = Colour(light="#5a6f63", dark="#9adac8")
+    colour = Colour(light="#5a6f63", dark="#a6e0c6")
 
 
 class KiloExtension(TaskAgent):

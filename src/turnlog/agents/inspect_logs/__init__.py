@@ -29,7 +29,7 @@ class InspectAi(RowAgent):
 
     name = NAME
     display_name = "Inspect"
-    colour = Colour(light="#3b6ea8", dark="#8fbbe8")
+    colour = Colour(light="#556da3", dark="#99bdd3")
     parser_version = 1
     homes = BUILT_IN[NAME].homes
     turn_markers = _TURN_MARKERS

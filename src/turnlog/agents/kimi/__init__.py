@@ -124,7 +124,7 @@ class KimiCli(Agent):
 
     name = KIMI_CLI
     display_name = "Kimi CLI"
-    colour = Colour(light="#4a6a94", dark="#9dc4d8")
+    colour = Colour(light="#425f85", dark="#9fcfce")
     parser_version = 1
     homes = BUILT_IN[KIMI_CLI].homes
     log_folders = ("sessions",)

@@ -153,7 +153,7 @@ class StepCode(Pi):
 
     name = "stepcode"
     display_name = "StepCode"
-    colour = Colour(light="#1d5e85", dark="#77b6ca")
+    colour = Colour(light="#09597d", dark="#6fb0c0")
     homes = BUILT_IN["stepcode"].homes
     command = None
     handoff = None
