@@ -35,6 +35,7 @@ from turnlog.store.choices import SESSION_HAVINGS
 from turnlog.store.commands import command_head
 from turnlog.store.insights import SECTIONS, Insights, context_to_csv, to_csv
 from turnlog.store.periods import QUARTER_HOUR, shifts, start_of
+from turnlog.store.sqlite.reading import Connections
 
 DAY = 24 * 60
 
@@ -320,6 +321,19 @@ def test_model_calls_that_failed_are_errors_too(tmp_path: Path) -> None:
             (None, None, True, 2, "plain:shop", "m34"),
         ]
         assert [each.errors for each in store.insights(InsightFilter(since=at(30))).errors] == [1, 1]
+
+
+@pytest.mark.parametrize("filter", [InsightFilter(), InsightFilter(agent="plain"), InsightFilter(since=at(0))])
+def test_failed_model_calls_are_found_without_reading_the_others(store: Store, filter: InsightFilter) -> None:
+    assert isinstance(store, Connections)
+    seen: list[str] = []
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    connection.set_trace_callback(seen.append)
+    store.insights(filter)
+    connection.set_trace_callback(None)
+    (asked,) = [statement for statement in seen if "stop_reason = 'error'" in statement]
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked}")]
+    assert not any("SCAN m" in step and "messages_failed" not in step for step in plan), plan
 
 
 def test_a_filter_selects_by_time_project_and_agent(store: Store) -> None:

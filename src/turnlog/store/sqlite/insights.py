@@ -407,12 +407,15 @@ class _FailedCall(msgspec.Struct):
 def _failed_calls(connection: sqlite3.Connection, chosen: Chosen) -> Iterator[_Failure]:
     """What agents logged in the place of an answer."""
     read = BodyReader(connection)
-    # Repeats the condition of the partial index, which SQLite otherwise would not use; nor would it without the plus,
-    # but read all messages in the order of their keys. Bodies that follow each other are read in that order.
+    # The keys come from the partial index, whose condition is repeated; SQLite otherwise goes through all billed
+    # messages. Bodies that follow each other are read in that order.
+    in_time = chosen._replace(sessions=None).of_times("billed_key", "created_at")
+    of_session = chosen._replace(since=None, until=None).of_times("m.billed_key", "m.created_at")
     rows = connection.execute(
         f"SELECT m.agent, s.agent || ':' || s.external_id, m.external_id, m.created_at, {BODY_COLUMNS}"
         " FROM messages m JOIN sessions s ON s.key = m.billed_key"
-        f" WHERE m.stop_reason = 'error' AND {chosen.of_times('m.billed_key', 'm.created_at')} ORDER BY +m.key",
+        f" WHERE m.key IN (SELECT key FROM messages WHERE stop_reason = 'error' AND {in_time}) AND {of_session}"
+        " ORDER BY m.key",
         chosen.values,
     ).fetchall()
     for agent, session_id, message_id, created_at, *place in rows:
