@@ -10,7 +10,7 @@ import pytest
 from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.requests import ChatRequest, merge_client_results, parse_chat_request, plan_answer
-from turnlog.errors import NotFoundError, ShapeError
+from turnlog.errors import ConflictError, NotFoundError, ShapeError
 
 
 def message(id: str, role: str = "user", *parts: dict[str, Any]) -> dict[str, Any]:
@@ -171,3 +171,20 @@ def test_the_page_fills_only_calls_that_wait_for_it(
         build_message(message("a", "assistant", stored)), build_message(message("a", "assistant", sent))
     )
     assert to_plain(found)["parts"] == [merged or stored]
+
+
+def test_an_answer_continues_once_all_its_permission_requests_are_decided() -> None:
+    """What nobody has decided would be denied by it."""
+
+    def asking(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+        other = call("approval-requested", toolCallId="c2", approval={"id": "q2"})
+        return message("a", "assistant", call("approval-requested", approval={"id": "q1"}) | first, other | second)
+
+    stored = [build_message(asking({}, {}))]
+    allowed = {"state": "approval-responded", "approval": {"id": "q1", "approved": True}}
+    denied = {"state": "approval-responded", "approval": {"id": "q2", "approved": False}}
+    for half, still_open in ((asking(allowed, {}), "q2"), (asking({}, denied), "q1")):
+        with pytest.raises(ConflictError, match=f"request {still_open} is still open"):
+            plan_answer(stored, post(message=half))
+    plan = plan_answer(stored, post(message=asking(allowed, denied)))
+    assert [to_plain(part)["approval"]["approved"] for part in plan.messages[0].parts] == [True, False]

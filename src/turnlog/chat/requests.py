@@ -213,8 +213,9 @@ def _continue(stored: Sequence[UIMessage], newest: UIMessage) -> AnswerPlan:
         raise ShapeError("only the last message can continue", json_path="$.messages")
     _check_decisions(stored[index], newest)
     merged = merge_client_results(stored[index], newest)
+    _check_undecided(merged)
     if merged == stored[index]:
-        _check_undecided(merged, newest)
+        _check_repeated(newest)
     return AnswerPlan([*stored[:index], merged], merged, [], is_changed=merged != stored[index])
 
 
@@ -226,15 +227,22 @@ def _check_decisions(stored: UIMessage, sent: UIMessage) -> None:
             raise ConflictError(f"there is no open permission request {_approval_id(part)}")
 
 
-def _check_undecided(stored: UIMessage, sent: UIMessage) -> None:
-    """Raise ConflictError for a message that brings nothing new, and has an open or a decided permission request.
+def _check_undecided(message: UIMessage) -> None:
+    """Raise ConflictError for a message with an open permission request: the answer continues once all are decided.
+
+    What nobody has decided would be denied by it.
+    """
+    for part in _tool_parts(message):
+        if part.state == "approval-requested":
+            raise ConflictError(f"the permission request {_approval_id(part)} is still open: allow or deny it first")
+
+
+def _check_repeated(sent: UIMessage) -> None:
+    """Raise ConflictError for a message that brings nothing new, and decides a permission request.
 
     A page sends such a message twice if its connection breaks; a tool that was allowed once must not run again.
     Without permission requests it is a page that lets the answer continue after the outputs of its calls.
     """
-    for part in _tool_parts(stored):
-        if part.state == "approval-requested":
-            raise ConflictError(f"the permission request {_approval_id(part)} is still open: allow or deny it first")
     for part in _tool_parts(sent):
         if part.state == "approval-responded":
             raise ConflictError(f"the permission request {_approval_id(part)} was answered before")
