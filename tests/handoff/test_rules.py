@@ -140,6 +140,21 @@ def test_a_text_that_no_model_could_take_is_cut_and_said_so(store: Store, tmp_pa
     assert "the rest of 3,000,000 bytes was left out" in plan.paths[-1].name + json.dumps(written(plan))
 
 
+@pytest.mark.parametrize("text", ["/compact", "  /home/dev/notes.txt is empty, why?", "? help", "<session_context>x"])
+def test_a_prompt_that_gemini_would_take_for_a_command_has_words_before_it(
+    text: str, store: Store, tmp_path: Path
+) -> None:
+    """Gemini CLI 0.61 keeps such a prompt in its log and leaves it out of what it sends."""
+    session_id = talk(store, prompt(1, "See a/b"), answer("a", TextPart(text="Yes")), prompt(2, text))
+    for target, words in (("gemini-cli", ["The user wrote: ", text]), ("codex", [text])):
+        planned = handoff.plan(store, session_id, target, folder=tmp_path, home=tmp_path / target)
+        first, *_, last = planned.conversation.messages
+        assert [part.text for part in first.parts if isinstance(part, TextPart)] == ["See a/b"]
+        assert [part.text for part in last.parts if isinstance(part, TextPart)] == words
+        reported = [loss.message_id for loss in planned.losses if loss.kind == "introduced"]
+        assert reported == (["u2"] if len(words) > 1 else [])
+
+
 def test_an_image_that_is_gone_becomes_a_note(store: Store, tmp_path: Path) -> None:
     gone = FilePart(media_type="image/png", url="file:///gone.png")
     elsewhere = FilePart(media_type="image/png", url="https://example.com/there.png")

@@ -218,6 +218,11 @@ class HandoffWriter(Protocol):
         ...
 
     @property
+    def unsent(self) -> tuple[str, ...] | None:
+        """How prompts begin that the agent does not send to its model, as those without a text; None: it sends all."""
+        ...
+
+    @property
     def version(self) -> str:
         """The version of the agent in whose format it writes."""
         ...
@@ -237,6 +242,7 @@ class FileWriter(ABC):
     unanswered: str
     takes_text: bool = False
     is_flat: bool = False
+    unsent: tuple[str, ...] | None = None
     version: str
 
     @abstractmethod

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from turnlog.agents.handoffs import HandoffWriter
 from turnlog.errors import TurnlogError
-from turnlog.handoff.flattening import flat
+from turnlog.handoff.flattening import flat, introduced
 from turnlog.handoff.report import HandoffLoss, LossKind
 from turnlog.model import BlobRef, FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.providers.base import Report, RequestOptions
@@ -119,7 +119,9 @@ def convert(
                 HandoffLoss(kind=kind, message_id=item.message_id, detail=item.detail, tool_call_id=item.tool_call_id)
             )
     kept = [flat(message, losses) for message in repaired] if writer.is_flat else repaired
-    return Converted(messages=_bare(kept), losses=tuple(losses))
+    unsent = writer.unsent
+    sent = kept if unsent is None else [introduced(message, unsent, losses) for message in kept]
+    return Converted(messages=_bare(sent), losses=tuple(losses))
 
 
 def _is_carried(message: Message, losses: list[HandoffLoss]) -> bool:

@@ -1,4 +1,8 @@
-"""Messages for formats that have one text before the calls of an answer, and one text before the files of a result."""
+"""Messages for agents that hold less than others.
+
+Some have one text before the calls of an answer, and one text before the files of a result. Some send no prompt that
+looks like one of their commands.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ import msgspec
 
 from turnlog.handoff.report import HandoffLoss
 from turnlog.model import Message, Part, TextPart, ToolCallPart
+
+_INTRODUCTION: Final = "The user wrote: "
 
 _ONLY_FILES: Final = "(the output is the file)"
 
@@ -26,6 +32,16 @@ def flat(message: Message, losses: list[HandoffLoss]) -> Message:
             losses.append(HandoffLoss(kind="order", message_id=message.id, detail=detail))
     parts = (*_one_text(others, "\n\n"), *map(_flat_call, calls))
     return msgspec.structs.replace(message, parts=parts)
+
+
+def introduced(message: Message, unsent: tuple[str, ...], losses: list[HandoffLoss]) -> Message:
+    """The message with words before it if the agent would not send it as it is, which is reported."""
+    said = "".join([part.text for part in message.parts if isinstance(part, TextPart)]).strip()
+    if message.role == "assistant" or (said and not said.startswith(unsent)):
+        return message
+    detail = "the agent would not send it without words before it"
+    losses.append(HandoffLoss(kind="introduced", message_id=message.id, detail=detail))
+    return msgspec.structs.replace(message, parts=(TextPart(text=_INTRODUCTION), *message.parts))
 
 
 def _flat_call(call: ToolCallPart) -> ToolCallPart:

@@ -44,6 +44,7 @@ class GeminiCliWriter(FileWriter):
 
     unanswered = UNANSWERED
     is_flat = True
+    unsent = ("/", "?", "<session_context>", "<hook_context>")
     version = "0.61.0"
 
     def write(self, conversation: HandoffConversation, home: Path) -> NewSession:

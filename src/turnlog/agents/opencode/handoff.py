@@ -41,6 +41,7 @@ class OpenCodeWriter:
     unanswered = "Tool execution aborted"
     takes_text = False
     is_flat = True
+    unsent = None
     version = "1.18.33"
 
     def __init__(self, program: Program) -> None:
