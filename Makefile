@@ -84,8 +84,7 @@ units: .build/tools .build/bytecode $(STATIC) $(CHECKERS) $(EXAMPLE)/dist/index.
 # A browser keeps an event loop running: its tests have processes of their own, and a file of them one server. Their files
 # are named: collecting the others would take each process half a minute.
 pages: .build/tools .build/bytecode $(STATIC) $(EXAMPLE)/dist/index.html browser ## Run the tests with a browser (ARGS="-k search")
-	$(BIN)/pytest -n 2 --loadscope-reorder -m browser $(or $(ARGS),tests/e2e) || [ $$? -eq 5 ]
-	$(if $(ARGS),,$(BIN)/pytest -m browser tests/hub/test_pages.py)
+	$(BIN)/pytest -n 2 --loadscope-reorder -m browser $(or $(ARGS),tests/e2e tests/hub/test_pages.py) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix

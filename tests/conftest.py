@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +16,9 @@ from support.environment import hide_places
 from support.profiles import load_profile
 from turnlog import paths
 from turnlog.server.sample import ensure_sample
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 load_profile()
 
@@ -93,6 +97,23 @@ def packages_looked_up_once() -> Iterator[None]:
     """Which of the installed packages register agents does not change while tests run."""
     with installed_agents.looked_up_once():
         yield
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    """Debian's browser. A process can have only one event loop of playwright, so all tests with a browser share it."""
+    # Imported here: only the tests with a browser pay for it.
+    from playwright.sync_api import sync_playwright
+
+    from support.browser_visit import CHROMIUM
+
+    switches = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=[*switches, "--disable-component-update", "--disable-sync"]
+        )
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from support.browser_history import write_home
 from support.browser_server import serving
-from support.browser_visit import CHROMIUM, Visit
+from support.browser_visit import Visit
 
 
 @pytest.fixture(scope="session")
@@ -29,14 +29,6 @@ def address(agent_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield found
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Visit]:
     """A window of usual size, light theme, in Berlin."""
@@ -45,5 +37,5 @@ def visit(browser: Browser, address: str) -> Iterator[Visit]:
     )
     visit = Visit(context, address)
     yield visit
-    context.close()
+    visit.close()
     assert visit.problems == []

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
-import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from support.agent_cases import CASES
 from support.browser_server import ask, serving
@@ -64,14 +64,15 @@ def open_session(visit: Visit, session: dict[str, Any]) -> Page:
     return visit.go_on(f"/sessions/{quote(session['id'], safe=':')}")
 
 
-def of_agent(sample: str, agent: str, tool: str, visit: Visit, shown: str = ".tool-row") -> Page:
-    """The first session of an agent in which this tool was called and this of it is shown."""
-    calls = ask(f"{sample}/api/tool-calls?agent={agent}&tool={quote(tool)}&limit=200")["items"]
-    for session in {call["session_id"]: None for call in calls}:
-        page = visit.go_on(f"/sessions/{quote(session, safe=':')}")
-        page.locator(".message").first.wait_for()
-        if page.locator(".tool", has_text=tool).filter(has=page.locator(shown)).count():
-            return page
+def call_of(sample: str, agent: str, tool: str, visit: Visit, shown: str = ".tool-row") -> Locator:
+    """The first call of this tool by an agent that shows this, where a link to its message has led."""
+    for call in ask(f"{sample}/api/tool-calls?agent={agent}&tool={quote(tool)}&limit=200")["items"]:
+        visit.go_on("/")  # calls of one session are on one page, where a link to another message would not be followed
+        page = visit.go_on(f"/sessions/{quote(call['session_id'], safe=':')}#{quote(call['message_id'], safe='')}")
+        row = page.locator(f".tool[data-call={json.dumps(call['tool_call_id'])}]").first
+        row.wait_for()
+        if row.locator(shown).count():
+            return row
     raise AssertionError(f"no session of {agent} calls {tool}")
 
 
@@ -97,9 +98,7 @@ def test_a_session_opens_with_all_that_is_in_it(visit: Visit, one_per_agent: lis
     [(case.name, case.edit_tool) for case in CASES.values() if case.edit_tool is not None],
 )
 def test_an_edit_is_the_patch_that_the_agent_recorded(visit: Visit, sample: str, agent: str, tool: str) -> None:
-    page = of_agent(sample, agent, tool, visit, ".diff-added")
-    edit = page.locator(".tool", has_text=tool).filter(has=page.locator(".diff-added")).first
-    expect(edit.locator(".diff-added").first).to_be_visible()
+    edit = call_of(sample, agent, tool, visit, ".diff-added")
     edit.locator(".tool-row").first.click()
     expect(edit.locator(".tool-panel .diff-number").first).to_be_attached()
     expect(edit.locator(".diff-added .diff-number").last).not_to_have_text("")
@@ -110,7 +109,5 @@ def test_an_edit_is_the_patch_that_the_agent_recorded(visit: Visit, sample: str,
     [(case.name, case.subagent_tool) for case in CASES.values() if case.subagent_tool is not None],
 )
 def test_a_subagent_of_any_agent_opens_in_place(visit: Visit, sample: str, agent: str, tool: str) -> None:
-    page = of_agent(sample, agent, tool, visit)
-    # A row that begins with the tool's name: the notification that a subagent has ended is a row, too.
-    page.locator(".tool-row", has_text=re.compile(rf"^\s*{re.escape(tool)}")).first.click()
-    expect(page.get_by_role("region", name="Session of the subagent").locator(".message").first).to_be_visible()
+    call_of(sample, agent, tool, visit).locator(".tool-row").first.click()
+    expect(visit.page.get_by_role("region", name="Session of the subagent").locator(".message").first).to_be_visible()

@@ -74,7 +74,8 @@ def test_what_changed_before_the_stream_is_up_is_shown_too(visit: Visit, address
     wait_for_state(address, name, "waiting")
     held: list[Route] = []
     visit.page.route("**/api/sessions/*/events*", lambda route: held.append(route))
-    page = visit.open(f"/sessions/{name}")
+    with visit.page.expect_request("**/api/sessions/*/events*"):
+        page = visit.open(f"/sessions/{name}")
     expect(page.locator(".session-facts")).to_contain_text("Waiting for permission")
     tell(address, "Stop", "SessionEnd")
     shutil.copytree(RECORDED.home / "projects", agent_home / ".claude" / "projects", dirs_exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support.browser_visit import SECONDS
+from support.browser_visit import SECONDS, wait_until
 from support.provider_messages import PNG
 from turnlog.formats.html import HtmlConversation, to_html
 from turnlog.history import history
@@ -132,12 +133,10 @@ def _nodes(page: Page) -> int:
     )
 
 
-def _in_view(page: Page, text: str) -> bool:
-    return page.evaluate(
-        "text => { const found = document.querySelector('.found'); const at = found.getBoundingClientRect();"
-        " return found.textContent.includes(text) && at.top < innerHeight && at.bottom > 0; }",
-        text,
-    )
+def _expect_found_in_view(page: Page, text: str) -> None:
+    found = page.locator(".found").first
+    expect(found).to_contain_text(text)
+    expect(found).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("window", ["page", "dark_page"])
@@ -155,8 +154,8 @@ def test_search_finds_an_output_that_is_not_shown_yet(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text("1 of 1")
     expect(page.locator("details.call.found pre").last).to_be_visible()
-    assert _in_view(page, "jar <2345> & lid")
-    assert page.evaluate("CSS.highlights.get('found').size") == 1
+    _expect_found_in_view(page, "jar <2345> & lid")
+    wait_until(page, "CSS.highlights.get('found')?.size === 1")
     assert _nodes(page) <= 20_000
 
 
@@ -174,18 +173,20 @@ def test_search_steps_through_its_hits(page: Page) -> None:
 
 def test_links_lead_to_prompts_and_subagents(page: Page) -> None:
     page.locator("nav a").nth(90).click()
-    assert _in_view(page, "Turn 90")
+    _expect_found_in_view(page, "Turn 90")
     page.locator("nav a").first.click()
     page.locator("summary", has_text="Bash").first.click()
     page.locator("a[data-session]").first.click()
-    assert _in_view(page, "Session scout")
+    _expect_found_in_view(page, "Session scout")
 
 
 def test_scrolling_makes_the_rest_live(page: Page) -> None:
     before = page.locator("main h3").count()
-    page.locator("main > section").nth(4).scroll_into_view_if_needed()
-    expect(page.locator("main > section").nth(4).locator("h3").first).to_be_attached()
-    assert page.locator("main h3").count() > before
+    later = page.locator("main > section").nth(4)
+    expect(later.locator("h3")).to_have_count(0)
+    later.scroll_into_view_if_needed()
+    expect(later.locator("h3").first).to_be_attached()
+    expect(page.locator("main h3").nth(before)).to_be_attached()
 
 
 def test_answers_images_and_edits_are_shown_as_what_they_are(rich: Page) -> None:
@@ -199,12 +200,8 @@ def test_answers_images_and_edits_are_shown_as_what_they_are(rich: Page) -> None
     assert image.evaluate("async image => { await image.decode(); return image.naturalWidth; }") == 1
     expect(rich.locator(".diff del").first).to_contain_text("-one </pre></script><img")
     expect(rich.locator(".diff ins").first).to_have_text("+two")
-    assert rich.evaluate("[...CSS.highlights].map(([name, ranges]) => [name, ranges.size])") == [
-        ["comment", 1],
-        ["string", 1],
-        ["number", 1],
-        ["word", 2],
-    ]
+    marks = json.dumps([["comment", 1], ["string", 1], ["number", 1], ["word", 2]], separators=(",", ":"))
+    wait_until(rich, f"JSON.stringify([...CSS.highlights].map(([name, ranges]) => [name, ranges.size])) === '{marks}'")
     rich.get_by_role("button", name="Unfold all").click()
     expect(rich.locator("details[open]")).to_have_count(0)
 
@@ -240,8 +237,8 @@ def test_search_reads_over_markup_and_opens_later_windows_unfolded(rich: Page) -
     expect(rich.get_by_role("status")).to_have_text("1 of 2")
     field.press("Enter")
     expect(rich.get_by_role("status")).to_have_text("2 of 2")
-    assert _in_view(rich, "bold words, a page")
-    assert rich.evaluate("CSS.highlights.get('word').size") == 4
+    _expect_found_in_view(rich, "bold words, a page")
+    wait_until(rich, "CSS.highlights.get('word')?.size === 4")
     rich.get_by_role("button", name="Unfold all").click()
     expect(rich.locator("details:not([open])")).to_have_count(0)
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from support.browser_history import GROWING_ID, append_call, append_turn, write_home
 from support.browser_server import serving
-from support.browser_visit import Visit, settle
+from support.browser_visit import Visit, settle, wait_until
 from support.cli_runner import command
 
 pytestmark = pytest.mark.browser
@@ -41,8 +41,8 @@ def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None
     page = visit.open(GROWING)
     expect(page.get_by_text("End of session")).to_be_visible()
     expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
-    # Once, what came between the reading and the stream is asked for.
-    page.wait_for_timeout(500)
+    # Once, what came between the reading and the stream is requested.
+    visit.wait_until_idle()
     asked = len(visit.asked_for("/window"))
     append_turn(agent_home, "Now a second floor")
     expect(page.locator(".prompt", has_text="Now a second floor")).to_be_visible()
@@ -84,7 +84,7 @@ def show(page: Page, *, visible: bool) -> None:
 AT_END = "element => element.scrollHeight - element.scrollTop - element.clientHeight < 2"
 
 
-def test_who_reads_the_end_stays_there_and_who_does_not_is_told(visit: Visit, agent_home: Path) -> None:
+def test_who_reads_the_end_stays_there_and_who_does_not_gets_a_notice(visit: Visit, agent_home: Path) -> None:
     page = visit.open(GROWING)
     expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
     for floor in range(3, 12):
@@ -93,7 +93,7 @@ def test_who_reads_the_end_stays_there_and_who_does_not_is_told(visit: Visit, ag
     timeline = page.get_by_role("region", name="Session", exact=True)
     expect(page.locator(".prompt", has_text="Floor 11 please")).to_be_in_viewport()
     settle(page)
-    assert timeline.evaluate(AT_END)
+    wait_until(timeline, AT_END)
     page.keyboard.press("Home")
     expect(page.get_by_text("One floor stands.")).to_be_in_viewport()
     settle(page)

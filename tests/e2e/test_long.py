@@ -90,7 +90,7 @@ def test_find_reaches_the_far_end(page: Page) -> None:
     expect(page.locator(".tool-output", has_text="thelastjarofall")).to_be_in_viewport()
 
 
-def test_a_replay_begins_anywhere_and_asks_for_little(page: Page) -> None:
+def test_a_replay_begins_anywhere_and_requests_little(page: Page) -> None:
     """Playing, scrubbing and stepping there cost the same as at the start."""
     page.evaluate(f"location.hash = 'msg_huge_{MIDDLE}'")
     expect(page.get_by_text(f"I look at shelf {MIDDLE}.", exact=True)).to_be_in_viewport()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN
-from support.browser_visit import Visit, wait_until
+from support.browser_visit import Visit, expect_flash, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -25,13 +25,12 @@ def test_a_hit_opens_the_part_that_holds_it(visit: Visit) -> None:
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(rf"/sessions/{LONG_ID}\?find={NEEDLE}#.+/1$"))
-    found = page.locator(".tool.flash")
-    expect(found).to_contain_text(NEEDLE)
-    expect(found.get_by_text(NEEDLE)).to_be_in_viewport()
+    expect_flash(page, ".tool", NEEDLE)
+    expect(page.locator(".tool-output").get_by_text(NEEDLE)).to_be_in_viewport()
     expect(page.locator(".outline [aria-current]")).to_contain_text(f"Prompt number {NEEDLE_TURN}:")
 
 
-def test_filters_narrow_a_search_and_stand_alone(visit: Visit) -> None:
+def test_filters_narrow_a_search_and_work_alone(visit: Visit) -> None:
     page = visit.open("/search?q=shelf&field=input")
     expect(page.locator(".hit").first).to_contain_text("Bash input")
     page.get_by_label("Field").select_option("reasoning")
@@ -84,8 +83,7 @@ def test_an_opened_hit_is_unfolded_marked_and_followed_by_the_next(visit: Visit)
     page.locator(".hit").click()
     expect(page.locator(".find-count")).to_have_text("1 of 1")
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
-    wait_until(page, "CSS.highlights.has('found')")
-    assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == [NEEDLE]
+    wait_until(page, f"[...CSS.highlights.get('found') ?? []].join() === '{NEEDLE}'")
     page = visit.open('/search?q="shelf 101"&sort=newest')
     page.locator(".hit").last.click()
     count = page.locator(".find-count")
@@ -109,20 +107,25 @@ def test_every_hit_can_be_opened_where_it_is(visit: Visit, query: str) -> None:
         wait_until(opened, SEEN)
 
 
+PLACE = re.compile(r"/api/messages/[^/]+\?")
+TEXT = re.compile(r"/api/(blobs|sessions/[^/]+/spills)/")
+
+
 def test_an_opened_hit_stays_shown_when_its_place_is_known_late(visit: Visit) -> None:
     """Its word is at the end of an output of which the page has only the beginning at first."""
     page = visit.open('/search?q="very last row"')
     places: list[Route] = []
     texts: list[Route] = []
-    page.route(re.compile(r"/api/messages/[^/]+\?"), lambda route: places.append(route))
-    page.route(re.compile(r"/api/(blobs|sessions/[^/]+/spills)/"), lambda route: texts.append(route))
-    page.locator(".hit").click()
+    page.route(PLACE, lambda route: places.append(route))
+    page.route(TEXT, lambda route: texts.append(route))
+    with page.expect_request(PLACE):
+        page.locator(".hit").click()
     expect(page.get_by_role("button", name="Loading…")).to_be_visible()
-    with page.expect_response(re.compile(r"/api/messages/[^/]+\?")):
+    with page.expect_response(PLACE):
         places[0].continue_()
     page.wait_for_timeout(200)  # until the page has followed it
-    for text in texts:  # a row that is drawn again asks again
-        text.continue_()
+    assert texts
+    page.unroute(TEXT)  # lets go of what is held, and a row that is drawn again requests it again
     wait_until(page, SEEN)
 
 

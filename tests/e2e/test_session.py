@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
-from support.browser_visit import Visit, scroll_outline, settle
+from support.browser_visit import Visit, expect_flash, scroll_outline, settle, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +63,7 @@ def test_the_outline_is_one_stop_of_the_tabulator(visit: Visit) -> None:
     page.keyboard.press("End")
     expect(outline.get_by_role("button", name=f"Prompt number {TURNS}:")).to_be_focused()
     page.keyboard.press("Tab")
-    assert outline.evaluate("outline => outline.contains(document.activeElement)") is False
+    expect(outline.locator(":focus")).to_have_count(0)
 
 
 SCROLL_A_LITTLE = """scroller => new Promise(done => {
@@ -87,6 +87,7 @@ def test_a_click_counts_while_the_page_scrolls(visit: Visit) -> None:
     expect(page.get_by_role("complementary", name="Message details")).to_have_count(1)
     outline = page.get_by_role("navigation", name="Prompts")
     row = outline.get_by_role("button", name="Prompt number 9:")
+    row.wait_for()
     outline.locator(".sidebar-scroll").evaluate(SCROLL_A_LITTLE)
     box = row.bounding_box()
     assert box is not None
@@ -146,10 +147,10 @@ def test_find_goes_into_folded_outputs_far_away(visit: Visit) -> None:
     expect(page.locator(".find-count")).to_have_text("1 of 1")
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
     expect(page.get_by_text(f"I look at shelf {NEEDLE_TURN}.", exact=True)).to_be_visible()
-    assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == [NEEDLE]
+    wait_until(page, f"[...CSS.highlights.get('found') ?? []].join() === '{NEEDLE}'")
     field.press("Escape")
     expect(field).to_be_hidden()
-    assert page.evaluate("CSS.highlights.has('found')") is False
+    wait_until(page, "!CSS.highlights.has('found')")
 
 
 def test_find_steps_through_the_hits_in_their_order(visit: Visit) -> None:
@@ -183,17 +184,16 @@ def test_keys_go_to_errors_and_edits(visit: Visit, slowdown: int) -> None:
     visit.slow_down(slowdown)
     page = visit.open(VARIED)
     page.keyboard.press("e")
-    failed = page.locator(".tool", has_text="make test")
-    expect(failed).to_have_class(re.compile("flash"))
-    expect(failed).to_be_in_viewport()
+    expect_flash(page, ".tool", "make test")
+    expect(page.locator(".tool", has_text="make test")).to_be_in_viewport()
     page.keyboard.press("D")
-    expect(page.locator(".tool", has_text="vault.py")).to_have_class(re.compile("flash"))
+    expect_flash(page, ".tool", "vault.py")
 
 
 def test_a_link_leads_to_its_message(visit: Visit) -> None:
     page = visit.open(f"{LONG}#msg_0aaaaaaa_00401")
     expect(page.get_by_text("I look at shelf 101.", exact=True)).to_be_in_viewport()
-    expect(page.locator(".message.flash")).to_contain_text("I look at shelf 101.")
+    expect_flash(page, ".message", "I look at shelf 101.")
 
 
 def test_an_address_may_be_encoded_throughout(visit: Visit) -> None:

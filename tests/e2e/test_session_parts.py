@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.browser_history import HARSH_ID, VARIED_ID
-from support.browser_visit import Visit, settle, wait_until
+from support.browser_visit import Visit, expect_flash, settle, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -35,9 +35,7 @@ def test_a_word_far_down_in_a_long_output_is_shown_and_marked(visit: Visit) -> N
     page.get_by_role("textbox", name="Find in this session").fill('"the very last row"')
     page.keyboard.press("Enter")
     expect(page.locator(".tool", has_text="cat ledger").locator(".output").last).to_contain_text("the very last row")
-    settle(page)
-    seen = page.evaluate(MARK_IN_SIGHT)
-    assert seen.lower() == "the very last row"
+    wait_until(page, MARK_IN_SIGHT)
 
 
 def test_every_match_in_a_long_output_is_marked(visit: Visit) -> None:
@@ -55,13 +53,15 @@ MARK_IN_SIGHT = """() => {
     const scrolled = range.startContainer.parentElement.closest('.output').getBoundingClientRect();
     return box.top >= scrolled.top && box.bottom <= scrolled.bottom && box.bottom <= innerHeight;
   };
-  return [...CSS.highlights.get('found')].filter(inSight).map(String).join(' ');
+  const marks = [...(CSS.highlights.get('found') ?? [])];
+  return marks.filter(inSight).join(' ').toLowerCase() === 'the very last row';
 }"""
 
 
-def test_parallel_calls_stand_side_by_side_in_the_order_of_their_results(visit: Visit) -> None:
+def test_parallel_calls_are_side_by_side_in_the_order_of_their_results(visit: Visit) -> None:
     page = visit.open(VARIED)
     group = page.get_by_role("group", name="2 calls at the same time")
+    expect(group.locator(".tool")).to_have_count(2)
     tops = group.locator(".tool").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().top)")
     assert tops[0] == tops[1]
     expect(group.locator(".tool").first).to_contain_text("cat ledger")
@@ -135,7 +135,7 @@ def test_a_subagent_is_a_link_with_a_way_back(visit: Visit) -> None:
     expect(page.get_by_text("All doors are shut.")).to_be_visible()
     assert page.url.endswith(f"{VARIED}.a1b2c3")
     page.get_by_role("link", name="Back to the parent session").click()
-    expect(page.locator(".message.flash")).to_contain_text("Look around")
+    expect_flash(page, ".message", "Look around")
 
 
 def test_the_other_branch_is_one_click_away(visit: Visit) -> None:
@@ -179,7 +179,7 @@ def test_what_a_log_says_never_becomes_part_of_the_page(visit: Visit) -> None:
     expect(prompt).to_contain_text("[image: cat]")
     assert prompt.locator("script, .markdown img").count() == 0
     prompt.get_by_text("click", exact=True).click()
-    assert page.title() == "Mind the bank · turnlog"
+    expect(page).to_have_title("Mind the bank · turnlog")
 
 
 def test_harsh_contents_stay_contents(visit: Visit) -> None:
@@ -198,7 +198,7 @@ def test_harsh_contents_stay_contents(visit: Visit) -> None:
     code = page.locator(".prompt code, .markdown pre")
     assert set(code.evaluate_all("all => all.map(one => getComputedStyle(one).direction)")) == {"ltr"}
     assert page.locator("main :is(script, img, svg[onload], iframe)").count() == 0
-    assert page.title().endswith("· turnlog")
+    expect(page).to_have_title(re.compile("· turnlog$"))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator(".timeline").evaluate("timeline => timeline.scrollWidth <= timeline.clientWidth")
     page.keyboard.press("End")

@@ -71,6 +71,7 @@ def test_a_message_is_copied_as_it_reads(visit: Visit) -> None:
 
 def test_sessions_of_the_list_are_next_to_the_open_one(visit: Visit) -> None:
     page = visit.open("/")
+    expect(page.locator(".session-row")).to_have_count(4)
     listed = [row.get_attribute("href") for row in page.locator(".session-row .session-link").all()]
     visit.open(str(listed[1]))
     page.get_by_role("button", name="Sessions", exact=True).click()

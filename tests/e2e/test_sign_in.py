@@ -54,8 +54,7 @@ def test_a_link_signs_in_and_leaves_no_trace_in_the_address(context: BrowserCont
     page = context.new_page()
     page.goto(new_link(data))
     expect(page.locator(".session-row").first).to_be_visible()
-    assert page.url == f"{address}/"
-    assert page.evaluate("location.hash") == ""
+    expect(page).to_have_url(f"{address}/")
     assert page.evaluate(KEY) == page_key(TOKEN)
     assert context.cookies() == []
     page.reload()
@@ -66,7 +65,7 @@ def test_a_link_signs_in_and_leaves_no_trace_in_the_address(context: BrowserCont
     expect(other.get_by_role("dialog")).to_have_count(0)
 
 
-def test_an_unknown_browser_is_told_how_and_then_sees_the_page_that_it_came_for(
+def test_an_unknown_browser_is_shown_how_and_then_sees_the_page_that_it_came_for(
     context: BrowserContext, data: Path, address: str
 ) -> None:
     page = context.new_page()
@@ -84,7 +83,7 @@ def test_an_unknown_browser_is_told_how_and_then_sees_the_page_that_it_came_for(
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
-    assert page.url == f"{address}/sessions/{VARIED_ID}"
+    expect(page).to_have_url(f"{address}/sessions/{VARIED_ID}")
 
 
 @pytest.mark.usefixtures("address")
@@ -153,10 +152,10 @@ def test_no_other_port_gets_anything_and_two_servers_are_signed_in_side_by_side(
         second = context.new_page()
         second.goto(new_link(tmp_path / "other"))
         expect(second.locator(".session-row").first).to_be_visible()
-        assert second.url == f"{other}/"
+        expect(second).to_have_url(f"{other}/")
         page.reload()
         expect(page.locator(".session-row").first).to_be_visible()
-        assert page.url == f"{address}/"
+        expect(page).to_have_url(f"{address}/")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from support.hubs import Hub, hub, listening, save_counted, save_session
 from support.postgres_stores import PostgresDatabases
+from turnlog.hub import contexts
 
 WORD = "xylophone"
 
@@ -234,6 +235,13 @@ def running(databases: PostgresDatabases, tmp_path: Path) -> Iterator[tuple[Team
         yield Team(found), address
 
 
+@pytest.fixture
+def no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a notification of the database brings a change in time."""
+    monkeypatch.setattr(contexts, "POLL_SECONDS", 60)
+
+
+@pytest.mark.usefixtures("no_polls")
 def test_changes_come_live_to_those_who_may_read_and_end_with_that(running: tuple[Team, str]) -> None:
     team, base = running
     team.share("people", "Ben")
@@ -247,13 +255,11 @@ def test_changes_come_live_to_those_who_may_read_and_end_with_that(running: tupl
             daemon=True,
         ).start()
     wait_for(lambda: all(any("ready" in line for line in found) for found in lines.values()))
-    begun = time.monotonic()
     team.ana.patch(f"/api/sessions/{team.session}", json={"title": "seen live"})
     wait_for(lambda: any("seen live" in line for line in lines["Ben"]))
-    assert time.monotonic() - begun < 1.5
     assert not any("seen live" in line or team.session in line for line in lines["Zoe"])
     team.admin.delete(f"/hub/v1/members/{team.hub.ids['Ben']}")
-    assert ended["Ben"].wait(3)
+    assert ended["Ben"].wait(10)
     assert not ended["Zoe"].is_set()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,12 +32,19 @@ SIGNED_IN = f"localStorage.setItem('turnlog.key', '{page_key(TOKEN)}')"
 
 STREAM = re.compile(r"/events(\?|$)")
 
+RECORD_FLASHES = """(() => {
+  const flashed = window.flashed = new Set();
+  const look = () => document.querySelectorAll('.flash').forEach(element => flashed.add(element));
+  new MutationObserver(look).observe(document, { subtree: true, childList: true, attributeFilter: ['class'] });
+})()"""
+
 
 class Visit:
     """One window, signed in."""
 
     def __init__(self, context: BrowserContext, address: str) -> None:
         context.add_init_script(SIGNED_IN)
+        context.add_init_script(RECORD_FLASHES)
         self.page: Page = context.new_page()
         self.page.set_default_timeout(SECONDS * 1000)
         self.requests: list[str] = []
@@ -64,7 +73,19 @@ class Visit:
         # While a page is being loaded, the one before is still there, out of sight.
         expect(self.page.locator("main")).to_have_count(1)
         expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
+        self._wait_for(lambda: not self._open)
         return self.page
+
+    def close(self) -> None:
+        """Close the window once the server has taken what was sent: the next test finds what this one has left."""
+        self._wait_for(lambda: all(request.method == "GET" for request in self._open))
+        self.page.context.close()
+
+    def _wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, [request.url for request in self._open]
+            self.page.wait_for_timeout(20)
 
     def wait_until_idle(self) -> None:
         """Until nothing is loaded any more, for half a second; streams of changes have no end."""
@@ -118,15 +139,24 @@ SETTLED = """element => new Promise(done => {
 })"""
 
 
-def wait_until(page: Page, condition: str) -> None:
-    """Until an expression in JavaScript is true on a page.
+def wait_until(where: Page | Locator, condition: str) -> None:
+    """Until an expression in JavaScript is true on a page, or a function of an element is.
 
     Playwright's own `wait_for_function` evaluates it within the page, which its content security policy forbids.
     """
+    page = where if isinstance(where, Page) else where.page
     deadline = time.monotonic() + SECONDS
-    while not page.evaluate(condition):
+    while not where.evaluate(condition):
         assert time.monotonic() < deadline, f"not within {SECONDS} seconds: {condition}"
         page.wait_for_timeout(50)
+
+
+def expect_flash(page: Page, kind: str, text: str) -> None:
+    """Until something of this kind with this text has flashed; a busy machine may look when that has ended."""
+    wait_until(
+        page,
+        f"[...flashed].some(one => one.matches({json.dumps(kind)}) && one.textContent.includes({json.dumps(text)}))",
+    )
 
 
 def settle(page: Page, scroller: Locator | None = None) -> None:
