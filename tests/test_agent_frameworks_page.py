@@ -35,9 +35,9 @@ def test_the_agents_of_the_page_answer(tmp_path: Path, monkeypatch: pytest.Monke
             body = post(path, message=user("u", "hello"))
             assert b'"delta":"Hello."' in client.post(f"/api/{path}", content=body, headers=JSON).content
             assert [message["role"] for message in client.get(f"/api/{path}/{path}").json()] == ["user", "assistant"]
-        said = client.post("/api/pydantic-ai", content=post("p", message=user()), headers=JSON).text
-        assert '"output":"Rain in a"' in said
-        assert '"type":"tool-approval-request"' in said
+        reply = client.post("/api/pydantic-ai", content=post("p", message=user()), headers=JSON).text
+        assert '"output":"Rain in a"' in reply
+        assert '"type":"tool-approval-request"' in reply
         [_, asked] = client.get("/api/pydantic-ai/p").json()
         for part in asked["parts"]:
             if part.get("state") == "approval-requested":

@@ -58,10 +58,10 @@ def test_the_backends_of_the_page_answer(tmp_path: Path, monkeypatch: pytest.Mon
         for approved, state in ((True, "output-available"), (False, "output-denied")):
             chat_id = f"chat {approved}"
             client.post("/api/careful", content=post(chat_id), headers=JSON)
-            asked = client.get(f"/api/careful/{chat_id}").json()[1]
-            asked["parts"][1] |= {"state": "approval-responded"}
-            asked["parts"][1]["approval"]["approved"] = approved
-            client.post("/api/careful", content=post(chat_id, message=asked), headers=JSON)
+            answer = client.get(f"/api/careful/{chat_id}").json()[1]
+            answer["parts"][1] |= {"state": "approval-responded"}
+            answer["parts"][1]["approval"]["approved"] = approved
+            client.post("/api/careful", content=post(chat_id, message=answer), headers=JSON)
             assert client.get(f"/api/careful/{chat_id}").json()[1]["parts"][1]["state"] == state
     keeper = names["chat"]._keeper
     asyncio.run(names["tidy"](keeper))

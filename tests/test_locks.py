@@ -46,8 +46,8 @@ def test_every_node_package_is_pinned_by_hash(lock: Path) -> None:
 def test_no_node_package_names_a_registry(lock: Path) -> None:
     assert [path for path, package in node_packages(lock).items() if "resolved" in package] == []
     # An address may say whom to pay, not where to fetch.
-    told = {path: {**package, "funding": None} for path, package in node_packages(lock).items()}
-    assert "://" not in json.dumps(told)
+    without_funding = {path: {**package, "funding": None} for path, package in node_packages(lock).items()}
+    assert "://" not in json.dumps(without_funding)
 
 
 def test_the_web_lock_has_every_platform() -> None:
@@ -59,8 +59,8 @@ def test_the_web_lock_has_every_platform() -> None:
 
 
 @for_every_node_lock
-def test_the_lock_fits_what_is_asked_for(lock: Path) -> None:
-    asked = json.loads((lock.parent / "package.json").read_text())
+def test_the_lock_fits_what_is_required(lock: Path) -> None:
+    manifest = json.loads((lock.parent / "package.json").read_text())
     locked = json.loads(lock.read_text())["packages"][""]
     for kind in ("dependencies", "devDependencies"):
-        assert locked.get(kind) == asked.get(kind)
+        assert locked.get(kind) == manifest.get(kind)

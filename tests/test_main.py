@@ -5,8 +5,8 @@ from turnlog import __version__
 
 
 def test_python_dash_m_runs_the_command() -> None:
-    asked = [sys.executable, "-m", "turnlog", "--version"]
-    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == f"turnlog {__version__}\n"
+    arguments = [sys.executable, "-m", "turnlog", "--version"]
+    assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout == f"turnlog {__version__}\n"
 
 
 def test_an_interrupt_while_it_is_imported_is_reported_in_one_line() -> None:

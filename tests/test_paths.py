@@ -48,7 +48,7 @@ def test_a_variable_that_names_one_folder_may_hold_a_comma(monkeypatch: pytest.M
     assert paths.folders(Folders(("~/.tool",), variable="TOOL_DIR")) == (Path("/a,b"),)
 
 
-def test_another_folder_may_stand_for_the_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_folder_may_be_the_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Folders(("~/.tool", "$XDG_DATA_HOME/tool"), home_variable="TOOL_HOME")
     assert paths.folders(rule) == (home / ".tool", home / ".local/share/tool")
     monkeypatch.setenv("TOOL_HOME", "/srv/dev")
@@ -78,7 +78,7 @@ def test_turnlog_data_dir_moves_the_data(home: Path, monkeypatch: pytest.MonkeyP
     assert paths.database_path() == home / "kept here/turnlog.db"
 
 
-def test_asking_for_a_folder_creates_nothing(home: Path) -> None:
+def test_naming_a_folder_creates_nothing(home: Path) -> None:
     paths.folders(RULE)
     paths.database_path()
     assert list(home.iterdir()) == []

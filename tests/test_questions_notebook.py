@@ -53,9 +53,9 @@ def test_the_notebook_answers_five_questions_as_the_store_does(
 def check_answers(names: dict[str, Any], store: Store) -> None:
     usage = {row.name: row.totals for row in store.usage(by="model").rows}
     for row in names["costs"].to_dicts():
-        told = usage[row["model"]]
-        assert row["calls"] == told.calls
-        assert row["dollars"] == (None if told.cost is None else pytest.approx(float(told.cost)))
+        reported = usage[row["model"]]
+        assert row["calls"] == reported.calls
+        assert row["dollars"] == (None if reported.cost is None else pytest.approx(float(reported.cost)))
     tools = {each.tool_name: each for each in store.tool_usage()}
     outcomes = {row["tool_name"]: row for row in names["outcomes"].to_dicts()}
     assert {name: (row["calls"], row["failed"], row["refused"], row["aborted"]) for name, row in outcomes.items()} == {

@@ -210,12 +210,12 @@ def test_a_stream_store_needs_its_folder(tmp_path: Path) -> None:
 
 
 def test_pages_that_cannot_give_permission_are_warned_of() -> None:
-    asking = Chat(ProviderRuntime("anthropic", OPTIONS, send, {"rm": Tool(run_tool, needs_permission=True)}))
+    careful = Chat(ProviderRuntime("anthropic", OPTIONS, send, {"rm": Tool(run_tool, needs_permission=True)}))
     with pytest.warns(UserWarning, match="AI SDK 5 has no approvals"):
-        chat_endpoint(asking, version=5)
+        chat_endpoint(careful, version=5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        chat_endpoint(asking, version=6)
+        chat_endpoint(careful, version=6)
         chat_endpoint(Chat(answer), version=5)
 
 

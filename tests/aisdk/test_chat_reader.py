@@ -17,8 +17,8 @@ def start(message_id: str | None = None) -> dict[str, Any]:
     return {"type": "start"} if message_id is None else {"type": "start", "messageId": message_id}
 
 
-def text(name: str, said: str) -> list[dict[str, Any]]:
-    return [{"type": "text-start", "id": name}, {"type": "text-delta", "id": name, "delta": said}]
+def text(name: str, content: str) -> list[dict[str, Any]]:
+    return [{"type": "text-start", "id": name}, {"type": "text-delta", "id": name, "delta": content}]
 
 
 ERROR = {"type": "error", "errorText": "busy"}

@@ -138,7 +138,7 @@ def test_without_id_role_and_parts_it_is_no_message_even_leniently(broken: Any) 
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_message_without_an_id_is_taken_where_that_is_asked_for(strict: bool) -> None:
+def test_a_message_without_an_id_is_taken_where_that_is_requested(strict: bool) -> None:
     """R-S1: `convertToModelMessages` and `readUIMessageStream` take it, `validateUIMessages` does not."""
     data = '[{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}]'
     with pytest.raises(ShapeError):

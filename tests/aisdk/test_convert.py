@@ -69,9 +69,9 @@ def shown(*messages: Message, **options: Any) -> list[dict[str, Any]]:
 def part_of(part: Any, **options: Any) -> dict[str, Any]:
     """The UI part of one part of an answer."""
     (message,) = shown(answer(part), **options)
-    step, said = message["parts"]
+    step, ui_part = message["parts"]
     assert step == STEP
-    return said
+    return ui_part
 
 
 def losses(*messages: Message, **options: Any) -> list[tuple[str, str]]:
@@ -94,8 +94,8 @@ def test_a_call_and_its_result_are_one_part() -> None:
     messages = shown(prompt("find it"), answer(TextPart(text="I look."), call(results=(result('{"hits": 3}'),))))
     assert [(message["id"], message["role"]) for message in messages] == [("u1", "user"), ("a1", "assistant")]
     assert messages[0]["parts"] == [{"type": "text", "text": "find it"}]
-    said = tool(state="output-available", output={"hits": 3})
-    assert messages[1]["parts"] == [STEP, {"type": "text", "text": "I look."}, said]
+    ui_part = tool(state="output-available", output={"hits": 3})
+    assert messages[1]["parts"] == [STEP, {"type": "text", "text": "I look."}, ui_part]
 
 
 def test_a_call_without_a_result_has_no_output() -> None:
@@ -122,8 +122,8 @@ def test_parallel_calls_keep_their_order_and_their_own_results() -> None:
     first = call("tc1", results=(late,))
     second = call("tc2", "calculate", results=(early,))
     (message,) = shown(answer(TextPart(text="Let me search and calculate..."), first, second))
-    said = [(part.get("toolCallId"), part.get("output")) for part in message["parts"][1:]]
-    assert said == [(None, None), ("tc1", "late"), ("tc2", "early")]
+    ui_part = [(part.get("toolCallId"), part.get("output")) for part in message["parts"][1:]]
+    assert ui_part == [(None, None), ("tc1", "late"), ("tc2", "early")]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_a_failed_call_has_an_error_text(given: ToolResult | None, text: str) ->
 
 def test_aborted_is_an_error_with_a_name() -> None:
     part = call(state="aborted", results=(result(status="aborted"),))
-    said = tool(state="output-error", errorText="The tool call was aborted.")
-    assert part_of(part) == said | {"callProviderMetadata": {"turnlog": {"state": "aborted"}}}
+    ui_part = tool(state="output-error", errorText="The tool call was aborted.")
+    assert part_of(part) == ui_part | {"callProviderMetadata": {"turnlog": {"state": "aborted"}}}
 
 
 def test_a_denied_call_names_the_approval_that_was_refused() -> None:
@@ -213,7 +213,7 @@ def test_a_denied_call_names_the_approval_that_was_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "approval", "said"),
+    ("state", "approval", "ui_part"),
     [
         ("approval-requested", None, {"id": "tc1"}),
         ("approval-requested", Approval(id="ap"), {"id": "ap"}),
@@ -225,17 +225,19 @@ def test_a_denied_call_names_the_approval_that_was_refused() -> None:
         ("approval-responded", Approval(approved=False), {"id": "tc1", "approved": False}),
     ],
 )
-def test_open_approvals(state: str, approval: Approval | None, said: dict[str, Any]) -> None:
+def test_open_approvals(state: str, approval: Approval | None, ui_part: dict[str, Any]) -> None:
     """R-S10, R-S14."""
     part = call(state=state, approval=approval)
-    assert part_of(part) == tool(state=state, approval=said)
+    assert part_of(part) == tool(state=state, approval=ui_part)
     assert part_of(part, version=5) == tool(state="input-available")
     assert losses(answer(part), version=5) == [("approvals", "$[0].parts[0]")]
 
 
 def test_an_approval_is_shown_where_a_person_decided() -> None:
-    asked = call(approval=Approval(id="ap", approved=True), results=(result("ok"),))
-    assert part_of(asked) == tool(state="output-available", output="ok", approval={"id": "ap", "approved": True})
+    approved_call = call(approval=Approval(id="ap", approved=True), results=(result("ok"),))
+    assert part_of(approved_call) == tool(
+        state="output-available", output="ok", approval={"id": "ap", "approved": True}
+    )
     by_rule = call(approval=Approval(approved=True, source="config"), results=(result("ok"),))
     assert part_of(by_rule) == tool(state="output-available", output="ok")
 
@@ -252,9 +254,9 @@ def test_input_that_is_no_json_is_its_text_and_no_input_is_an_empty_object() -> 
 
 def test_input_that_still_streams() -> None:
     part = ToolCallPart(tool_call_id="tc1", tool_name="search", input_text='{"que', state=ToolState.INPUT_STREAMING)
-    said = {"type": "dynamic-tool", "toolName": "search", "toolCallId": "tc1", "state": "input-streaming"}
-    assert part_of(part) == said | {"rawInput": '{"que'}
-    assert part_of(part, version="6.0.100") == said
+    ui_part = {"type": "dynamic-tool", "toolName": "search", "toolCallId": "tc1", "state": "input-streaming"}
+    assert part_of(part) == ui_part | {"rawInput": '{"que'}
+    assert part_of(part, version="6.0.100") == ui_part
     assert losses(answer(part), version="6.0.100") == [("raw-input", "$[0].parts[0]")]
 
 
@@ -271,9 +273,13 @@ def test_what_a_provider_wants_back_is_kept_where_a_release_has_no_place_for_it(
 
 def test_tools_can_be_named_and_titled() -> None:
     part = call("tc1", "my-search", title="Search the web", provider_executed=True, results=(result("ok"),))
-    said = part_of(part, tools="named")
-    assert (said["type"], said["title"], said["providerExecuted"]) == ("tool-my-search", "Search the web", True)
-    assert "toolName" not in said
+    ui_part = part_of(part, tools="named")
+    assert (ui_part["type"], ui_part["title"], ui_part["providerExecuted"]) == (
+        "tool-my-search",
+        "Search the web",
+        True,
+    )
+    assert "toolName" not in ui_part
     assert "title" not in part_of(part, version=5)
     assert losses(answer(part), version=5) == [("tool-title", "$[0].parts[0]")]
 
@@ -296,8 +302,8 @@ def test_reasoning_can_be_left_out() -> None:
     ],
 )
 def test_signatures_are_in_the_words_of_ai_sdk(provider: ProviderData, metadata: Any) -> None:
-    said = part_of(ReasoningPart(text="hm", provider=provider))
-    assert said.get("providerMetadata") == metadata
+    ui_part = part_of(ReasoningPart(text="hm", provider=provider))
+    assert ui_part.get("providerMetadata") == metadata
     assert part_of(call(state="input-available", provider=provider)).get("callProviderMetadata") == metadata
 
 
@@ -347,8 +353,8 @@ def test_files_of_a_store_have_the_address_that_the_caller_gives() -> None:
 
 def test_unknown_parts_and_data_of_our_own_name_are_data_of_ours() -> None:
     unknown = UnknownPart(kind="hologram", data=to_json({"depth": 3}))
-    said = {"type": "unknown", "kind": "hologram", "data": {"depth": 3}}
-    assert part_of(unknown) == {"type": "data-turnlog-part", "data": said}
+    ui_part = {"type": "unknown", "kind": "hologram", "data": {"depth": 3}}
+    assert part_of(unknown) == {"type": "data-turnlog-part", "data": ui_part}
     forged = DataPart(name="turnlog-message", data=to_json({"id": "m", "role": "system"}))
     assert part_of(forged)["type"] == "data-turnlog-part"
 
@@ -386,8 +392,8 @@ def test_without_step_starts_every_model_call_is_a_message_as_helix_has_it() -> 
     """R-H2, R-H6, R-H7: the seed's own messages, part for part."""
     alone = answer(call(results=(result('{"hits": 3}'),)), id="msg-1")
     (message,) = shown(alone, step_starts=False, include_metadata=False)
-    said = tool(state="output-available", output={"hits": 3})
-    assert message == {"id": "msg-1", "role": "assistant", "parts": [said]}
+    ui_part = tool(state="output-available", output={"hits": 3})
+    assert message == {"id": "msg-1", "role": "assistant", "parts": [ui_part]}
     second = answer(TextPart(text="Three."), id="msg-2")
     apart = shown(prompt("go"), alone, second, step_starts=False)
     assert [message["id"] for message in apart] == ["u1", "msg-1", "msg-2"]
@@ -503,7 +509,7 @@ def test_results_that_arrive_on_their_own_are_joined() -> None:
         ToolResultEvent(tool_call_id="gone", result=result("late", id="r3")),
     ]
     found = to_ui_messages(history)
-    (said,) = found.messages
-    assert [part.output for part in said.parts if isinstance(part, DynamicToolUIPart)] == ["first", "second"]
+    (ui_part,) = found.messages
+    assert [part.output for part in ui_part.parts if isinstance(part, DynamicToolUIPart)] == ["first", "second"]
     assert [loss.feature for loss in found.losses] == ["orphan-result"]
     assert "gone" in found.losses[0].reason

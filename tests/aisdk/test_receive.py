@@ -58,7 +58,7 @@ def test_one_message_a_model_call() -> None:
 
 URL_SOURCE = {"type": "source", "sourceType": "url", "id": "s", "url": "https://example.org", "title": "T"}
 DOCUMENT_SOURCE = {"type": "source", "sourceType": "document", "id": "s", "mediaType": "text/plain", "title": "T"}
-SAID_AGAIN: list[dict[str, Any]] = [
+REPEATED: list[dict[str, Any]] = [
     TEXT,
     TEXT | {"state": "streaming"},
     TEXT | {"providerMetadata": {"openai": {"itemId": "i"}}},
@@ -90,7 +90,7 @@ SAID_AGAIN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("part", SAID_AGAIN, ids=lambda part: f"{part['type']} {part.get('state', '')}")
+@pytest.mark.parametrize("part", REPEATED, ids=lambda part: f"{part['type']} {part.get('state', '')}")
 def test_what_was_received_is_written_again(part: dict[str, Any]) -> None:
     """R-S13."""
     message = assistant(STEP, part) | {"metadata": {"createdAt": "now"}}
@@ -182,6 +182,6 @@ def test_whatever_came_is_shown_validly(version: int) -> None:
 
 def test_messages_without_an_id_stay_apart() -> None:
     """R-S1: by their place among those that came."""
-    said = [{"role": "user", "parts": [{"type": "text", "text": text}]} for text in ("one", "two")]
-    messages = from_ui_messages(parse_ui_messages(said, require_id=False)).messages
+    prompts = [{"role": "user", "parts": [{"type": "text", "text": text}]} for text in ("one", "two")]
+    messages = from_ui_messages(parse_ui_messages(prompts, require_id=False)).messages
     assert [message.id for message in messages] == ["message-1", "message-2"]

@@ -32,7 +32,7 @@ from turnlog.model.parts import FilePart, SourceUrlPart, TextPart, ToolResult
 from turnlog.model.usage import Usage
 
 CALL = events.ToolInputAvailable(tool_call_id="c", tool_name="Bash", input=Raw(b"{}"))
-ASKED = events.ApprovalRequest(approval_id="p", tool_call_id="c", reason="why")
+APPROVAL_REQUEST = events.ApprovalRequest(approval_id="p", tool_call_id="c", reason="why")
 
 ODD: Any = {"a": 1}
 ODD_WORD: Any = "no such"
@@ -164,7 +164,7 @@ def test_a_denied_call(version: int, state: str, features: list[str]) -> None:
 def test_a_denied_call_stays_denied(status: str) -> None:
     """A part that was denied may have no output, of which its client would refuse the whole message."""
     refused = events.ApprovalResponse(approval_id="p", approved=False)
-    given = [CALL, ASKED, refused, output(status="denied"), output(status=status)]
+    given = [CALL, APPROVAL_REQUEST, refused, output(status="denied"), output(status=status)]
     assert last_part(*given)["state"] == "output-denied"
     writer = ChunkWriter(7)
     list(write_chunks(given, writer))
@@ -172,14 +172,20 @@ def test_a_denied_call_stays_denied(status: str) -> None:
 
 
 def test_an_approval_request_is_sent_at_once_where_the_response_can_follow_and_else_when_the_run_waits() -> None:
-    answered = [CALL, ASKED, events.ApprovalResponse(approval_id="p", approved=True), output(), events.RunFinish()]
-    told = ["tool-approval-request", "tool-approval-response", "tool-output-available"]
-    assert kinds(*answered, version=7)[2:-1] == told
+    answered = [
+        CALL,
+        APPROVAL_REQUEST,
+        events.ApprovalResponse(approval_id="p", approved=True),
+        output(),
+        events.RunFinish(),
+    ]
+    kinds_sent = ["tool-approval-request", "tool-approval-response", "tool-output-available"]
+    assert kinds(*answered, version=7)[2:-1] == kinds_sent
     assert kinds(*answered, version=6)[2:-1] == ["tool-output-available"]
     for version in (6, 7):
-        part = last_part(CALL, ASKED, events.Pause(reason="approval"), version=version)
+        part = last_part(CALL, APPROVAL_REQUEST, events.Pause(reason="approval"), version=version)
         assert part["state"] == "approval-requested"
-    assert kinds(CALL, ASKED, events.Pause(reason="approval"), version=5)[2:] == ["finish"]
+    assert kinds(CALL, APPROVAL_REQUEST, events.Pause(reason="approval"), version=5)[2:] == ["finish"]
 
 
 def test_a_continued_message_keeps_its_id_and_its_calls() -> None:

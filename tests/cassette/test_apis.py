@@ -18,20 +18,20 @@ PATHS = {
     "responses": "/v1/responses",
     "gemini": "/v1beta/models/m:generateContent",
 }
-ASKING: dict[str, Any] = {
+REQUEST: dict[str, Any] = {
     "thinking": {"type": "adaptive"},
     "generationConfig": {"thinkingConfig": {"includeThoughts": True}},
     "stream_options": {"include_usage": True},
 }
 
 
-def whole(name: str, message: Message, body: dict[str, Any] = ASKING) -> Message:
+def whole(name: str, message: Message, body: dict[str, Any] = REQUEST) -> Message:
     api = api_of(PATHS[name])
     assert api is not None
     return provider(name).from_response(json.dumps(api.answer(message, body)))
 
 
-def streamed(name: str, message: Message, body: dict[str, Any] = ASKING) -> Message:
+def streamed(name: str, message: Message, body: dict[str, Any] = REQUEST) -> Message:
     api = api_of(PATHS[name])
     assert api is not None
     events = list(api.events(message, body))
@@ -41,7 +41,7 @@ def streamed(name: str, message: Message, body: dict[str, Any] = ASKING) -> Mess
     return reading.message
 
 
-def told(message: Message) -> list[Any]:
+def contents_of(message: Message) -> list[Any]:
     """What an answer says, however an API orders and joins it."""
     texts = "".join([part.text for part in message.parts if isinstance(part, TextPart)])
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
@@ -53,15 +53,15 @@ def test_answers_come_back(name: str) -> None:
     for message in CONVERSATION:
         if message.role == "assistant":
             read = whole(name, message)
-            assert told(read) == told(message)
+            assert contents_of(read) == contents_of(message)
             assert streamed(name, message) == read
             assert (read.id, read.model) == (message.id, message.model)
             # An API where calls wait for results says so.
-            assert read.stop_reason == ("tool_use" if told(message)[1] else "stop")
+            assert read.stop_reason == ("tool_use" if contents_of(message)[1] else "stop")
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_reasoning_comes_to_whom_asks_for_it(name: str) -> None:
+def test_reasoning_comes_to_whom_requests_it(name: str) -> None:
     message = CONVERSATION[2]
     (thought,) = [part for part in whole(name, message).parts if isinstance(part, ReasoningPart)]
     assert thought.text == "Let me see."
@@ -118,8 +118,8 @@ def test_a_custom_tool_is_called_as_one() -> None:
 @pytest.mark.parametrize("name", PATHS)
 def test_an_answer_of_withheld_thoughts_alone_is_an_answer(name: str) -> None:
     message = assistant(thinking("", "google"))
-    for body in ({}, ASKING):
-        assert told(whole(name, message, body)) == told(streamed(name, message, body)) == ["", []]
+    for body in ({}, REQUEST):
+        assert contents_of(whole(name, message, body)) == contents_of(streamed(name, message, body)) == ["", []]
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -134,8 +134,8 @@ def test_recorded_answers_come_back(name: str) -> None:
     for answer in answers:
         read = whole(name, answer)
         if name not in ("anthropic", "gemini") or all(is_object(part) for part in answer.parts):
-            assert told(read) == told(answer)
-        assert told(streamed(name, answer)) == told(read)
+            assert contents_of(read) == contents_of(answer)
+        assert contents_of(streamed(name, answer)) == contents_of(read)
 
 
 def is_object(part: Any) -> bool:

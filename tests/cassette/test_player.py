@@ -22,7 +22,7 @@ from turnlog.errors import FormatError
 from turnlog.model import Session
 
 REFUSALS = (anthropic.BadRequestError, openai.BadRequestError, google.genai.errors.ClientError)
-SAID: list[Answer] = [
+ANSWERS: list[Answer] = [
     (
         "I look at it, and at all that stands around it.",
         [("Bash", {"command": "ls"}), ("Bash", {"command": "cat x", "lines": [1, 2.5, None]})],
@@ -65,7 +65,7 @@ def only_track(cassette: Cassette) -> Track:
 def test_every_sdk_gets_the_recorded_answers(connect: Connect, name: str, stream: bool) -> None:
     cassette = recorded().cassette
     with play(cassette) as player:
-        assert drive(connect(name, player), only_track(cassette), stream=stream) == SAID
+        assert drive(connect(name, player), only_track(cassette), stream=stream) == ANSWERS
         assert (player.failures, player.unplayed()) == ([], [])
         assert len(player.requests) == 3
 
@@ -74,7 +74,7 @@ def test_every_sdk_gets_the_recorded_answers(connect: Connect, name: str, stream
 def test_a_request_may_go_on_from_a_response(connect: Connect, stream: bool) -> None:
     cassette = recorded().cassette
     with play(cassette) as player:
-        assert drive(connect("responses", player, goes_on=True), only_track(cassette), stream=stream) == SAID
+        assert drive(connect("responses", player, goes_on=True), only_track(cassette), stream=stream) == ANSWERS
         assert len(player.requests[2]["input"]) == 2
         stranger: Any = connect("responses", player, goes_on=True)
         stranger.last = "resp_elsewhere"
@@ -117,14 +117,16 @@ def test_who_leaves_the_recording_sees_where(connect: Connect, name: str, player
     agent = connect(name, player)
     with pytest.raises(REFUSALS) as caught:
         ask_twice(agent, "Fix the bug", ["a.py\nc.py", "boom"])
-    told = (
+    changed = (
         "cassette in memory: request 2 is not the recorded one (exchange 2 of 3 of plain:3f2a)\n"
         "--- recorded\n+++ requested\n"
         ' call of Bash: {"command": "cat x", "lines": [1, 2.5, null]}\n'
         " result of Bash: a.py\n-    b.py\n+    c.py\n result of Bash: boom"
     )
-    assert player.failures == [told]
-    assert json.dumps(told)[1:-1].replace('\\"', '"') in repr(caught.value).replace('\\"', '"').replace("\\\\n", "\\n")
+    assert player.failures == [changed]
+    assert json.dumps(changed)[1:-1].replace('\\"', '"') in repr(caught.value).replace('\\"', '"').replace(
+        "\\\\n", "\\n"
+    )
     assert player.unplayed() == ["cassette in memory: 2 of 3 answers of plain:3f2a were not asked for"]
 
 
@@ -140,7 +142,7 @@ def test_white_space_and_additions_of_the_agent_are_not_compared(connect: Connec
 
 
 @pytest.mark.parametrize(
-    ("told", "line"),
+    ("changed", "line"),
     [
         (["Fix it", "a.py b.py", "boom"], "-user: Fix the bug"),
         (["Fix the bug now", "a.py b.py", "boom"], "+user: Fix the bug now"),
@@ -149,9 +151,9 @@ def test_white_space_and_additions_of_the_agent_are_not_compared(connect: Connec
         (["Fix the bug", "boom", "a.py b.py"], "-result of Bash: a.py"),
     ],
 )
-def test_texts_and_results_are_compared(connect: Connect, told: list[str], line: str, player: Player) -> None:
+def test_texts_and_results_are_compared(connect: Connect, changed: list[str], line: str, player: Player) -> None:
     with pytest.raises(anthropic.BadRequestError):
-        ask_twice(connect("anthropic", player), told[0], told[1:3], *told[3:])
+        ask_twice(connect("anthropic", player), changed[0], changed[1:3], *changed[3:])
     assert line in player.failures[0].splitlines()
 
 
@@ -191,7 +193,7 @@ def test_files_are_compared_by_kind() -> None:
             assert bool(player.failures) is not fits
 
 
-def test_an_addition_that_stood_alone_may_be_missing() -> None:
+def test_an_addition_that_was_alone_may_be_missing() -> None:
     cassette = recorded(user("q"), assistant("a"), developer("Go on then.", id="d"), assistant("b", id="b")).cassette
     with play(cassette) as player:
         body = {"messages": [{"role": "user", "content": "q"}]}
@@ -206,7 +208,7 @@ def test_unrecorded_requests_without_tools_may_be_answered_aside(connect: Connec
         assert post(player, "/v1/chat/completions", title) == 200
         assert post(player, "/v1/chat/completions", {**title, "tools": [{}]}) == 400
         assert len(player.failures) == 1
-        assert connect("anthropic", player).ask(["Fix the bug"], [], stream=True) == SAID[0]
+        assert connect("anthropic", player).ask(["Fix the bug"], [], stream=True) == ANSWERS[0]
 
 
 def test_after_the_last_answer_there_is_none(connect: Connect, player: Player) -> None:
@@ -224,9 +226,9 @@ def test_subagents_are_played_beside_their_parent(connect: Connect) -> None:
     cassette = record([parent, child]).cassette
     with play(cassette) as player:
         main, scout = connect("anthropic", player), connect("anthropic", player)
-        assert main.ask(["Fix the bug"], [], stream=True) == SAID[0]
+        assert main.ask(["Fix the bug"], [], stream=True) == ANSWERS[0]
         assert scout.ask(["Look for it"], [], stream=True) == ("Nothing there.", [])
-        assert main.ask([], [("c1", "a.py b.py"), ("c2", "boom")], stream=True) == SAID[1]
+        assert main.ask([], [("c1", "a.py b.py"), ("c2", "boom")], stream=True) == ANSWERS[1]
         assert player.failures == []
 
 

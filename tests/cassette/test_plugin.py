@@ -15,7 +15,7 @@ from turnlog.cassette.tape import to_json
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parent.parent.parent
-TOLD = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 ASK = """
 import json, urllib.error, urllib.request
@@ -112,7 +112,7 @@ def test_a_file_that_is_missing_is_an_error_of_the_test(run: pytest.Pytester) ->
 
 def test_the_page_is_true(run: pytest.Pytester) -> None:
     """The test that docs/how-to/cassettes.md shows passes as it stands."""
-    (shown, *_) = TOLD.findall((ROOT / "docs/how-to/cassettes.md").read_text())
+    (shown, *_) = OUTPUT.findall((ROOT / "docs/how-to/cassettes.md").read_text())
     run.path.joinpath("cassettes/fix-the-bug.json").write_bytes(to_json(recorded().cassette))
     run.path.joinpath("my_agent.py").write_text((ROOT / "tests/support/cassette_agent_of_the_page.py").read_text())
     run.makepyfile(shown)

@@ -42,7 +42,7 @@ def test_each_call_of_the_model_is_an_exchange() -> None:
     assert {exchange.keeps for exchange in (first, second, third)} == {None}
 
 
-def test_files_are_asked_by_kind_and_the_system_prompt_is_not() -> None:
+def test_files_are_filtered_by_kind_and_the_system_prompt_is_not() -> None:
     shown = call("c1", result("seen", image()))
     (first, second) = exchanges(
         recorded(system("PROMPT"), user("look", image()), assistant(shown), assistant("ok", id="b"))
@@ -113,7 +113,7 @@ def test_a_compaction_replaces_the_context() -> None:
     assert contexts[2] == (*second.asks, EarlierAnswer(parts=second.answer.parts), AskedText(text="seven"))
 
 
-def test_answers_that_a_compaction_kept_stand_before() -> None:
+def test_answers_that_a_compaction_kept_come_before() -> None:
     messages = [user("one", id="u1"), assistant("two", id="a2"), user("three", id="u3"), assistant("four", id="a4")]
     compaction = CompactionEvent(id="k", position=15, kept_message_ids=("a2",))
     first, second = exchanges(recorded(*messages, events=[compaction], u1=Fate.COMPACTED))

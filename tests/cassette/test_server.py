@@ -21,13 +21,13 @@ from support.cassette_histories import history
 from support.provider_messages import assistant, call, result, user
 from turnlog.cassette import Cassette, Player, play, record
 
-ASKED = "Fix the bug"
-SAID = "On it: ünï 🤔."
+PROMPT = "Fix the bug"
+REPLY = "On it: ünï 🤔."
 
 
-def cassette(said: str = SAID) -> Cassette:
-    answers = [assistant(said, call("c1", result("out")), id="a1"), assistant("Done.", id="a2")]
-    return record([history([user(ASKED), *answers])]).cassette
+def cassette(reply: str = REPLY) -> Cassette:
+    answers = [assistant(reply, call("c1", result("out")), id="a1"), assistant("Done.", id="a2")]
+    return record([history([user(PROMPT), *answers])]).cassette
 
 
 # -- the asynchronous clients of the SDKs, with the retries that they have by default
@@ -93,7 +93,7 @@ def test_asynchronous_clients_are_answered_and_try_no_refusal_again(name: str, s
 
     async def ask() -> None:
         with play(cassette()) as player:
-            assert await CLIENTS[name](player.url, ASKED, stream) == SAID
+            assert await CLIENTS[name](player.url, PROMPT, stream) == REPLY
             with pytest.raises(REFUSALS, match="is not the recorded one"):
                 await CLIENTS[name](player.url, "Something else", stream)
             assert len(player.requests) == 2
@@ -106,10 +106,10 @@ def test_asynchronous_clients_are_answered_and_try_no_refusal_again(name: str, s
 @pytest.mark.parametrize("name", CLIENTS)
 def test_parallel_questions_get_their_own_answers(name: str) -> None:
     """R-S42."""
-    asked = [history([user(f"question {n}"), assistant(f"answer {n}", id=f"a{n}")]) for n in range(8)]
+    conversations = [history([user(f"question {n}"), assistant(f"answer {n}", id=f"a{n}")]) for n in range(8)]
 
     async def ask() -> list[str]:
-        with play(record(asked).cassette) as player:
+        with play(record(conversations).cassette) as player:
             answers = [CLIENTS[name](player.url, f"question {n}", n % 2 == 0) for n in range(8)]
             return list(await asyncio.gather(*answers))
 
@@ -154,7 +154,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_an_answer_that_broke_off_is_given_again(capfd: pytest.CaptureFixture[str]) -> None:
     """R-S42: a client whose connection broke asks the same again."""
-    body = {"messages": [{"role": "user", "content": ASKED}], "stream": True}
+    body = {"messages": [{"role": "user", "content": PROMPT}], "stream": True}
     with play(cassette(LONG)) as player:
         for _ in range(3):
             with connect(player) as broken:
@@ -182,8 +182,8 @@ def test_what_is_no_request_is_reported_to_its_sender(sent: bytes, capfd: pytest
         with connect(player) as client:
             client.sendall(sent)
             with client.makefile("rb") as answer:
-                told = answer.read()
-        assert told.startswith(b"HTTP/1.1 400 ")
-        assert b"the request is not JSON" in told
+                received = answer.read()
+        assert received.startswith(b"HTTP/1.1 400 ")
+        assert b"the request is not JSON" in received
         assert player.requests == []
     assert capfd.readouterr().err == ""

@@ -92,5 +92,7 @@ def test_only_the_top_folder_of_an_agent_may_be_a_link(home: Path, run: Command,
     assert [each["id"] for each in json.loads(run("sessions", "--json").stdout)["items"]] == [f"claude-code:{names[0]}"]
     links = [str(top / "-linked"), str(top / "-src" / f"{names[1]}.jsonl")]
     assert json.loads(run("doctor", "--json").stdout)["links_not_followed"] == links
-    told = "\n2 symbolic links below agents' folders not followed\n" + "".join(f"    {link}\n" for link in links)
-    assert told in run("doctor").stdout
+    expected_lines = "\n2 symbolic links below agents' folders not followed\n" + "".join(
+        f"    {link}\n" for link in links
+    )
+    assert expected_lines in run("doctor").stdout

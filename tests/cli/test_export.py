@@ -194,7 +194,7 @@ def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) ->
 
 
 @pytest.mark.parametrize("name", [str(name) for name in FORMATS])
-def test_a_password_that_a_name_shows_is_masked_where_it_stands_alone(run: Command, logs: Path, name: str) -> None:
+def test_a_password_that_a_name_shows_is_masked_where_it_is_alone(run: Command, logs: Path, name: str) -> None:
     """In the title, a prompt before, an input, and a large output, though only a subagent's output names it."""
     log = Log(logs, "env")
     log.session(titles={"generated": f"About {PASSWORD}"})
@@ -233,8 +233,8 @@ def test_a_cassette_plays_the_session_and_its_subagents(run: Command, tmp_path: 
     assert [track.session for track in cassette.tracks] == [SESSION, SUBAGENT]
     (first, _) = next(iter(requests_of(cassette.tracks[0])))
     with play(path) as player:
-        asked = [{"role": "user", "content": entry.text} for entry in first if isinstance(entry, AskedText)]
-        request = Request(f"{player.url}/v1/messages", json.dumps({"messages": asked}).encode())
+        prompts = [{"role": "user", "content": entry.text} for entry in first if isinstance(entry, AskedText)]
+        request = Request(f"{player.url}/v1/messages", json.dumps({"messages": prompts}).encode())
         with urlopen(request, timeout=10) as answer:
             assert json.load(answer)["role"] == "assistant"
 
@@ -259,7 +259,7 @@ def test_images_of_a_trajectory_are_files_beside_it(run: Command, tmp_path: Path
     assert "lost: media: 1 files, which only --output writes" in run("export", SESSION, "--as", "atif").stderr
 
 
-def test_a_trace_has_what_was_said_only_if_asked_and_then_no_secret(run: Command, leaky: str) -> None:
+def test_a_trace_has_what_was_said_only_if_requested_and_then_no_secret(run: Command, leaky: str) -> None:
     made = run("export", leaky, "--as", "otel")
     assert "curl" not in made.stdout
     assert SECRET not in made.stdout

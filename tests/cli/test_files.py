@@ -31,33 +31,33 @@ def touched(store: Path, logs: Path) -> None:
     read_home(store, logs)
 
 
-def asked(run: Command, *arguments: str) -> dict[str, Any]:
+def as_json(run: Command, *arguments: str) -> dict[str, Any]:
     result = run("files", "--json", *arguments)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 
 
 def test_a_file_has_its_sessions(run: Command) -> None:
-    (use,) = asked(run, FILE)["sessions"]
+    (use,) = as_json(run, FILE)["sessions"]
     assert (use["session"], use["calls"], use["edits"], use["kinds"]) == ("plain:files", 2, 1, ["edit", "read"])
-    assert asked(run, FILE, "--changed")["sessions"][0]["calls"] == 1
-    assert asked(run, "webshop/till.py")["sessions"] == [use]
+    assert as_json(run, FILE, "--changed")["sessions"][0]["calls"] == 1
+    assert as_json(run, "webshop/till.py")["sessions"] == [use]
 
 
 def test_files_are_listed(run: Command) -> None:
-    (file,) = asked(run)["files"]
+    (file,) = as_json(run)["files"]
     assert (file["path"], file["sessions"], file["calls"], file["edits"]) == (FILE, 1, 2, 1)
-    assert asked(run, "--session", "files", "--contains", "TILL", "--changed")["files"] == [file]
-    assert asked(run, "--contains", "no such file") == {"sessions": [], "files": []}
+    assert as_json(run, "--session", "files", "--contains", "TILL", "--changed")["files"] == [file]
+    assert as_json(run, "--contains", "no such file") == {"sessions": [], "files": []}
 
 
 def test_a_path_that_begins_with_a_dot_is_one_from_here(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert asked(run, "./till.py")["sessions"] == []
-    assert asked(run, ".\\till.py")["sessions"] == []
-    assert asked(run, "till.py")["sessions"]
+    assert as_json(run, "./till.py")["sessions"] == []
+    assert as_json(run, ".\\till.py")["sessions"] == []
+    assert as_json(run, "till.py")["sessions"]
 
 
 def test_people_see_a_table(run: Command) -> None:
@@ -81,18 +81,18 @@ def test_a_terminal_gets_ids_and_paths_that_fit() -> None:
 
 @pytest.mark.parametrize("path", [".py", "webshop\\till.py", "till.py", "/work/webshop/../webshop/till.py"])
 def test_any_end_of_a_path_finds_it(path: str, run: Command) -> None:
-    assert asked(run, path)["sessions"][0]["calls"] == 2
+    assert as_json(run, path)["sessions"][0]["calls"] == 2
 
 
 @pytest.mark.parametrize("path", ["ill.py", "TILL.py", "shop/till.py", ".p"])
 def test_the_end_begins_at_a_folder_or_a_dot(path: str, run: Command) -> None:
-    assert asked(run, path)["sessions"] == []
+    assert as_json(run, path)["sessions"] == []
 
 
 def test_case_counts_as_on_the_platform(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     for path in ("TILL.py", "/Work/webshop/till.py"):
-        assert asked(run, path)["sessions"][0]["calls"] == 2
+        assert as_json(run, path)["sessions"][0]["calls"] == 2
 
 
 def test_a_windows_path_is_found_by_its_end(run: Command, store: Path, logs: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_windows_path_is_found_by_its_end(run: Command, store: Path, logs: Pat
     log.message(Message(id="w1", role="assistant", created_at=at(1), parts=(part,)))
     read_home(store, logs)
     for path in ("kasse.py", "src/kasse.py", r"shop\src\kasse.py", r"C:\shop\src\kasse.py"):
-        assert asked(run, path)["sessions"][0]["session"] == "plain:windows"
+        assert as_json(run, path)["sessions"][0]["session"] == "plain:windows"
 
 
 @pytest.mark.parametrize("state", [ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED])
@@ -122,9 +122,9 @@ def test_an_edit_that_failed_is_no_change(state: ToolState, run: Command, store:
     )
     log.message(Message(id="f1", role="assistant", created_at=at(1), parts=(part,)))
     read_home(store, logs)
-    (use,) = asked(run, "nope.py")["sessions"]
+    (use,) = as_json(run, "nope.py")["sessions"]
     assert (use["calls"], use["edits"]) == (1, 0)
-    assert asked(run, "nope.py", "--changed")["sessions"] == []
-    (file,) = asked(run, "--contains", "nope")["files"]
+    assert as_json(run, "nope.py", "--changed")["sessions"] == []
+    (file,) = as_json(run, "--contains", "nope")["files"]
     assert file["edits"] == 0
-    assert asked(run, "--contains", "nope", "--changed")["files"] == []
+    assert as_json(run, "--contains", "nope", "--changed")["files"] == []

@@ -33,11 +33,11 @@ def test_a_name_that_nothing_has_is_an_error_with_the_near_ones(
     assert message in result.stderr
 
 
-@pytest.mark.parametrize(("limit", "said"), [("abc", "'abc' is no whole number."), ("0", "0 is not in the range")])
-def test_a_limit_that_is_none_is_said_in_plain_words(limit: str, said: str, run: Command, store: Path) -> None:
+@pytest.mark.parametrize(("limit", "reason"), [("abc", "'abc' is no whole number."), ("0", "0 is not in the range")])
+def test_a_limit_that_is_none_is_reported_in_plain_words(limit: str, reason: str, run: Command, store: Path) -> None:
     result = run("sessions", "--limit", limit)
     assert result.exit_code == 2
-    assert f"Invalid value for '--limit': {said}" in result.stderr
+    assert f"Invalid value for '--limit': {reason}" in result.stderr
 
 
 def test_an_error_with_some_names_counts_the_others(run: Command, store: Path) -> None:

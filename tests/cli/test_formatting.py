@@ -53,7 +53,7 @@ def test_changes_have_a_sign_and_there_is_none_from_nothing() -> None:
     ]
 
 
-def test_things_with_one_label_are_told_apart_by_their_names() -> None:
+def test_things_with_one_label_are_distinguished_by_their_names() -> None:
     pairs = [("/a/shop", "shop"), ("/b/shop", "shop"), ("/b/blog", "blog"), ("gpt", None), (None, None)]
     assert formatting.named_apart([*pairs, *pairs]) == {
         "/a/shop": "/a/shop",

@@ -124,7 +124,7 @@ def test_an_agent_that_has_never_run_is_shown_a_session_and_gets_none(program: s
         (("undo",), "Name the session to undo: turnlog handoff undo SESSION."),
     ],
 )
-def test_what_cannot_be_done_is_said_and_nothing_is_written(
+def test_what_cannot_be_done_is_reported_and_nothing_is_written(
     arguments: tuple[str, ...], reason: str, home: Path, work: Path
 ) -> None:
     refused = call("handoff", *arguments)

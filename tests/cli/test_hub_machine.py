@@ -16,7 +16,7 @@ from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
 from turnlog.store import open_store
 
-SAID = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"my password is Tr0ub4dor&3xyz, hello"}\n'
+ROW = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"my password is Tr0ub4dor&3xyz, hello"}\n'
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +30,15 @@ def place() -> Iterator[tuple[HubProcess, str]]:
 def test_a_machine_joins_shows_what_would_leave_and_sends_it(place: tuple[HubProcess, str], tmp_path: Path) -> None:
     hub, database = place
     with ToyStore(tmp_path) as toy:
-        toy.add("s.log", SAID)
+        toy.add("s.log", ROW)
     store = ["--store", str(toy.path)]
     assert call("hub", "push", *store).exit_code == 3
     connected = call("hub", "connect", hub.url, "--name", "laptop", *store)
     assert (connected.exit_code, "ABCD-EFGH" in connected.output, "as ana" in connected.output) == (0, True, True)
     assert (tmp_path / "hub.db").stat().st_mode & 0o777 == 0o600
     plan = call("hub", "push", "--dry-run", "--json", *store)
-    said = msgspec.json.decode(plan.stdout)
-    assert (said["sent"], said["sessions"]) == (False, {"toy:s": "redacted"})
+    planned = msgspec.json.decode(plan.stdout)
+    assert (planned["sent"], planned["sessions"]) == (False, {"toy:s": "redacted"})
     # Without a terminal nobody agrees.
     assert "Nothing was sent" in call("hub", "push", *store).output
     assert "nothing is sent yet" in call("hub", "agent", *store).output
@@ -55,7 +55,7 @@ def test_a_machine_joins_shows_what_would_leave_and_sends_it(place: tuple[HubPro
 def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str], tmp_path: Path) -> None:
     hub, _ = place
     with ToyStore(tmp_path) as toy:
-        toy.add("p.log", SAID.replace(b"u1", b"p1"))
+        toy.add("p.log", ROW.replace(b"u1", b"p1"))
     store = ["--store", str(toy.path)]
     call("hub", "connect", hub.url, "--name", "desktop", *store)
     call("hub", "push", "--yes", *store)
@@ -87,7 +87,7 @@ def test_the_agent_is_installed_as_a_user_unit(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     with ToyStore(tmp_path) as toy:
-        toy.add("a.log", SAID.replace(b"u1", b"a1"))
+        toy.add("a.log", ROW.replace(b"u1", b"a1"))
     store = ["--store", str(toy.path)]
     call("hub", "connect", place[0].url, "--name", "box", *store)
     call("hub", "push", "--yes", *store)

@@ -43,13 +43,13 @@ def test_what_is_nobodys_fails_and_says_why(run: Command, tmp_path: Path) -> Non
     notes.write_text("hello\n")
     result = run("import", str(notes))
     assert result.exit_code == 1
-    said = f"turnlog: {notes}: of no agent that is read here"
-    assert result.stderr == f"{said}; --verbose says why\n"
+    message = f"turnlog: {notes}: of no agent that is read here"
+    assert result.stderr == f"{message}; --verbose says why\n"
     first, *reasons = run("import", str(notes), "--verbose").stderr.splitlines()
-    assert first == said
+    assert first == message
     assert "  Claude Code: no line is a JSON object" in reasons
     notes.write_text("")
-    assert run("import", str(notes)).stderr == f"{said} (empty)\n"
+    assert run("import", str(notes)).stderr == f"{message} (empty)\n"
 
 
 def test_a_file_that_is_not_there_is_wrong_use(run: Command) -> None:

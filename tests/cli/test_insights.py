@@ -124,7 +124,7 @@ def shell(
     )
 
 
-def test_csv_can_be_asked_for_of_every_section() -> None:
+def test_csv_can_be_requested_of_every_section() -> None:
     (option,) = [each for each in insights.params if each.name == "section"]
     assert getattr(option.type, "choices", None) == (*SECTIONS, "context")
 

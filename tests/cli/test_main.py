@@ -59,7 +59,7 @@ def test_the_manual_names_every_option() -> None:
     manual = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text(encoding="utf-8")
     parameters = [parameter for each in (runs, *commands().values()) for parameter in each.params]
     options = [(*each.opts, *each.secondary_opts) for each in parameters if isinstance(each, click.Option)]
-    assert [said for said in options if not any(f"{name}`" in manual or f"{name} " in manual for name in said)] == []
+    assert [names for names in options if not any(f"{name}`" in manual or f"{name} " in manual for name in names)] == []
 
 
 def test_the_version_is_reported(run: Command) -> None:
@@ -72,7 +72,7 @@ def test_wrong_use_exits_with_2(run: Command) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("usage", "--csv"), ("doctor", "--report"), ("show", SESSION, "--raw")])
-def test_what_is_no_json_cannot_be_asked_for_as_json(arguments: tuple[str, ...], run: Command, store: Path) -> None:
+def test_what_is_no_json_cannot_be_requested_as_json(arguments: tuple[str, ...], run: Command, store: Path) -> None:
     result = run(*arguments, "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--json cannot be combined" in result.stderr
@@ -99,7 +99,7 @@ def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) 
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "message"),
     [
         (TurnlogError("broken"), 1, "broken"),
         (SchemaTooNewError("too new"), 1, "too new"),
@@ -115,7 +115,7 @@ def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) 
     ids=lambda value: type(value).__name__,
 )
 def test_each_kind_of_failure_has_its_exit_code_and_one_line(
-    error: BaseException, code: int, told: str, run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, code: int, message: str, run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -123,7 +123,7 @@ def test_each_kind_of_failure_has_its_exit_code_and_one_line(
     monkeypatch.setattr("turnlog.store.sqlite.usage.UsageStore.usage", fail)
     result = run("usage")
     assert (result.exit_code, result.stdout) == (code, "")
-    assert result.stderr == f"turnlog: {told.format(store=store)}\n"
+    assert result.stderr == f"turnlog: {message.format(store=store)}\n"
 
 
 @pytest.mark.usefixtures("store")

@@ -102,7 +102,7 @@ def test_doctor_says_what_could_not_be_read_and_where(run: Command, logs: Path) 
 
 
 @pytest.mark.usefixtures("store")
-def test_doctor_lists_as_much_as_it_is_asked_for(run: Command, logs: Path, plain_agent: PlainAgent) -> None:
+def test_doctor_lists_as_much_as_requested(run: Command, logs: Path, plain_agent: PlainAgent) -> None:
     document = json.loads(run("doctor", "--limit", "0", "--json").stdout)
     assert (document["diagnostics"], document["diagnostics_total"]) == ([], 1)
 

@@ -62,9 +62,9 @@ def test_a_folder_without_a_store_that_cannot_be_written_says_what_helps(tmp_pat
     folder = tmp_path / "data"
     folder.mkdir(mode=0o500)
     done = start("-m", "turnlog", "sessions", environment={"TURNLOG_DATA_DIR": str(folder)})
-    said = "there is none, and its folder cannot be written; the variable TURNLOG_DATA_DIR names another folder"
+    reason = "there is none, and its folder cannot be written; the variable TURNLOG_DATA_DIR names another folder"
     assert done.returncode == 1
-    assert done.stderr.decode() == f"turnlog: cannot open the store {folder / 'turnlog.db'}: {said}\n"
+    assert done.stderr.decode() == f"turnlog: cannot open the store {folder / 'turnlog.db'}: {reason}\n"
     done = start("-m", "turnlog", "sessions", environment={"TURNLOG_DATA_DIR": str(folder / "below")})
     assert "Permission denied; the variable TURNLOG_DATA_DIR names another folder" in done.stderr.decode()
     done = start("-m", "turnlog", "sync", "--store", str(folder / "below" / "x.db"))
@@ -138,8 +138,8 @@ def test_the_server_says_so_and_refuses_what_writes(read_only: Path) -> None:
             assert (refused.status_code, refused.json()["error"]["type"]) == (500, "store")
     finally:
         server.terminate()
-        _, said = server.communicate()
-    assert said == b"turnlog: the store cannot be written: it is shown as it is, and no logs are read\n"
+        _, reason = server.communicate()
+    assert reason == b"turnlog: the store cannot be written: it is shown as it is, and no logs are read\n"
 
 
 def test_doctor_answers_too(read_only: Path) -> None:

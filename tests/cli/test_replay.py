@@ -125,9 +125,9 @@ def test_ctrl_c_ends_it_in_one_line() -> None:
         written = b""
         while b"the webshop" not in written:
             written += os.read(controller, 65536)
-        said = interrupted(process)
+        printed = interrupted(process)
         os.close(controller)
-    assert (process.returncode, said) == (INTERRUPTED, "turnlog: interrupted\n")
+    assert (process.returncode, printed) == (INTERRUPTED, "turnlog: interrupted\n")
 
 
 def interrupted(process: subprocess.Popen[str]) -> str:

@@ -100,7 +100,7 @@ def test_without_a_name_it_is_the_newest_of_the_folder(home: Path, session: str)
     assert "no session was read of the project" in nowhere.stderr
 
 
-def test_what_cannot_be_resumed_is_said(
+def test_what_cannot_be_resumed_is_reported(
     home: Path, session: str, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "work").rmdir()

@@ -51,7 +51,7 @@ def redeem(link: str) -> http.client.HTTPResponse:
     return urllib.request.urlopen(urllib.request.Request(f"{page}api/sign-in", body), timeout=10)
 
 
-def test_the_page_and_the_api_answer_until_the_process_is_told_to_stop(store: Path) -> None:
+def test_the_page_and_the_api_answer_until_the_process_is_stopped(store: Path) -> None:
     with process("serve", "--no-browser", "--no-sync", "--port", "0") as link:
         assert ask(link, store.parent)["store"]["path"] == str(store)
 
@@ -67,7 +67,7 @@ def ask(link: str, folder: Path) -> Any:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def passed_on(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What `turnlog serve` asks the server for, which does not start."""
     found: dict[str, Any] = {}
 
@@ -79,24 +79,24 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-def test_what_was_asked_for_is_passed_on(run: Command, tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_what_was_requested_is_passed_on(run: Command, tmp_path: Path, passed_on: dict[str, Any]) -> None:
     store = tmp_path / "other.db"
     result = run("serve", "--port", "9000", "--no-sync", "--no-browser", "--store", str(store))
     assert result.stdout == "turnlog is at http://127.0.0.1:1/#code=c\n"
     expected = {"host": "127.0.0.1", "port": 9000, "token": None, "use_token": True, "sync": False}
-    assert {name: asked[name] for name in expected} == expected
-    assert (asked["open_browser"], asked["store_path"], asked["folder"]) == (False, store, tmp_path)
+    assert {name: passed_on[name] for name in expected} == expected
+    assert (passed_on["open_browser"], passed_on["store_path"], passed_on["folder"]) == (False, store, tmp_path)
 
 
 @pytest.mark.usefixtures("sample")
-def test_a_token_on_the_command_line_is_one_that_others_can_read(run: Command, asked: dict[str, Any]) -> None:
+def test_a_token_on_the_command_line_is_one_that_others_can_read(run: Command, passed_on: dict[str, Any]) -> None:
     result = run("serve", "--token", TOKEN)
     assert "other users of this machine can read --token" in result.stderr
-    assert asked["token"] == TOKEN
+    assert passed_on["token"] == TOKEN
 
 
 def test_a_token_that_can_be_guessed_is_refused(
-    run: Command, tmp_path: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    run: Command, tmp_path: Path, passed_on: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     file.write_text("fifteen-letters\n")
@@ -104,33 +104,33 @@ def test_a_token_that_can_be_guessed_is_refused(
     results = [run("serve", "--token", "t"), run("serve", "--token-file", str(file))]
     monkeypatch.setenv("TURNLOG_TOKEN", "t")
     for result in [*results, run("serve")]:
-        assert (result.exit_code, asked) == (1, {})
+        assert (result.exit_code, passed_on) == (1, {})
         assert "shorter than 16 characters" in result.stderr
         assert "secrets.token_urlsafe()" in result.stderr
 
 
 @pytest.mark.usefixtures("sample")
 def test_a_token_comes_from_a_file_or_the_environment_without_a_word(
-    run: Command, tmp_path: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    run: Command, tmp_path: Path, passed_on: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TURNLOG_TOKEN", f" {TOKEN}-environment\n")
     assert "--token" not in run("serve").stderr
-    assert asked["token"] == f"{TOKEN}-environment"
+    assert passed_on["token"] == f"{TOKEN}-environment"
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}-file\n")
     file.chmod(0o600)
     run("serve", "--token-file", str(file))
-    assert asked["token"] == f"{TOKEN}-file"
+    assert passed_on["token"] == f"{TOKEN}-file"
     run("serve", "--no-token")
-    assert (asked["token"], asked["use_token"]) == (None, False)
+    assert (passed_on["token"], passed_on["use_token"]) == (None, False)
 
 
-def test_a_token_that_others_can_read_is_refused(run: Command, tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_a_token_that_others_can_read_is_refused(run: Command, tmp_path: Path, passed_on: dict[str, Any]) -> None:
     file = tmp_path / "token"
     file.write_text("known\n")
     file.chmod(0o644)
     result = run("serve", "--token-file", str(file))
-    assert (result.exit_code, "other users can read" in result.stderr, asked) == (1, True, {})
+    assert (result.exit_code, "other users can read" in result.stderr, passed_on) == (1, True, {})
     assert run("serve", "--token-file", str(tmp_path / "none")).exit_code == 1
 
 
@@ -151,7 +151,7 @@ def test_the_running_server_makes_another_link(store: Path, run: Command) -> Non
     assert (after.exit_code, "turnlog serve" in after.stderr) == (3, True)
 
 
-def test_what_the_server_cannot_be_asked_is_said(store: Path, run: Command) -> None:
+def test_what_the_server_cannot_be_asked_is_reported(store: Path, run: Command) -> None:
     own = ServerSocket(store.parent)
     with own.listener as listener:
         listener.listen()
@@ -220,11 +220,11 @@ def test_hooks_and_links_find_the_server_of_the_sample(home: Path, run: Command)
     assert "claude-code:s1" in run("sessions").stdout
 
 
-def test_a_store_that_was_asked_for_is_opened_empty_as_it_is(
-    run: Command, tmp_path: Path, asked: dict[str, Any]
+def test_a_store_that_was_requested_is_opened_empty_as_it_is(
+    run: Command, tmp_path: Path, passed_on: dict[str, Any]
 ) -> None:
     run("serve", "--store", str(tmp_path / "other.db"))
-    assert (asked["store_path"], asked.get("sample"), asked["sync"]) == (tmp_path / "other.db", None, True)
+    assert (passed_on["store_path"], passed_on.get("sample"), passed_on["sync"]) == (tmp_path / "other.db", None, True)
 
 
 def _log_a_prompt(home: Path) -> None:
@@ -234,13 +234,13 @@ def _log_a_prompt(home: Path) -> None:
     log.write_text(json.dumps(record) + "\n")
 
 
-def _tell_a_prompt(home: Path) -> None:
+def _send_a_prompt(home: Path) -> None:
     event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "Hello", "cwd": "/work"}
     assert send.post(str(paths.data_dir()), "claude-code", 1.7e12, json.dumps(event).encode())
 
 
 @pytest.mark.usefixtures("sample")
-@pytest.mark.parametrize("begin", [_log_a_prompt, _tell_a_prompt], ids=["log", "hook"])
+@pytest.mark.parametrize("begin", [_log_a_prompt, _send_a_prompt], ids=["log", "hook"])
 def test_the_sample_is_replaced_by_the_first_session_without_a_restart(
     begin: Callable[[Path], None], home: Path
 ) -> None:

@@ -118,7 +118,7 @@ def test_a_terminal_gets_no_colour_where_none_is_wanted() -> None:
     assert COLOUR.search(on_terminal(*again, NO_COLOR="")[1])
 
 
-def said(run: Command, *arguments: str) -> dict[str, Any]:
+def as_json(run: Command, *arguments: str) -> dict[str, Any]:
     result = run("annotate", SESSION, "--json", *arguments)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
@@ -128,10 +128,10 @@ def listed(run: Command, *arguments: str) -> list[str]:
     return [session["id"] for session in json.loads(run("sessions", "--json", *arguments).stdout)["items"]]
 
 
-def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
-    assert said(run)["changed_at"] is None
-    said(run, "--title", "The till", "--star", "--tag", "work", "--tag", "draft")
-    kept = said(run, "--untag", "draft", "--tag", "done", "--note", "ask Ida")
+def test_what_arrives_is_kept_piece_by_piece(run: Command) -> None:
+    assert as_json(run)["changed_at"] is None
+    as_json(run, "--title", "The till", "--star", "--tag", "work", "--tag", "draft")
+    kept = as_json(run, "--untag", "draft", "--tag", "done", "--note", "ask Ida")
     assert kept.pop("changed_at").endswith("Z")
     assert kept == {
         "session": SESSION,
@@ -143,7 +143,7 @@ def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
         "task": None,
         "pins": [],
     }
-    emptied = said(run, "--title", "", "--no-star", "--note", "")
+    emptied = as_json(run, "--title", "", "--no-star", "--note", "")
     assert (emptied["title"], emptied["starred"], emptied["note"]) == (None, False, None)
 
 
@@ -172,26 +172,26 @@ def test_a_tag_that_is_not_there_cannot_be_removed_in_silence(run: Command) -> N
 
 
 def test_a_tag_is_one_line(run: Command) -> None:
-    assert said(run, "--tag", " two\n words ", "--tag", " ")["tags"] == ["two words"]
-    assert said(run, "--untag", "two words")["tags"] == []
+    assert as_json(run, "--tag", " two\n words ", "--tag", " ")["tags"] == ["two words"]
+    assert as_json(run, "--untag", "two words")["tags"] == []
 
 
 def test_lists_ask_for_stars_and_tags_and_leave_out_what_is_put_away(run: Command) -> None:
-    said(run, "--star", "--tag", "work")
+    as_json(run, "--star", "--tag", "work")
     assert listed(run, "--starred") == listed(run, "--tag", "work") == [SESSION]
     assert listed(run, "--tag", "play") == []
-    said(run, "--archive")
+    as_json(run, "--archive")
     assert listed(run) == [OTHER]
     assert listed(run, "--archived") == [SESSION]
 
 
-def test_what_is_said_outlives_a_rebuild(
+def test_annotations_outlive_a_rebuild(
     run: Command, store: Path, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said(run, "--title", "The till", "--tag", "work")
+    as_json(run, "--title", "The till", "--tag", "work")
     monkeypatch.setattr(rebuild, "registered_agents", lambda: [plain_agent])
     assert run("rebuild").exit_code == 0
-    assert (said(run)["title"], said(run)["tags"]) == ("The till", ["work"])
+    assert (as_json(run)["title"], as_json(run)["tags"]) == ("The till", ["work"])
 
 
 def test_people_see_it_in_lines(run: Command) -> None:

@@ -214,7 +214,7 @@ def test_without_dates_seven_whole_days_are_compared_with_the_seven_before(
 EDGES = (("earlier", "since"), ("earlier", "until"), ("later", "since"), ("later", "until"))
 
 
-def test_a_later_period_without_sessions_is_said_to_be_empty(run: Command) -> None:
+def test_a_later_period_without_sessions_is_reported_as_empty(run: Command) -> None:
     empty = run("usage", "--compare", "--utc", "--since", "2031-05-01", "--until", "2031-05-07")
     assert empty.stderr == "No session used a model 2031-05-01 to 2031-05-07: --since names another time.\n"
     full = run("usage", "--compare", "--utc", "--since", "2026-11-02", "--until", "2026-11-03")

@@ -33,7 +33,7 @@ def made(home: Path, monkeypatch: pytest.MonkeyPatch) -> MadeRepository:
     return repository
 
 
-def asked(run: Command, *arguments: str) -> dict[str, Any]:
+def reported(run: Command, *arguments: str) -> dict[str, Any]:
     result = run("why", "--json", *arguments)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
@@ -51,7 +51,7 @@ def test_a_line_leads_to_its_session_and_prompt(run: Command, made: MadeReposito
 
 
 def test_a_file_says_where_each_line_came_from(run: Command, made: MadeRepository) -> None:
-    found = asked(run, "till.py")
+    found = reported(run, "till.py")
     assert [(each["first"], each["last"], each["link"] and each["link"]["prompt"]) for each in found["lines"]] == [
         (1, 2, None),
         (3, 3, "Say what the tax is"),
@@ -61,9 +61,9 @@ def test_a_file_says_where_each_line_came_from(run: Command, made: MadeRepositor
 
 def test_a_commit_and_a_pull_request_lead_to_the_session(run: Command, made: MadeRepository) -> None:
     for subject in ("HEAD", made.head()[:8], "#12", f"{REMOTE}/pull/12"):
-        [link] = asked(run, subject)["links"]
+        [link] = reported(run, subject)["links"]
         assert (link["confidence"], link["turn"]) == ("exact", 1)
-    assert asked(run, "HEAD")["commit"]["hash"] == made.head()
+    assert reported(run, "HEAD")["commit"]["hash"] == made.head()
 
 
 def test_silence_says_what_it_is(run: Command, made: MadeRepository) -> None:
@@ -106,6 +106,6 @@ def test_a_program_that_the_clone_names_is_not_run(run: Command, made: MadeRepos
     made.git("config", "log.showSignature", "true")
     (made.folder / ".git/info").mkdir(exist_ok=True)
     (made.folder / ".git/info/attributes").write_text("*.py diff=x filter=x\n")
-    asked(run, "till.py")
-    asked(run, "HEAD")
+    reported(run, "till.py")
+    reported(run, "HEAD")
     assert not marker.exists()

@@ -97,13 +97,13 @@ def test_a_page_is_asked_and_the_agent_goes_on(
     api = f"{server}/{version}/{framework}"
     page = Page(pages, api, version, chat_id)
     page.send("delete it")
-    asked = page.ready()[1]
-    call = asked["parts"][-1]
+    pending = page.ready()[1]
+    call = pending["parts"][-1]
     assert call["state"] == "approval-requested"
     page.do("approve", {"id": call["approval"]["id"], "approved": approved, "reason": "not today"})
     page.see({"text": "Done." if approved else "Kept."})
     messages = page.ready()
-    assert [message["id"] for message in messages][1:] == [asked["id"]]
+    assert [message["id"] for message in messages][1:] == [pending["id"]]
     kept = get(f"{api}/{chat_id}")[1]
     assert [shown(message) for message in kept] == [shown(message) for message in messages]
     assert all("messages" in verdict for verdict in judge.ask("validate", version, [{"messages": kept}]))

@@ -57,7 +57,7 @@ EXTRA: tuple[dict[str, Any], ...] = (
 )
 
 
-def asked(random: Random, texts: list[str]) -> dict[str, Any]:
+def user_message(random: Random, texts: list[str]) -> dict[str, Any]:
     messages = random.choice(CHATS)
     trigger = random.choice(TRIGGERS)
     known = [message["id"] for message in messages]
@@ -88,7 +88,7 @@ def theirs(answer: dict[str, Any]) -> dict[str, Any]:
 def test_generated_answers(judge: Judge, version: int) -> None:
     random = Random(SEED + version)
     answers = [disturbed(random) for _ in range(ANSWERS)]
-    items = [asked(random, texts) for texts in answers]
+    items = [user_message(random, texts) for texts in answers]
     differing: list[str] = []
     for item, texts, found in zip(items, answers, judge.ask("chat", version, items), strict=True):
         made, wanted = as_javascript_has_it(ours(item, texts, version)), as_javascript_has_it(theirs(found))

@@ -53,7 +53,7 @@ def test_going_on_with_a_message(judge: Judge, version: int) -> None:
 def test_what_a_server_keeps(judge: Judge, version: int) -> None:
     """As `onFinish` gets it: it goes on with the same message, whatever id a `start` has."""
     random = Random(SEED + version)
-    asked: list[bytes] = []
+    bodies: list[bytes] = []
     mine: list[dict[str, Any]] = []
     for _ in range(examples(400)):
         texts, before = stream(random), continued(random, version)
@@ -61,9 +61,9 @@ def test_what_a_server_keeps(judge: Judge, version: int) -> None:
         # A client takes keys out of a citation that it does not know; a server believes itself.
         if kept is not None and "zzz" not in "".join(texts):
             mine.append(kept)
-            asked.append(b'{"chunks":[%b],"messages":[%b]}' % (",".join(texts).encode(), encode(before)))
+            bodies.append(b'{"chunks":[%b],"messages":[%b]}' % (",".join(texts).encode(), encode(before)))
     assert len(mine) > examples(400) / 4
-    for question, kept, answer in zip(asked, mine, judge.ask("kept", version, asked), strict=True):
+    for question, kept, answer in zip(bodies, mine, judge.ask("kept", version, bodies), strict=True):
         assert as_javascript_has_it(kept) == as_javascript_has_it(answer), question
 
 
@@ -82,9 +82,9 @@ def kept_of(texts: list[str], before: UIMessage, version: int) -> dict[str, Any]
     except ConversionError:
         return None
     message = reader.message
-    told: dict[str, Any] = {
+    expected: dict[str, Any] = {
         "message": json.loads(encode(message)),
         "isContinuation": goes_on and message.id == before.id,
         "isAborted": reader.aborted,
     }
-    return told if reader.finish_reason is None else told | {"finishReason": reader.finish_reason}
+    return expected if reader.finish_reason is None else expected | {"finishReason": reader.finish_reason}

@@ -184,9 +184,9 @@ def test_nothing_to_resume_is_a_204(pages: Pages, server: Server, chat_id: str, 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_two_tabs_show_one_stream(pages: Pages, server: Server, chat_id: str, version: int) -> None:
-    asking = Page(pages, server.api(version), version, chat_id)
-    asking.send("slow please")
-    asking.see({"text": "<3>"})
+    waiting_page = Page(pages, server.api(version), version, chat_id)
+    waiting_page.send("slow please")
+    waiting_page.see({"text": "<3>"})
     tab = Page(pages, server.api(version), version, chat_id, messages=server.messages(version, chat_id)[:1])
     tab.do("resume")
     tab.see({"text": "<8>"})
@@ -194,7 +194,7 @@ def test_two_tabs_show_one_stream(pages: Pages, server: Server, chat_id: str, ve
     refused.send("full story")
     assert "is being answered" in refused.see("error")["error"]
     assert refused.see()["posts"] == [["POST", 409]]
-    assert without_metadata(tab.ready())[1] == without_metadata(asking.ready())[1]
+    assert without_metadata(tab.ready())[1] == without_metadata(waiting_page.ready())[1]
     assert len(server.messages(version, chat_id)) == 2
 
 
@@ -202,15 +202,15 @@ def test_two_tabs_show_one_stream(pages: Pages, server: Server, chat_id: str, ve
 def test_a_page_that_is_reloaded_in_the_middle_shows_everything_once(
     pages: Pages, server: Server, chat_id: str, version: int
 ) -> None:
-    asking = Page(pages, server.api(version), version, chat_id)
-    asking.send("slow please")
-    asking.see({"text": "<25>"})
+    waiting_page = Page(pages, server.api(version), version, chat_id)
+    waiting_page.send("slow please")
+    waiting_page.see({"text": "<25>"})
     kept = server.messages(version, chat_id)
     assert "<5>" in shown(kept[1])[-1]
     reloaded = Page(pages, server.api(version), version, chat_id, messages=kept)
     reloaded.do("resume")
     reloaded.see({"text": "<59>"})
-    assert without_metadata(reloaded.ready()) == without_metadata(asking.ready())
+    assert without_metadata(reloaded.ready()) == without_metadata(waiting_page.ready())
     assert [shown(message) for message in server.messages(version, chat_id)] == [
         shown(message) for message in reloaded.ready()
     ]
@@ -242,15 +242,15 @@ def test_the_page_is_asked_and_the_run_goes_on_with_its_answer(
 ) -> None:
     page = Page(pages, server.api(version), version, chat_id)
     page.send("ask me")
-    asked = page.ready()[1]
-    assert shown(asked)[-1] == "approval-requested"
+    pending = page.ready()[1]
+    assert shown(pending)[-1] == "approval-requested"
     # Another page shows the question too, and is the one that answers it.
     page = Page(pages, server.api(version), version, chat_id, messages=server.messages(version, chat_id))
     page.do("approve", {"id": "q", "approved": approved, "reason": "because"})
     page.see({"text": "One file." if approved else "Then not."})
     messages = page.ready()
     assert len(messages) == 2
-    assert messages[1]["id"] == asked["id"]
+    assert messages[1]["id"] == pending["id"]
     assert shown(messages[1])[2] == ("output-available" if approved else "output-denied")
     kept = server.messages(version, chat_id)
     assert [shown(message) for message in kept] == [shown(message) for message in messages]
@@ -267,12 +267,12 @@ def test_a_server_that_is_killed_leaves_a_chat_that_goes_on(
     seen = page.see({"text": "<30>"})
     server.kill()
     assert page.see("error")["finished"][-1]["isError"] is True
-    told = shown(seen["messages"][1])
+    texts = shown(seen["messages"][1])
     server.start()
     kept = server.messages(version, chat_id)
     assert all("messages" in verdict for verdict in judge.ask("validate", version, [{"messages": kept}]))
     # 20 of 30 pieces, each 50 ms: no more than a second is missing.
-    assert "<9>" in shown(kept[1])[-1], (told, kept)
+    assert "<9>" in shown(kept[1])[-1], (texts, kept)
     assert shown(kept[1])[1] == "output-error"
     again = Page(pages, server.api(version), version, chat_id, messages=kept)
     again.do("resume")

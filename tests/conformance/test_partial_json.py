@@ -96,13 +96,13 @@ def shown(value: Any) -> str:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cut_off_json(judge: Judge, version: int) -> None:
     random = Random(SEED)
-    asked = texts()
+    inputs = texts()
     differing: list[str] = []
-    for text, answer in zip(asked, judge.ask("partial", version, asked), strict=True):
+    for text, answer in zip(inputs, judge.ask("partial", version, inputs), strict=True):
         theirs = f"{answer['state']} {shown(answer.get('value', UNSET))}"
         result = parse_partial_json(text, version=version)
         mine = f"{result.state} {shown(result.value)}"
         value = in_pieces(text, random, version).value()
         if mine != theirs or shown(value) != shown(result.value):
             differing.append(f"{text!r}\nours   {mine}\npieces {value!r}\ntheirs {theirs}")
-    assert len(differing) == 0, f"{len(differing)} of {len(asked)}\n" + "\n\n".join(differing[:5])
+    assert len(differing) == 0, f"{len(differing)} of {len(inputs)}\n" + "\n\n".join(differing[:5])

@@ -55,8 +55,8 @@ def test_sessions_come_back_from_what_a_validator_leaves(judge: Judge, version: 
     for name, answer in zip(sessions, answers, strict=True):
         received = from_ui_messages(parse_ui_messages(json.dumps(answer["messages"])), trusted=True)
         back = [json.loads(encode(message)) for message in received.messages]
-        told = [json.loads(encode(message)) for message in recorded_sessions()[name]]
-        assert_same_in_javascript(back, told, name)
+        recorded = [json.loads(encode(message)) for message in recorded_sessions()[name]]
+        assert_same_in_javascript(back, recorded, name)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

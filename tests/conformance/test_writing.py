@@ -52,8 +52,8 @@ def test_any_events_are_read_without_an_error(judge: Judge, version: int) -> Non
     streams = written(version)
     answers = judge.ask("read", version, [{"sse": sse(texts)} for texts in streams])
     for texts, answer in zip(streams, answers, strict=True):
-        told = [json.loads(text)["errorText"] for text in texts if text.startswith('{"type":"error"')]
-        assert [error["message"] for error in answer["errors"]] == told, texts
+        errors = [json.loads(text)["errorText"] for text in texts if text.startswith('{"type":"error"')]
+        assert [error["message"] for error in answer["errors"]] == errors, texts
     messages = [{"messages": [answer["message"]]} for answer in answers if answer.get("message")]
     assert len(messages) > EXAMPLES * 0.9
     for item, verdict in zip(messages, judge.ask("validate", version, messages), strict=True):

@@ -22,7 +22,7 @@ from turnlog.store.sqlite.tables import TABLES, write_tables
 pq: Any = import_module("pyarrow.parquet")
 
 PASSWORD = "hunter2horse"
-ASKED = f"Why is {PASSWORD} refused?"
+PROMPT = f"Why is {PASSWORD} refused?"
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def path(tmp_path: Path) -> Path:
     root.message(answer("r2", 2, call("c1", "Task", {}, ToolState.INPUT_AVAILABLE)), turn=1)
     root.link(_started("root", "sub", "c1"))
     sub = Log(home, "sub")
-    sub.message(prompt("s1", f"Of the first: {ASKED}", 3), turn=1)
+    sub.message(prompt("s1", f"Of the first: {PROMPT}", 3), turn=1)
     sub.message(answer("s2", 4, call("c2", "Task", {}, ToolState.INPUT_AVAILABLE)), turn=1)
     sub.link(_started("sub", "below", "c2"))
-    Log(home, "below").message(prompt("b1", f"Of the second: {ASKED}", 5), turn=1)
+    Log(home, "below").message(prompt("b1", f"Of the second: {PROMPT}", 5), turn=1)
     # Its parent was never read.
     orphan = Log(home, "orphan")
     orphan.link(_started("gone", "orphan", "c0"))
-    orphan.message(prompt("p1", f"An orphan asks: {ASKED}", 6), turn=1)
+    orphan.message(prompt("p1", f"An orphan asks: {PROMPT}", 6), turn=1)
     orphan.message(answer("p2", 7, TextPart(text=f"password: {PASSWORD}")), turn=1)
     return home
 
@@ -72,7 +72,7 @@ def test_a_subagent_alone_has_no_password_that_the_session_above_it_names(path: 
 
 
 def test_a_transcript_has_no_password_that_another_one_names(path: Path) -> None:
-    Log(path, "other").message(prompt("o1", ASKED, 8), turn=1)
+    Log(path, "other").message(prompt("o1", PROMPT, 8), turn=1)
     with open_store(read(path)) as store:
         names = [f"plain:{name}" for name in ("other", "below", "root")]
         write_transcripts(store, path.parent / "made", names, redact=True)
@@ -86,7 +86,7 @@ def test_tables_have_no_password_that_only_an_output_file_names(tmp_path: Path) 
     home = tmp_path / "plain"
     home.mkdir()
     log = Log(home, "s")
-    log.message(prompt("u", ASKED, 1), turn=1)
+    log.message(prompt("u", PROMPT, 1), turn=1)
     result = ToolResult(id="r", content=(TextPart(text="a preview"),), spilled_to="env.txt")
     log.message(answer("a", 2, call("c", "Bash", {}, ToolState.OUTPUT_AVAILABLE, result)), turn=1)
     log.spill("env.txt", f"DB_PASS={PASSWORD}\n".encode())

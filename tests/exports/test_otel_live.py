@@ -85,9 +85,9 @@ def home(tmp_path: Path) -> Home:
 
 
 @contextmanager
-def exporting(home: Home, double: OtelReceiver, said: list[str] | None = None) -> Generator[None]:
+def exporting(home: Home, double: OtelReceiver, printed: list[str] | None = None) -> Generator[None]:
     receiver = Receiver(double.address, {"X-Key": "k"}, as_json=False)
-    export = LiveExport(home.store, receiver, announce=(said if said is not None else []).append)
+    export = LiveExport(home.store, receiver, announce=(printed if printed is not None else []).append)
     export.start()
     try:
         yield
@@ -123,8 +123,8 @@ def test_a_turn_is_sent_once_when_it_has_ended_and_as_an_export_has_it(home: Hom
     assert len(double.ids()) == len(set(double.ids())) == 6
     with open_store(home.store) as store:
         placed = [(each.message, each.membership, each.cost) for each in store.messages("plain:s")]
-        said = OtelConversation(store.session("plain:s"), placed)
-        (whole,) = resource_spans([said], "plain:s", "1", content=False)
+        printed = OtelConversation(store.session("plain:s"), placed)
+        (whole,) = resource_spans([printed], "plain:s", "1", content=False)
     exported = {span["spanId"]: span for span in whole["scopeSpans"][0]["spans"]}
     for span in double.spans():
         its = exported[span.span_id.hex()]
@@ -202,37 +202,39 @@ def test_a_receiver_that_is_away_gets_everything_when_it_is_back(
     home: Home, double: OtelReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otel_push, "TRIES", 1)
-    port, said = double.server_port, list[str]()
+    port, printed = double.server_port, list[str]()
     double.answers += [502] * 2
-    with exporting(home, double, said):
+    with exporting(home, double, printed):
         wait_for_place(home, double)
         home.ask(2)
         home.answer(2)
         home.read()
         double.wait_until(lambda: len(double.heads) == 3)
-        double.wait_until(lambda: len(said) == 2)
+        double.wait_until(lambda: len(printed) == 2)
     assert turns(double) == [2]
-    assert said == [
+    assert printed == [
         f"http://127.0.0.1:{port}/v1/traces answered 502 Bad Gateway",
         f"http://127.0.0.1:{port}/v1/traces takes traces again",
     ]
 
 
-def test_a_request_that_is_refused_is_left_out_and_said_and_a_wrong_key_waits(home: Home, double: OtelReceiver) -> None:
-    said: list[str] = []
+def test_a_request_that_is_refused_is_left_out_and_reported_and_a_wrong_key_waits(
+    home: Home, double: OtelReceiver
+) -> None:
+    printed: list[str] = []
     double.answers += [400, 401]
-    with exporting(home, double, said):
+    with exporting(home, double, printed):
         wait_for_place(home, double)
         home.ask(2)
         home.answer(2)
         home.read()
-        double.wait_until(lambda: len(said) == 1)
+        double.wait_until(lambda: len(printed) == 1)
         home.ask(3)
         home.answer(3)
         home.read()
         double.wait_until(lambda: turns(double) == [3])
-    assert said[0].endswith("answered 400 Bad Request: 2 spans are left out")
-    assert said[1].endswith("answered 401 Unauthorized")
+    assert printed[0].endswith("answered 400 Bad Request: 2 spans are left out")
+    assert printed[1].endswith("answered 401 Unauthorized")
 
 
 def test_a_server_that_ends_does_not_wait_for_a_busy_receiver(home: Home, double: OtelReceiver) -> None:

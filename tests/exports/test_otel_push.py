@@ -89,7 +89,7 @@ def test_requests_have_a_size_that_receivers_take(
     assert all(request.ByteSize() < 3_000 for request in double.requests)
 
 
-def test_what_was_said_is_sent_only_where_it_is_asked_for_and_without_secrets(
+def test_what_was_said_is_sent_only_where_it_is_requested_and_without_secrets(
     tmp_path: Path, double: OtelReceiver
 ) -> None:
     (tmp_path / "plain").mkdir()
@@ -103,7 +103,7 @@ def test_what_was_said_is_sent_only_where_it_is_asked_for_and_without_secrets(
         push(opened, ["plain:s"], receiver(double), content=True)
     assert b"walnut" not in without
     assert b"cedar" not in without
-    said = attributes(double.spans()[2])
-    assert "my walnut is [REDACTED:" in said["gen_ai.input.messages"]
-    assert "a cedar" in said["gen_ai.output.messages"]
+    found = attributes(double.spans()[2])
+    assert "my walnut is [REDACTED:" in found["gen_ai.input.messages"]
+    assert "a cedar" in found["gen_ai.output.messages"]
     assert KEY.encode() not in double.requests[1].SerializeToString()

@@ -49,16 +49,16 @@ def test_all_pages_are_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_nothing_is_read_before_it_is_needed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+    limits: list[int] = []
 
     def sessions(*_: object, **__: object) -> Any:
-        asked.append(1)
+        limits.append(1)
         return SimpleNamespace(items=list(store.sessions(limit=2).items), next_cursor="more")
 
     found = every_session(cast("Store", SimpleNamespace(sessions=sessions)))
-    assert asked == []
+    assert limits == []
     assert next(iter(found)).id
-    assert asked == [1]
+    assert limits == [1]
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
@@ -77,7 +77,7 @@ def test_an_empty_frame_has_its_columns(store: Store) -> None:
     assert (len(frame), "cost" in frame.columns) == (0, True)
 
 
-def test_without_a_library_it_is_said_which_to_install(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_library_it_is_reported_which_to_install(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("polars", "pandas"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 

@@ -61,23 +61,23 @@ def test_every_message_call_and_result_of_the_sample_is_there(tmp_path: Path) ->
         checked = 0
         for session in sessions:
             row = made[session.id]
-            said = {message["id"]: message for message in row["messages"]}
-            assert row["message_count"] == len(row["messages"]) == len(said)
+            kept_messages = {message["id"]: message for message in row["messages"]}
+            assert row["message_count"] == len(row["messages"]) == len(kept_messages)
             placed = [each for each in store.messages(session.id) if each.membership.fate in ("active", "compacted")]
             own = [message["id"] for message in row["messages"] if message["role"] != "tool"]
             assert own == [each.message.id for each in placed]
             for each in placed:
                 parts = each.message.parts
-                contents = said[each.message.id]["content"]
+                contents = kept_messages[each.message.id]["content"]
                 listed = [{"type": "text", "text": contents}] if isinstance(contents, str) else contents
                 texts = [part.text for part in parts if isinstance(part, TextPart)]
                 assert [c["text"] for c in listed if c["type"] == "text" and c["text"]] == [
                     text for text in texts if text
                 ]
                 known = {part.tool_call_id: part for part in parts if isinstance(part, ToolCallPart)}
-                assert [c["id"] for c in calls_of(said[each.message.id])] == list(known)
+                assert [c["id"] for c in calls_of(kept_messages[each.message.id])] == list(known)
                 for id, part in known.items():
-                    result = said.get(f"{each.message.id}/{id}")
+                    result = kept_messages.get(f"{each.message.id}/{id}")
                     assert (result is None) == (not part.results and part.state is not ToolState.ABORTED)
                     checked += result is not None
         assert checked > 40
@@ -116,13 +116,13 @@ def _result(id: str, status: Any, *more: Any) -> ToolResult:
     return ToolResult(id=id, status=status, content=(TextPart(text=f"out of {id}"), *more))
 
 
-def test_outcomes_are_told_apart_and_what_is_lost_is_counted(store: Path, tmp_path: Path) -> None:
+def test_outcomes_are_distinguished_and_what_is_lost_is_counted(store: Path, tmp_path: Path) -> None:
     with open_store(store) as opened:
         written = write_transcripts(opened, tmp_path / "made", ["plain:s"])
-    _, said, *tools = transcripts(tmp_path / "made")["plain:s"]["messages"]
-    assert [part["type"] for part in said["content"]] == ["reasoning", "text"]
-    assert [each["arguments"] for each in said["tool_calls"]] == [{"command": "ls"}, {"input": ["x"]}, {}, {}]
-    assert said["metadata"]["input_tokens"] == 100
+    _, kept_messages, *tools = transcripts(tmp_path / "made")["plain:s"]["messages"]
+    assert [part["type"] for part in kept_messages["content"]] == ["reasoning", "text"]
+    assert [each["arguments"] for each in kept_messages["tool_calls"]] == [{"command": "ls"}, {"input": ["x"]}, {}, {}]
+    assert kept_messages["metadata"]["input_tokens"] == 100
     assert [(tool["tool_call_id"], tool.get("error")) for tool in tools] == [
         ("ok", None),
         ("bad", {"type": "unknown", "message": "out of r2"}),

@@ -43,7 +43,7 @@ DATA = Path(__file__).parents[1] / "data"
 CHILD = "plain:child"
 
 
-def said(
+def conversation(
     *messages: Message, events: Sequence[HistoryEvent] = (), id: str = "plain:s", parent: str | None = None, **more: Any
 ) -> AtifConversation:
     """A session of these messages; `more` are fates by message id."""
@@ -132,9 +132,11 @@ def test_a_step_has_what_was_said_thought_called_and_returned() -> None:
         cost=Cost(amount=Decimal("0.25"), kind="reported"),
         created_at=datetime(2026, 1, 2, tzinfo=UTC),
     )
-    asked, told, step = judged(to_atif([said(user("Look"), developer("It is Monday."), answer)]))["steps"]
-    assert (asked["source"], asked["message"]) == ("user", "Look")
-    assert (told["source"], told["message"]) == ("system", "It is Monday.")
+    prompt_step, developer_step, step = judged(
+        to_atif([conversation(user("Look"), developer("It is Monday."), answer)])
+    )["steps"]
+    assert (prompt_step["source"], prompt_step["message"]) == ("user", "Look")
+    assert (developer_step["source"], developer_step["message"]) == ("system", "It is Monday.")
     assert (step["source"], step["message"], step["reasoning_content"]) == ("agent", "I look.", "Hm.")
     assert step["timestamp"] == "2026-01-02T00:00:00Z"
     (made,) = step["tool_calls"]
@@ -147,26 +149,26 @@ def test_a_step_has_what_was_said_thought_called_and_returned() -> None:
 
 
 def test_unknown_tokens_are_not_zero() -> None:
-    step = judged(to_atif([said(assistant("ok", usage=None))]))["steps"][0]
+    step = judged(to_atif([conversation(assistant("ok", usage=None))]))["steps"][0]
     assert "metrics" not in step
 
 
 def test_an_answer_that_no_model_gave_has_no_model_call() -> None:
     made = assistant("/clear done", origin=Origin.HARNESS, usage=Usage(output=3))
-    step = judged(to_atif([said(made)]))["steps"][0]
+    step = judged(to_atif([conversation(made)]))["steps"][0]
     assert step["llm_call_count"] == 0
     assert "metrics" not in step
 
 
 def test_what_is_no_object_is_the_field_of_one() -> None:
     for made, expected in ((call("c", input=["ls"]), ["ls"]), (call("c", input_text="*** Begin"), "*** Begin")):
-        found = judged(to_atif([said(assistant(made))]))["steps"][0]["tool_calls"][0]
+        found = judged(to_atif([conversation(assistant(made))]))["steps"][0]["tool_calls"][0]
         assert found["arguments"] == {"input": expected}
         assert found["extra"]["arguments_are_input"] is True
 
 
 def test_images_are_files_beside_it() -> None:
-    document = to_atif([said(user("look", image()), assistant(call("c", result("seen", image()))))])
+    document = to_atif([conversation(user("look", image()), assistant(call("c", result("seen", image()))))])
     first, second = judged(document)["steps"]
     (path,) = document.files
     assert document.files[path] == PNG
@@ -177,14 +179,14 @@ def test_images_are_files_beside_it() -> None:
 
 def test_a_whole_output_takes_the_place_of_its_preview() -> None:
     shown = result("all…", spilled_to="whole.txt")
-    (step,) = judged(to_atif([said(assistant(call("c", shown)))]))["steps"]
+    (step,) = judged(to_atif([conversation(assistant(call("c", shown)))]))["steps"]
     assert step["observation"]["results"][0]["content"] == "all of it"
 
 
 def test_subagents_are_embedded_and_named_by_their_call() -> None:
-    parent = said(user("go"), assistant(call("c1", result("done"), child_session_id=CHILD)))
-    grandchild = said(user("deeper", id="g"), id="plain:grandchild", parent=CHILD)
-    child = said(user("find", id="f"), assistant("found", id="h"), id=CHILD, parent="plain:s")
+    parent = conversation(user("go"), assistant(call("c1", result("done"), child_session_id=CHILD)))
+    grandchild = conversation(user("deeper", id="g"), id="plain:grandchild", parent=CHILD)
+    child = conversation(user("find", id="f"), assistant("found", id="h"), id=CHILD, parent="plain:s")
     made = judged(to_atif([parent, child, grandchild]))
     (inner,) = made["subagent_trajectories"]
     assert (inner["trajectory_id"], inner["session_id"], len(inner["steps"])) == (CHILD, "s", 2)
@@ -195,7 +197,7 @@ def test_subagents_are_embedded_and_named_by_their_call() -> None:
 
 def test_a_result_without_a_call_is_a_step_of_its_own() -> None:
     orphan = ToolResultEvent(position=5, tool_call_id="gone", result=ToolResult(id="r", content=(TextPart(text="x"),)))
-    steps = judged(to_atif([said(user("q"), assistant("a"), events=[orphan])]))["steps"]
+    steps = judged(to_atif([conversation(user("q"), assistant("a"), events=[orphan])]))["steps"]
     assert [step["step_id"] for step in steps] == [1, 2, 3]
     (found,) = steps[1]["observation"]["results"]
     assert (found["content"], found["extra"]["tool_call_id"]) == ("x", "gone")
@@ -207,7 +209,7 @@ def test_what_it_cannot_hold_is_reported() -> None:
     signed = thinking("Hm.", "anthropic", signature="x")
     document = to_atif(
         [
-            said(
+            conversation(
                 user("q", pdf),
                 assistant("no", id="x"),
                 assistant("text", signed, id="y"),
@@ -223,4 +225,4 @@ def test_what_it_cannot_hold_is_reported() -> None:
 
 def test_a_session_without_messages_is_none() -> None:
     with pytest.raises(ConversionError, match="no messages"):
-        to_atif([said()])
+        to_atif([conversation()])

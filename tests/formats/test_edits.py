@@ -81,9 +81,9 @@ RECORDED: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_an_agent_recorded_counts(name: str) -> None:
     structured, expected = RECORDED[name]
-    asked = call({"file_path": "a.py", "old_string": "ASKED", "new_string": "FOR"})
+    edit_call = call({"file_path": "a.py", "old_string": "ASKED", "new_string": "FOR"})
     done = ToolResult(id="r", structured=to_json(structured))
-    assert edit_diff(asked, [ToolResult(id="p"), done]) == expected
+    assert edit_diff(edit_call, [ToolResult(id="p"), done]) == expected
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_what_an_agent_recorded_counts(name: str) -> None:
     ],
 )
 def test_without_a_record_the_input_counts(structured: Any) -> None:
-    asked = call({"old_string": "a", "new_string": "b"})
+    edit_call = call({"old_string": "a", "new_string": "b"})
     done = ToolResult(id="r", structured=to_json(structured))
-    assert edit_diff(asked, [done]) == "@@\n-a\n+b"
+    assert edit_diff(edit_call, [done]) == "@@\n-a\n+b"
 
 
 def test_only_editing_tools_edit() -> None:

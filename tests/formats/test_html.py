@@ -194,10 +194,10 @@ def test_hostile_text_is_text_in_every_part(part: Part) -> None:
 def test_hostile_text_is_text_in_sessions_and_events() -> None:
     session = Session(id=HOSTILE, agent=HOSTILE, external_id=HOSTILE, title=HOSTILE, cwd=HOSTILE, git_branch=HOSTILE)
     events = (ErrorEvent(id="e", error_text=HOSTILE), RecordEvent(id="r", kind=HOSTILE, known=False))
-    asked = conversation(
+    prompted = conversation(
         TextPart(text=HOSTILE), role="user", origin=Origin.PROMPT, events=events, error=MessageError(text=HOSTILE)
     )
-    reader = read(page(asked._replace(session=session)))
+    reader = read(page(prompted._replace(session=session)))
     assert {tag for tag, _ in reader.elements}.isdisjoint({"img", "iframe"})
     assert [tag for tag, _ in reader.elements].count("style") == 1
     assert json.loads(next(data for kind, data in reader.scripts if kind == "sessions")) == {HOSTILE: 0}
@@ -278,9 +278,9 @@ def test_no_conversation_is_an_error() -> None:
 
 
 def test_what_a_model_wrote_is_rendered_and_what_was_typed_is_not() -> None:
-    said, typed = conversation(TextPart(text="**so**")), conversation(TextPart(text="**so**"), role="user")
+    answered, typed = conversation(TextPart(text="**so**")), conversation(TextPart(text="**so**"), role="user")
     summary = conversation(TextPart(text="**so**"), role="user", origin=Origin.COMPACTION)
-    assert "<strong>so</strong>" in page(said)
+    assert "<strong>so</strong>" in page(answered)
     assert "<strong>so</strong>" in page(summary)
     assert "<pre>\n**so**</pre>" in page(typed)
     assert "**so**" in page(conversation(TextPart(text="**so** " * 30_000)))
@@ -346,8 +346,8 @@ def test_a_document_says_how_long_a_session_was_as_the_page_does(lasted: float, 
 def test_what_is_shown_of_a_long_text_says_that_it_goes_on(text: str, shown: str) -> None:
     added = page(conversation(TextPart(text=text), role="developer", origin=Origin.HARNESS))
     assert f"<summary><b>Added by the agent</b> {shown}</summary>" in added
-    asked = page(conversation(TextPart(text=text), role="user", origin=Origin.PROMPT))
-    assert f">{shown}</a>" in asked
+    prompted = page(conversation(TextPart(text=text), role="user", origin=Origin.PROMPT))
+    assert f">{shown}</a>" in prompted
 
 
 def test_images_are_in_the_page_and_other_files_are_reported() -> None:

@@ -20,7 +20,7 @@ from turnlog.model import Cost, Fate, Membership, Message, MessageError, Relatio
 CHILD = "plain:child"
 
 
-def said(*messages: Message, id: str = "plain:s", parent: str | None = None, **places: Any) -> OtelConversation:
+def conversation(*messages: Message, id: str = "plain:s", parent: str | None = None, **places: Any) -> OtelConversation:
     """A session of one turn; `places` are fields of memberships by message id."""
     links = () if parent is None else (Relationship(kind="subagent", parent_session_id=parent),)
     session = Session(id=id, agent="plain", external_id=id, created_at=START, relationships=links)
@@ -73,7 +73,7 @@ def names(found: Sequence[Span]) -> list[str]:
 
 
 def test_a_turn_is_a_span_with_its_calls_below_it() -> None:
-    turn, first, tool, second = made = spans(said(*CONVERSATION))
+    turn, first, tool, second = made = spans(conversation(*CONVERSATION))
     assert names(made) == ["invoke_agent", "chat", "execute_tool", "chat"]
     assert {span.trace_id.hex() for span in made} == {trace_id("plain:s")}
     assert turn.parent_span_id == b""
@@ -83,7 +83,7 @@ def test_a_turn_is_a_span_with_its_calls_below_it() -> None:
 
 
 def test_spans_have_the_times_of_the_log_and_say_where_they_are_inferred() -> None:
-    turn, first, tool, second = spans(said(*CONVERSATION))
+    turn, first, tool, second = spans(conversation(*CONVERSATION))
 
     def minutes(span: Span) -> tuple[float, float]:
         start = int(START.timestamp()) * 10**9
@@ -95,7 +95,7 @@ def test_spans_have_the_times_of_the_log_and_say_where_they_are_inferred() -> No
 
 
 def test_a_model_call_has_its_tokens_and_its_cost() -> None:
-    found = facts(spans(said(*CONVERSATION))[1])
+    found = facts(spans(conversation(*CONVERSATION))[1])
     usage = {name.removeprefix("gen_ai.usage."): found[name] for name in found if name.startswith("gen_ai.usage.")}
     assert usage == {
         "input_tokens": 240,
@@ -108,32 +108,32 @@ def test_a_model_call_has_its_tokens_and_its_cost() -> None:
 
 
 def test_what_a_fork_copied_counts_no_tokens_again() -> None:
-    found = facts(spans(said(*CONVERSATION, a={"is_billed": False}, b={"fate": Fate.REWOUND}))[1])
+    found = facts(spans(conversation(*CONVERSATION, a={"is_billed": False}, b={"fate": Fate.REWOUND}))[1])
     assert not [name for name in found if "usage" in name or "cost" in name]
     assert found["turnlog.copied"] is True
 
 
 def test_it_is_the_same_however_often_it_is_made() -> None:
-    assert spans(said(*CONVERSATION)) == spans(said(*CONVERSATION))
-    later = spans(said(*CONVERSATION, assistant("more", id="c", created_at=at(9))))
-    assert [span.span_id for span in later[:4]] == [span.span_id for span in spans(said(*CONVERSATION))]
+    assert spans(conversation(*CONVERSATION)) == spans(conversation(*CONVERSATION))
+    later = spans(conversation(*CONVERSATION, assistant("more", id="c", created_at=at(9))))
+    assert [span.span_id for span in later[:4]] == [span.span_id for span in spans(conversation(*CONVERSATION))]
 
 
 def test_a_subagent_is_below_the_call_that_started_it() -> None:
-    parent = said(assistant(call("c1", child_session_id=CHILD), id="a", created_at=at(1)))
-    child = said(user("find", id="f"), id=CHILD, parent="plain:s")
+    parent = conversation(assistant(call("c1", child_session_id=CHILD), id="a", created_at=at(1)))
+    child = conversation(user("find", id="f"), id=CHILD, parent="plain:s")
     made = spans(parent, child)
     assert made[-1].parent_span_id.hex() == span_id("plain:s", "a", "c1") == made[2].span_id.hex()
     assert made[-1].trace_id == made[0].trace_id
 
 
-def test_content_is_there_only_if_asked() -> None:
-    for span in spans(said(*CONVERSATION)):
+def test_content_is_there_only_if_requested() -> None:
+    for span in spans(conversation(*CONVERSATION)):
         assert not {"gen_ai.input.messages", "gen_ai.output.messages"} & facts(span).keys()
         assert "gen_ai.tool.call.result" not in facts(span)
-    turn, first, tool, second = [facts(span) for span in spans(said(*CONVERSATION), content=True)]
-    asked = [{"role": "user", "parts": [{"type": "text", "content": "What is there?"}]}]
-    assert json.loads(turn["gen_ai.input.messages"]) == json.loads(first["gen_ai.input.messages"]) == asked
+    turn, first, tool, second = [facts(span) for span in spans(conversation(*CONVERSATION), content=True)]
+    input_messages = [{"role": "user", "parts": [{"type": "text", "content": "What is there?"}]}]
+    assert json.loads(turn["gen_ai.input.messages"]) == json.loads(first["gen_ai.input.messages"]) == input_messages
     assert tool["gen_ai.tool.call.result"] == "a.py"
     (told,) = json.loads(second["gen_ai.input.messages"])
     assert told["parts"] == [{"type": "tool_call_response", "id": "c1", "response": "a.py"}]
@@ -144,13 +144,13 @@ def test_what_failed_has_the_status_of_an_error_without_its_text() -> None:
     failed = call("c1", result("boom", status="error"), state=ToolState.OUTPUT_ERROR)
     denied = call("c2", state=ToolState.OUTPUT_DENIED)
     answer = assistant(failed, denied, id="a", error=MessageError(text="Overloaded", status=529))
-    _, chat, tool, refused = spans(said(answer))
+    _, chat, tool, refused = spans(conversation(answer))
     assert [span.status.code for span in (chat, tool, refused)] == [2, 2, 0]
     assert (facts(chat)["error.type"], chat.status.message, tool.status.message) == ("529", "", "")
-    assert spans(said(answer), content=True)[1].status.message == "Overloaded"
+    assert spans(conversation(answer), content=True)[1].status.message == "Overloaded"
 
 
 def test_times_that_run_backwards_make_no_span_that_ends_before_it_begins() -> None:
     messages = [assistant(str(n), id=str(n), created_at=START - timedelta(days=n)) for n in range(4)]
-    for span in spans(said(*messages)):
+    for span in spans(conversation(*messages)):
         assert span.end_time_unix_nano >= span.start_time_unix_nano

@@ -42,17 +42,17 @@ def sessions() -> dict[str, SessionHistory]:
 
 def texts(events: Sequence[HistoryEvent]) -> list[str]:
     """What was said, thought and put out."""
-    said: list[str] = []
+    contents: list[str] = []
     for event in events:
         if isinstance(event, ToolResultEvent):
-            said += _output(event.result)
+            contents += _output(event.result)
         elif isinstance(event, MessageEvent):
             for part in event.message.parts:
                 if isinstance(part, TextPart | ReasoningPart):
-                    said.append(part.text)
+                    contents.append(part.text)
                 elif isinstance(part, ToolCallPart):
-                    said += [text for result in part.results for text in _output(result)]
-    return [text for text in said if text.strip()]
+                    contents += [text for result in part.results for text in _output(result)]
+    return [text for text in contents if text.strip()]
 
 
 def _output(result: ToolResult) -> list[str]:

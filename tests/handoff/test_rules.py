@@ -132,7 +132,7 @@ def test_statuses_and_tools_that_nobody_knows_are_read_again_as_they_were(store:
         assert [each[2] for each in said(plan)[1][1][1:]] == [[status] for status in statuses]
 
 
-def test_a_text_that_no_model_could_take_is_cut_and_said_so(store: Store, tmp_path: Path) -> None:
+def test_a_text_that_no_model_could_take_is_cut_and_reported(store: Store, tmp_path: Path) -> None:
     talk(store, prompt(1), answer("a", call("c", TextPart(text="x" * 3_000_000))))
     plan = planned(store, tmp_path)
     assert kinds(plan) == ["output-cut"]
@@ -185,7 +185,9 @@ def test_a_session_that_is_there_already_is_never_replaced(store: Store, tmp_pat
 
 
 @pytest.mark.parametrize("target", sorted(each.name for each in targets()))
-def test_a_home_that_cannot_be_written_is_said_and_stays_as_it_is(target: str, store: Store, tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_reported_and_stays_as_it_is(
+    target: str, store: Store, tmp_path: Path
+) -> None:
     talk(store, prompt(1), answer("a", call("c", TextPart(text="out"))))
     (tmp_path / "home").write_text("a file is in the way")
     plan = planned(store, tmp_path, target)
@@ -213,7 +215,7 @@ def test_a_database_that_does_not_take_the_last_row_has_none_of_the_others(
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
-def test_a_running_session_and_damaged_records_are_said(tmp_path: Path) -> None:
+def test_a_running_session_and_damaged_records_are_reported(tmp_path: Path) -> None:
     home = tmp_path / ".claude"
     shutil.copytree(LOGS / "claude-code", home)
     name = "11111111-1111-4111-8111-111111111111"

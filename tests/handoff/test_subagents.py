@@ -102,7 +102,7 @@ def test_the_transcript_of_a_subagent_has_those_of_its_own_subagents(tmp_path: P
     assert text.count("<subagent-transcript>") == text.count("</subagent-transcript>") == 2
 
 
-def test_a_transcript_that_no_model_could_take_is_cut_and_said_so() -> None:
+def test_a_transcript_that_no_model_could_take_is_cut_and_reported() -> None:
     call = ToolCallPart(
         tool_call_id="t",
         tool_name="Task",

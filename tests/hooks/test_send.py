@@ -40,7 +40,7 @@ def spooled(folder: Path, agent: str = "claude-code") -> list[bytes]:
 @contextmanager
 def listening(folder: Path, answer: bytes | None) -> Generator[list[bytes]]:
     """A server that takes one request and answers so; None: it never does."""
-    heard: list[bytes] = []
+    received: list[bytes] = []
     own = ServerSocket(folder)
     with own.listener as server:
         server.listen()
@@ -52,7 +52,7 @@ def listening(folder: Path, answer: bytes | None) -> Generator[list[bytes]]:
                 data = b""
                 while not data.endswith(b"}"):
                     data += connection.recv(65536)
-                heard.append(data)
+                received.append(data)
                 if answer is None:
                     time.sleep(1)
                 else:
@@ -60,7 +60,7 @@ def listening(folder: Path, answer: bytes | None) -> Generator[list[bytes]]:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield heard
+        yield received
         thread.join(5)
         own.withdraw()
 
@@ -83,9 +83,9 @@ def test_without_a_server_the_event_waits_in_its_sessions_spool(tmp_path: Path) 
 @pytest.mark.parametrize("folder", ["data", "d" * 60 + "/" + "e" * 60], ids=["short", "longer than an address may be"])
 def test_a_server_that_takes_the_event_is_all_it_needs(tmp_path: Path, folder: str) -> None:
     place = tmp_path / folder
-    with listening(place, TAKEN) as heard:
+    with listening(place, TAKEN) as received:
         run(place)
-    head, _, body = heard[0].partition(b"\r\n\r\n")
+    head, _, body = received[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /api/hooks/claude-code?at=")
     assert b"\r\nHost: localhost\r\n" in head
     assert b"authorization" not in head.lower()
@@ -133,10 +133,10 @@ def test_the_socket_of_another_user_learns_nothing(tmp_path: Path, monkeypatch: 
         found = status(path)
         return os.stat_result([*found[:4], 4242, *found[5:]])
 
-    with listening(tmp_path, TAKEN) as heard:
+    with listening(tmp_path, TAKEN) as received:
         monkeypatch.setattr(os, "lstat", owned_by_another)
         assert not send.post(str(tmp_path), "claude-code", 1.0, EVENT)
-        assert heard == []
+        assert received == []
         monkeypatch.undo()
         assert send.post(str(tmp_path), "claude-code", 1.0, EVENT)
 
@@ -213,9 +213,9 @@ def test_it_imports_nothing_of_ours_and_little_else(tmp_path: Path) -> None:
         f"exec(compile(open({send.__file__!r}).read(), 'send.py', 'exec'), {{'__name__': '__main__'}})\n"
         "print(*sorted(sys.modules))\n"
     )
-    with listening(tmp_path, TAKEN) as heard:
+    with listening(tmp_path, TAKEN) as received:
         done = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=EVENT, capture_output=True, check=True)
-    assert len(heard) == 1
+    assert len(received) == 1
     heavy = {"turnlog", "asyncio", "collections", "enum", "http", "json", "pathlib", "re", "signal", "socket", "typing"}
     assert not heavy & set(done.stdout.decode().split())
 

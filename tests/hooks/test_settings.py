@@ -259,7 +259,7 @@ def test_cutting_the_hooks_out_of_changed_settings_leaves_no_trace(name: str, ho
 
 
 @pytest.mark.parametrize(
-    ("said", "later"),
+    ("configured", "later"),
     [
         (None, set[str]()),
         ("no version", set[str]()),
@@ -271,14 +271,14 @@ def test_cutting_the_hooks_out_of_changed_settings_leaves_no_trace(name: str, ho
     ],
 )
 def test_an_older_claude_code_gets_no_event_that_it_does_not_know(
-    said: str | None, later: set[str], home: Path, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    configured: str | None, later: set[str], home: Path, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One such event would turn off every hook of the file."""
     monkeypatch.setattr("turnlog.hooks.settings.installed_version", installed_version)
     monkeypatch.setenv("PATH", str(tmp_path))
-    if said is not None:
+    if configured is not None:
         program = tmp_path / "claude"
-        program.write_text(f"#!/bin/sh\necho '{said}'\n")
+        program.write_text(f"#!/bin/sh\necho '{configured}'\n")
         program.chmod(0o755)
     install("claude", data)
     assert set(events(place(home, "claude").read_text())) == later | {
@@ -517,7 +517,7 @@ def test_the_journal_holds_no_settings_and_is_for_the_user_alone(home: Path, dat
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
 
 
-def test_a_journal_that_is_none_is_said(home: Path, data: Path) -> None:
+def test_a_journal_that_is_none_is_reported(home: Path, data: Path) -> None:
     data.mkdir()
     (data / "hooks-installed.json").write_text("[]")
     with pytest.raises(SourceError, match=r"hooks-installed\.json"):

@@ -160,7 +160,7 @@ def test_the_agent_can_be_named() -> None:
         parse([PROMPT], "nobody")
 
 
-def test_calls_stand_in_the_order_of_their_messages() -> None:
+def test_calls_are_in_the_order_of_their_messages() -> None:
     """R-S33."""
     messages = latest(parse([b"\n".join((PROMPT, CALL, RESULT, CALL.replace(b"m1", b"m2").replace(b"t1", b"t2")))]))
     calls = extract_tool_calls(messages.values())
@@ -184,6 +184,6 @@ def test_a_subagent_in_the_same_log_is_read_too() -> None:
     """Recorded with Claude Code 1.0.24, whose subagents have no files."""
     log = next(path for path in (DATA.parent / "versions/1.0.24").rglob("*.jsonl") if SIDECHAIN in path.read_bytes())
     history = read_session(log)
-    told = [*history.messages, *(message for child in history.children for message in child.messages)]
-    assert len(told) > len(history.messages)
-    assert latest(parse([log.read_bytes()])).keys() == latest(told).keys()
+    all_messages = [*history.messages, *(message for child in history.children for message in child.messages)]
+    assert len(all_messages) > len(history.messages)
+    assert latest(parse([log.read_bytes()])).keys() == latest(all_messages).keys()

@@ -35,7 +35,7 @@ def write_session(home: Path, number: int, *records: dict[str, Any], folder: str
     path.write_text("".join(lines))
 
 
-def said(text: str) -> dict[str, Any]:
+def prompt_record(text: str) -> dict[str, Any]:
     return {"type": "user", "message": {"role": "user", "content": text}}
 
 
@@ -68,10 +68,15 @@ RESULT = {
 def home_with_sessions(home: Path) -> Path:
     (home / "shop").mkdir()
     write_session(
-        home, 1, said("Raise the limit"), answered(edit(home / "shop/app.py")), RESULT, answered(text("Raised."))
+        home,
+        1,
+        prompt_record("Raise the limit"),
+        answered(edit(home / "shop/app.py")),
+        RESULT,
+        answered(text("Raised.")),
     )
-    write_session(home, 2, said("Where is the key?"), answered(text(f"The key is {SECRET}.")))
-    write_session(home, 3, said("Of another project"), answered(text("Nothing.")), folder="blog")
+    write_session(home, 2, prompt_record("Where is the key?"), answered(text(f"The key is {SECRET}.")))
+    write_session(home, 3, prompt_record("Of another project"), answered(text("Nothing.")), folder="blog")
     sync(home / "store.db", roots=[home / ".claude"])
     return home
 
@@ -81,7 +86,7 @@ def page(home: Path, *files: str, **options: Any) -> str:
         return project_context(store, Subject(str(home / "shop"), files), **options)
 
 
-def test_a_page_has_what_the_newest_sessions_were_asked_did_and_said(home_with_sessions: Path) -> None:
+def test_a_page_has_what_the_newest_sessions_were_asked_did_and_wrote(home_with_sessions: Path) -> None:
     found = page(home_with_sessions)
     assert found.index("**Where is the key?**") < found.index("**Raise the limit**")
     assert "  - answered last: Raised.\n  - edited: app.py\n" in found
@@ -93,7 +98,7 @@ def test_a_page_has_what_the_newest_sessions_were_asked_did_and_said(home_with_s
 
 def test_decisions_are_answers_to_questions_notes_and_pins(home: Path) -> None:
     question = "Which database shall we take?"
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         **{"type": "tool_use", "id": "toolu_ask", "name": "AskUserQuestion"},
         "input": {"questions": [{"question": question, "header": "Database", "options": []}]},
     }
@@ -102,8 +107,8 @@ def test_decisions_are_answers_to_questions_notes_and_pins(home: Path) -> None:
     write_session(
         home,
         1,
-        said("Plan the shop"),
-        answered(asked),
+        prompt_record("Plan the shop"),
+        answered(request),
         {"type": "user", "message": {"role": "user", "content": [result]}},
         answered(text("Keep prices in cents.")),
     )
@@ -137,7 +142,7 @@ def test_a_file_comes_first_with_the_prompt_behind_its_change(home_with_sessions
 def test_a_page_fits_and_says_that_it_goes_on(tokens: int, home: Path) -> None:
     (home / "shop").mkdir()
     for number in range(1, 9):
-        write_session(home, number, said(f"Question {number} {'words ' * 30}"), answered(text("answer " * 60)))
+        write_session(home, number, prompt_record(f"Question {number} {'words ' * 30}"), answered(text("answer " * 60)))
     sync(home / "store.db", roots=[home / ".claude"])
     found = page(home, max_tokens=tokens)
     assert len(found.encode()) <= tokens * BYTES_PER_TOKEN

@@ -45,7 +45,7 @@ def pieces(secret: str, text: str) -> set[str]:
     return {secret[at : at + 10] for at in range(len(secret) - 9)} & {text[at : at + 10] for at in range(len(text))}
 
 
-def said(number: int, role: str, text: str) -> Message:
+def text_message(number: int, role: str, text: str) -> Message:
     origin = Origin.PROMPT if role == "user" else None
     return Message(id=f"m{number}", role=role, origin=origin, created_at=at(number), parts=(TextPart(text=text),))  # pyright: ignore[reportArgumentType]  # a role
 
@@ -58,12 +58,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, (name, prompt) in enumerate(PROMPTS.items()):
         log = Log(logs, name)
         log.session(project_path="/w/shop", cwd="/w/shop", titles={"prompt": title_from(prompt)})
-        log.message(said(100 + 2 * number, "user", prompt))
-        log.message(said(101 + 2 * number, "assistant", "so " * (125 + number) + TOKEN))
+        log.message(text_message(100 + 2 * number, "user", prompt))
+        log.message(text_message(101 + 2 * number, "assistant", "so " * (125 + number) + TOKEN))
     shop = Log(logs, "shop")
     shop.session(project_path="/w/shop", cwd="/w/shop")
-    shop.message(said(1, "user", f"marmot follows {LONG} and {TOKEN} here"))
-    shop.message(said(2, "user", f"export {LONG}:walrus {LONG}"))
+    shop.message(text_message(1, "user", f"marmot follows {LONG} and {TOKEN} here"))
+    shop.message(text_message(2, "user", f"export {LONG}:walrus {LONG}"))
     output = "x" * 500 + f" {TOKEN} " + "y " * 2000 + f"{TOKEN} " + "z" * 250
     call = ToolCallPart(
         tool_call_id="c1",
@@ -75,7 +75,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     shop.message(Message(id="m3", role="assistant", created_at=at(3), parts=(call,)))
     # The store's preview of a long text has 8,000 characters.
-    shop.message(said(4, "assistant", "w " * 3990 + TOKEN + " w" * 40_000))
+    shop.message(text_message(4, "assistant", "w " * 3990 + TOKEN + " w" * 40_000))
     read_home(folder / "turnlog.db", logs)
     with Indexer(folder / "turnlog.db", search_path(folder / "turnlog.db")) as indexer:
         indexer.catch_up()
@@ -137,10 +137,10 @@ def test_an_output_has_no_piece_of_a_secret_at_its_offset(history: History, offs
     assert not pieces(TOKEN, found)
 
 
-def test_a_password_that_is_named_later_is_masked_where_it_stands_alone(tmp_path: Path) -> None:
+def test_a_password_that_is_named_later_is_masked_where_it_is_alone(tmp_path: Path) -> None:
     log = Log(tmp_path, "env")
     log.session(project_path="/w/shop", cwd="/w/shop", titles={"generated": "About hunter2horse"})
-    log.message(said(1, "user", "Why is hunter2horse refused?"))
+    log.message(text_message(1, "user", "Why is hunter2horse refused?"))
     whole = msgspec.Raw(b'{"command": "cat .env"}')
     call = ToolCallPart(
         tool_call_id="c1",
@@ -184,11 +184,11 @@ def test_a_notice_in_the_place_of_an_answer_is_none(tmp_path: Path) -> None:
     notice = "Claude AI usage limit reached|1795240800"
     log = Log(tmp_path, "limited")
     log.session(project_path="/w/shop", cwd="/w/shop")
-    log.message(said(1, "user", "Raise the limit"))
-    log.message(said(2, "assistant", "Raised to 40."))
-    by_agent = msgspec.structs.replace(said(3, "assistant", notice), origin=Origin.HARNESS)
+    log.message(text_message(1, "user", "Raise the limit"))
+    log.message(text_message(2, "assistant", "Raised to 40."))
+    by_agent = msgspec.structs.replace(text_message(3, "assistant", notice), origin=Origin.HARNESS)
     log.message(by_agent)
-    log.message(msgspec.structs.replace(said(4, "assistant", notice), error=MessageError(text=notice)))
+    log.message(msgspec.structs.replace(text_message(4, "assistant", notice), error=MessageError(text=notice)))
     read_home(tmp_path / "turnlog.db", tmp_path)
     with open_store(tmp_path / "turnlog.db") as store:
         found = project_context(store, Subject("/w/shop"))

@@ -73,7 +73,7 @@ def test_every_kind_of_value_is_equal_after_a_round_trip(kind: Any) -> None:
 
 
 @given(values_of(Message), UNKNOWN_FIELDS, st.randoms(use_true_random=False))
-def test_unknown_fields_at_every_level_are_written_back_where_they_stood(
+def test_unknown_fields_at_every_level_are_written_back_where_they_were(
     message: Message, fields: dict[str, msgspec.Raw], random: Any
 ) -> None:
     """R-S13: unknown keys survive, also those called like a field of ours that never reaches JSON."""

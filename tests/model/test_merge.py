@@ -252,7 +252,7 @@ def test_a_state_that_no_result_brought_survives_another_reading(state: ToolStat
         assert joined[0].state is state
 
 
-def test_results_stand_in_the_order_in_which_they_arrived() -> None:
+def test_results_are_in_the_order_in_which_they_arrived() -> None:
     late = ToolResult(id="a", status="success", completed_at=START + timedelta(minutes=2))
     early = ToolResult(id="b", status="error", completed_at=START)
     timeless = ToolResult(id="c", status="aborted")

@@ -96,7 +96,7 @@ def test_what_is_written_is_valid(kind: type[Value]) -> None:
     check()
 
 
-def test_what_this_version_does_not_know_is_valid_where_it_may_stand() -> None:
+def test_what_this_version_does_not_know_is_valid_where_it_may_be() -> None:
     unknown = UnknownPart(kind="hologram", data=msgspec.Raw(b'{"type":"hologram"}'))
     message = Message(id="m", role="user", parts=(TextPart(text="x", extra={"new": msgspec.Raw(b"1")}), unknown))
     assert faults(SCHEMA["$defs"]["Message"], msgspec.json.decode(encode(message))) == []

@@ -153,7 +153,7 @@ def test_a_cycle_ends_the_path() -> None:
     assert fates(nodes, "self") == {**dict.fromkeys(("a", "b", "c", "tail"), "rewound"), "self": "active"}
 
 
-def test_children_stand_in_the_order_of_their_positions() -> None:
+def test_children_are_in_the_order_of_their_positions() -> None:
     nodes = [Node(id=each, parent="r", position=position) for each, position in (("b", 2), ("a", 3), ("c", 1))]
     assert [node.id for node in children_of(nodes)["r"]] == ["c", "b", "a"]
 

@@ -130,7 +130,7 @@ def test_a_console_of_another_encoding_shows_what_it_can_and_json_is_whole(windo
             assert SESSION in done.stdout.decode(encoding)
 
 
-def test_a_log_that_its_agent_has_locked_is_said_and_read_later(
+def test_a_log_that_its_agent_has_locked_is_reported_and_read_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows refuses to open a file that its writer does not share."""

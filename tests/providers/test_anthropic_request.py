@@ -197,7 +197,7 @@ def test_the_rest_of_the_body() -> None:
     }
 
 
-def test_cache_control_only_where_it_is_asked_for() -> None:
+def test_cache_control_only_where_it_is_requested() -> None:
     mark = {"type": "ephemeral"}
     history = [system("prompt"), user("one"), assistant("a"), user("two")]
     assert "cache_control" not in repr(convert(*history).body)

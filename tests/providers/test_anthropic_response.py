@@ -208,17 +208,17 @@ def test_an_early_end_keeps_what_came() -> None:
 def test_a_call_that_broke_off_stays_as_text() -> None:
     events = events_of({**BODY, "content": [CONTENT[0], CONTENT[5]]})
     streaming = stream()
-    told = [event for each in events[:-4] for event in streaming.feed(each)]
+    found_events = [event for each in events[:-4] for event in streaming.feed(each)]
     [*_, call] = streaming.message.parts
     assert isinstance(call, ToolCallPart)
     assert call.state is ToolState.INPUT_STREAMING
-    assert call.input_text == "".join([event.delta for event in told if isinstance(event, ToolInputDelta)])
+    assert call.input_text == "".join([event.delta for event in found_events if isinstance(event, ToolInputDelta)])
     assert streaming.finish(aborted=True)
     assert streaming.message.stop_reason == "aborted"
     assert streaming.feed(events[-1]) == []
 
 
-def said_in_pieces(start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+def in_pieces(start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
     """The events of an answer of one block."""
     return [
         events_of({**BODY, "content": []})[0],
@@ -234,8 +234,8 @@ def test_a_call_without_arguments_is_one_with_none() -> None:
     start: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "Now", "input": {}}
     streaming = stream()
     empty = {"type": "input_json_delta", "partial_json": ""}
-    told = [event for each in said_in_pieces(start, empty) for event in streaming.feed(each)]
-    [available] = [event for event in told if isinstance(event, ToolInputAvailable)]
+    found_events = [event for each in in_pieces(start, empty) for event in streaming.feed(each)]
+    [available] = [event for event in found_events if isinstance(event, ToolInputAvailable)]
     assert plain(streaming.message) == plain(answer(start))
     assert available == ToolInputAvailable(tool_call_id="t", tool_name="Now", input=msgspec.Raw(b"{}"))
 
@@ -244,7 +244,7 @@ def test_a_compaction_is_its_block() -> None:
     """It comes in one delta (`compact_20260112`)."""
     whole = {"type": "compaction", "content": "what happened", "encrypted_content": "c2VhbA=="}
     streaming = stream()
-    for event in said_in_pieces({"type": "compaction", "content": None}, {**whole, "type": "compaction_delta"}):
+    for event in in_pieces({"type": "compaction", "content": None}, {**whole, "type": "compaction_delta"}):
         streaming.feed(event)
     assert streaming.message == answer(whole)
 
@@ -254,19 +254,19 @@ def test_calls_that_a_stream_begins_with_are_kept() -> None:
     given = {**CONTENT[5], "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
     start, *_, change, stop = events_of(BODY)
     streaming = stream()
-    told = [
+    found_events = [
         event
         for each in ({**start, "message": {**start["message"], "content": [given]}}, change, stop)
         for event in streaming.feed(each)
     ]
     assert plain(streaming.message) == plain(answer(given))
-    assert [event.tool_call_id for event in told if isinstance(event, ToolInputAvailable)] == [given["id"]]
+    assert [event.tool_call_id for event in found_events if isinstance(event, ToolInputAvailable)] == [given["id"]]
 
 
 def test_a_fallback_names_the_model_that_answered() -> None:
     block = {"type": "fallback", "from": {"model": "claude-a"}, "to": {"model": "claude-b"}}
     streaming = stream()
-    for event in said_in_pieces(block):
+    for event in in_pieces(block):
         streaming.feed(event)
     assert streaming.message == answer(block, model="claude-b")
 

@@ -72,7 +72,7 @@ def test_data_addresses_are_bytes() -> None:
     assert [part.data if isinstance(part, FilePart) else None for part in messages[0].parts] == [b"x", None, None]
 
 
-def test_files_on_the_machine_are_asked_for() -> None:
+def test_files_on_the_machine_are_requested() -> None:
     here, gone = (FilePart(media_type="image/png", url=f"file:///{name}.png") for name in ("here", "gone"))
     options = RequestOptions(model=MODEL, load_file=lambda part: PNG if part is here else None)
     (message,) = load_blobs([user(here, gone)], options, Report())

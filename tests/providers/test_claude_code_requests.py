@@ -54,7 +54,7 @@ REQUESTS = [
 ]
 
 
-def said(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+def contents_of(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
     """What a request says, one entry a block, without what the harness put in."""
     blocks: list[tuple[str, Any]] = []
     for message in messages:
@@ -97,9 +97,9 @@ def test_it_begins_with_what_claude_code_sent(scenario: str, step: str) -> None:
     context = select_context(history(scenario))
     conversion = provider("anthropic").to_request(context.messages, RequestOptions(model="claude-opus-5-5"))
     check_with_sdk("anthropic", conversion.body)
-    expected = said(sent["messages"])
+    expected = contents_of(sent["messages"])
     assert expected
-    assert said(conversion.body["messages"])[: len(expected)] == expected
+    assert contents_of(conversion.body["messages"])[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openrouter", "responses", "gemini"])

@@ -28,24 +28,24 @@ UNCOMPARED = ("id", "status", "annotations", "logprobs", "detail", "content", "e
 Item = dict[str, Any]
 
 
-def said(items: list[Item]) -> list[Item]:
+def normal(items: list[Item]) -> list[Item]:
     """What a request says, one entry a text, call or result, without what the harness put in."""
-    told: list[Item] = []
+    merged: list[Item] = []
     for item in items:
         if item.get("type", "message") == "message":
             content = item["content"]
             blocks = [{"text": content}] if isinstance(content, str) else content
-            told += [same_block(block, item) for block in blocks if not block.get("text", "").startswith(HARNESS)]
+            merged += [same_block(block, item) for block in blocks if not block.get("text", "").startswith(HARNESS)]
         elif item["type"] != "agent_message":
-            told.append(same_form(item))
-    return joined(told)
+            merged.append(same_form(item))
+    return joined(merged)
 
 
-def joined(told: list[Item]) -> list[Item]:
+def joined(merged: list[Item]) -> list[Item]:
     """One result a call: Codex sends what a script told on its way behind it, as a second one."""
     results: dict[str, Item] = {}
     kept: list[Item] = []
-    for item in told:
+    for item in merged:
         first = results.get(item["call_id"]) if "output" in item else None
         if first is not None:
             first["output"][0]["text"] += "\n" + item["output"][0]["text"]
@@ -104,9 +104,9 @@ def test_it_begins_with_what_codex_sent(scenario: str) -> None:
     sent = json.loads(REQUESTS[scenario].read_text())
     conversion = converted(scenario, sent["model"])
     check_with_sdk("responses", conversion.body)
-    expected = said(sent["input"])
+    expected = normal(sent["input"])
     assert len(expected) >= 4
-    assert said(conversion.body["input"])[: len(expected)] == expected
+    assert normal(conversion.body["input"])[: len(expected)] == expected
     # The tools that a search found are in the caller's own list of tools.
     assert {loss.kind for loss in conversion.losses} <= {"result-status", "data"}
 

@@ -30,7 +30,7 @@ def text_in_place(part: FilePart, **options: Any) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("part", "loss", "told"),
+    ("part", "loss", "notice"),
     [
         (image(png(9000, 10), filename="big.png"), "image-omitted", "[image omitted from request: 9000 x 10 pixels"),
         (image(png(10, 10, 16 * 2**20)), "image-omitted", "[image omitted from request: larger than 20480 KB"),
@@ -49,9 +49,9 @@ def text_in_place(part: FilePart, **options: Any) -> tuple[str, list[str]]:
         ),
     ],
 )
-def test_what_is_not_sent_is_reported_in_its_place(part: FilePart, loss: str, told: str) -> None:
+def test_what_is_not_sent_is_reported_in_its_place(part: FilePart, loss: str, notice: str) -> None:
     text, losses = text_in_place(part)
-    assert text.startswith(told)
+    assert text.startswith(notice)
     assert losses == [loss]
 
 
@@ -105,9 +105,9 @@ def test_the_newest_of_too_many_images_are_sent() -> None:
     assert losses == ["image-omitted"]
     assert fitted[0].parts[1:] == (pdf,)
     assert fitted[1] == history[1]
-    (told, *_) = fitted[0].parts
-    assert isinstance(told, TextPart)
-    assert told.text.startswith("[image omitted from request: newer ones: at most 2 images are taken")
+    (notice, *_) = fitted[0].parts
+    assert isinstance(notice, TextPart)
+    assert notice.text.startswith("[image omitted from request: newer ones: at most 2 images are taken")
 
 
 @pytest.mark.parametrize(
@@ -172,5 +172,5 @@ def test_a_text_file_is_read_out() -> None:
         (b"", None, None),
     ],
 )
-def test_what_an_image_s_first_bytes_tell(data: bytes, kind: str | None, size: tuple[int, int] | None) -> None:
+def test_what_an_image_s_first_bytes_show(data: bytes, kind: str | None, size: tuple[int, int] | None) -> None:
     assert (image_type(data), image_size(data)) == (kind, size)

@@ -29,26 +29,26 @@ ATTACHED = re.compile("\n<session_context>|\n<hook_context>|\nGot it. Thanks for
 Part = dict[str, Any]
 
 
-def said(contents: list[Part]) -> list[Any]:
+def normal(contents: list[Part]) -> list[Any]:
     """What a request says, one entry a part, without thoughts and what the harness put in.
 
     Gemini CLI sends every result twice when it resumes, and puts images of results before the next result.
     """
-    told: list[Any] = []
+    before: list[Any] = []
     behind: list[Any] = []
     for content in contents:
         answers = "functionResponse" in content["parts"][0]
         if not answers:
-            told, behind = [*told, *behind], []
+            before, behind = [*before, *behind], []
         is_double = False
         for part in content["parts"]:
             entry = (content["role"], same_form(part))
             # A doubled result doubles its images too.
-            is_double = entry in told if "functionResponse" in part else is_double and answers
+            is_double = entry in before if "functionResponse" in part else is_double and answers
             if part.get("text", "").startswith(HARNESS) or part.get("thought") or is_double:
                 continue
-            (behind if answers and "inlineData" in part else told).append(entry)
-    return [*told, *behind]
+            (behind if answers and "inlineData" in part else before).append(entry)
+    return [*before, *behind]
 
 
 def same_form(part: Part) -> Part:
@@ -66,12 +66,12 @@ def same_form(part: Part) -> Part:
 @pytest.mark.parametrize("scenario", REQUESTS)
 def test_it_begins_with_what_gemini_cli_sent(scenario: str) -> None:
     sent = json.loads(REQUESTS[scenario].read_text())
-    expected = said(sent["contents"])
+    expected = normal(sent["contents"])
     assert expected
     made: list[list[Any]] = []
     for log in sorted((DATA / "gemini_cli/scenarios" / scenario).glob("tmp/*/chats/*.json*")):
         context = select_context(read_session(log))
         conversion = provider("gemini").to_request(context.messages, RequestOptions(model=MODEL))
         check_with_sdk("gemini", conversion.body)
-        made.append(said(conversion.body["contents"])[: len(expected)])
+        made.append(normal(conversion.body["contents"])[: len(expected)])
     assert expected in made

@@ -69,9 +69,9 @@ def events_of(whole: Json) -> list[Json]:
     for part in candidate["content"]["parts"]:
         plain = "text" in part and "thoughtSignature" not in part
         cut += [{**part, "text": piece} for piece in pieces(part["text"])] if plain else [part]
-    told = [{**head, "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]} for part in cut]
+    streamed = [{**head, "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]} for part in cut]
     last = {**candidate, "content": {"role": "model", "parts": [{"text": ""}]}}
-    return [*told, {**head, "candidates": [last], "usageMetadata": whole["usageMetadata"]}]
+    return [*streamed, {**head, "candidates": [last], "usageMetadata": whole["usageMetadata"]}]
 
 
 def test_the_fixtures_are_what_the_sdk_knows() -> None:
@@ -82,11 +82,11 @@ def test_the_fixtures_are_what_the_sdk_knows() -> None:
 def test_a_body_becomes_a_message_with_everything() -> None:
     """R-K28: signatures on the part that brought them, usage in disjoint buckets."""
     message = gemini.from_response(WHOLE, requested_model="gemini-pro-latest")
-    thought, program, said, signed, unsigned, source = message.parts
+    thought, program, answer_text, signed, unsigned, source = message.parts
     assert isinstance(thought, ReasoningPart)
     assert isinstance(program, ToolCallPart)
     assert (program.provider_executed, program.output_text, program.state) == (True, "1\n", ToolState.OUTPUT_AVAILABLE)
-    assert isinstance(said, TextPart)
+    assert isinstance(answer_text, TextPart)
     assert isinstance(signed, ToolCallPart)
     assert signed.provider is not None
     assert (signed.tool_call_id, signed.provider.opaque) == ("c1", {"thought_signature": "c2ln"})

@@ -64,8 +64,8 @@ def answered(made: Conversion) -> Any:
         return body["input"][1:]
     if "contents" in body:
         return body["contents"][1]["parts"]
-    said = body["messages"][1]
-    return said["content"] if isinstance(said["content"], list) else said
+    message = body["messages"][1]
+    return message["content"] if isinstance(message["content"], list) else message
 
 
 SIGNED: dict[str, Any] = {
@@ -140,8 +140,8 @@ def test_a_signature_without_its_thought_is_kept(tmp_path: Path, name: str) -> N
 
 def test_gemini_gets_a_call_with_the_signature_that_came_before_it(tmp_path: Path) -> None:
     """R-K26."""
-    said = answer("a", thought("hm", "gemini-3-x"), signature("gemini"), call("c1", '{"b":1}'))
-    made = convert(tmp_path, "gemini", user("u", "q"), said, result("c1"))
+    message = answer("a", thought("hm", "gemini-3-x"), signature("gemini"), call("c1", '{"b":1}'))
+    made = convert(tmp_path, "gemini", user("u", "q"), message, result("c1"))
     assert answered(made)[-1] == {"functionCall": {"name": "Bash", "args": {"b": 1}}, "thoughtSignature": "c2ln"}
     assert made.repairs == ()
 
@@ -166,8 +166,8 @@ def test_a_signature_of_another_format_is_not_sent(tmp_path: Path) -> None:
 
 def test_reasoning_goes_back_into_its_field(tmp_path: Path) -> None:
     """R-K24."""
-    said = answer("a", thought("hm", "deepseek-x", reasoning_field="reasoning"), text("a"))
-    made = convert(tmp_path, "openai-chat", user("u", "q"), said)
+    message = answer("a", thought("hm", "deepseek-x", reasoning_field="reasoning"), text("a"))
+    made = convert(tmp_path, "openai-chat", user("u", "q"), message)
     assert answered(made) == {"role": "assistant", "content": "a", "reasoning": "hm"}
 
 
@@ -263,8 +263,8 @@ def test_a_retracted_prompt_names_its_cause(tmp_path: Path) -> None:
 def test_gemini_gets_a_signature_back_on_the_part_before_it(tmp_path: Path, signed: str) -> None:
     """R-K26: Gemini signs calls and texts, and klaude-code logs the signature behind them."""
     part = call("c1", '{"b":1}') if signed == "call" else text("said")
-    said = answer("a", thought("hm", "gemini-3-x"), part, signature("gemini"), *([call("c1")] * (signed == "text")))
-    made = convert(tmp_path, "gemini", user("u", "q"), said, result("c1"))
+    message = answer("a", thought("hm", "gemini-3-x"), part, signature("gemini"), *([call("c1")] * (signed == "text")))
+    made = convert(tmp_path, "gemini", user("u", "q"), message, result("c1"))
     found = answered(made)
     assert found[0] == {"text": "hm", "thought": True}
     expected = {"functionCall": {"name": "Bash", "args": {"b": 1}}} if signed == "call" else {"text": "said"}
@@ -276,8 +276,8 @@ def test_gemini_gets_a_signature_back_on_the_part_before_it(tmp_path: Path, sign
 def test_each_parallel_call_has_its_own_signature(tmp_path: Path) -> None:
     """R-K26."""
     other = {**signature("gemini"), "signature": "b3RoZXI="}
-    said = answer("a", call("c1"), signature("gemini"), call("c2"), other)
-    made = convert(tmp_path, "gemini", user("u", "q"), said, result("c1"), result("c2"))
+    message = answer("a", call("c1"), signature("gemini"), call("c2"), other)
+    made = convert(tmp_path, "gemini", user("u", "q"), message, result("c1"), result("c2"))
     assert [part["thoughtSignature"] for part in answered(made)] == ["c2ln", "b3RoZXI="]
     assert made.losses == ()
 
@@ -285,7 +285,7 @@ def test_each_parallel_call_has_its_own_signature(tmp_path: Path) -> None:
 def test_minimax_gets_its_reasoning_details_back(tmp_path: Path) -> None:
     """R-K24: with the format and id of each, and the sealed ones."""
     told = {"reasoning_field": "reasoning_details", "format": "MiniMax-response-v1"}
-    said = answer(
+    message = answer(
         "a",
         thought("hm", "MiniMax-M2.5", id="r1", **told),
         {
@@ -298,7 +298,7 @@ def test_minimax_gets_its_reasoning_details_back(tmp_path: Path) -> None:
         thought("so", "MiniMax-M2.5", id="r3", **told),
         text("a"),
     )
-    made = convert(tmp_path, "openai-chat", user("u", "q"), said, model="MiniMax-M2.5")
+    made = convert(tmp_path, "openai-chat", user("u", "q"), message, model="MiniMax-M2.5")
     form = "MiniMax-response-v1"
     assert answered(made) == {
         "role": "assistant",
@@ -316,8 +316,8 @@ def test_a_sealed_detail_alone_goes_back_too(tmp_path: Path) -> None:
     """R-K24."""
     told = {"reasoning_field": "reasoning_details", "format": "MiniMax-response-v1"}
     sealed = {"type": "thinking_signature", "signature": "sealed", "model_id": "MiniMax-M2.5", "format": told["format"]}
-    said = answer("a", sealed, text("a"), thought("hm", "MiniMax-M2.5", **told), call("c1"))
-    made = convert(tmp_path, "openai-chat", user("u", "q"), said, result("c1"), model="MiniMax-M2.5")
+    message = answer("a", sealed, text("a"), thought("hm", "MiniMax-M2.5", **told), call("c1"))
+    made = convert(tmp_path, "openai-chat", user("u", "q"), message, result("c1"), model="MiniMax-M2.5")
     assert [detail.get("data", detail.get("text")) for detail in answered(made)["reasoning_details"]] == [
         "sealed",
         "hm",
@@ -326,8 +326,8 @@ def test_a_sealed_detail_alone_goes_back_too(tmp_path: Path) -> None:
 
 
 def test_another_model_reads_the_text_of_reasoning_details(tmp_path: Path) -> None:
-    said = answer("a", thought("hm", "MiniMax-M2.5", reasoning_field="reasoning_details"), text("a"))
-    made = convert(tmp_path, "anthropic", user("u", "q"), said)
+    message = answer("a", thought("hm", "MiniMax-M2.5", reasoning_field="reasoning_details"), text("a"))
+    made = convert(tmp_path, "anthropic", user("u", "q"), message)
     assert answered(made)[0]["text"] == "<thinking>\nhm\n</thinking>"
     assert [loss.kind for loss in made.losses] == ["reasoning-as-text"]
 

@@ -55,9 +55,9 @@ def chunks(whole: Json) -> list[Json]:
             deltas.append({name: [{**DETAIL, "text": ""}]})
         elif isinstance(value, list):
             deltas.append({name: value})
-    told = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    found_events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     last: Json = {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
-    return [*told, last, {**head, "choices": [], "usage": whole["usage"]}]
+    return [*found_events, last, {**head, "choices": [], "usage": whole["usage"]}]
 
 
 def _call_deltas(index: int, call: Json) -> list[Json]:
@@ -82,13 +82,13 @@ def test_the_fixtures_are_what_the_sdk_knows(whole: Json) -> None:
 def test_a_body_becomes_a_message_with_everything() -> None:
     """R-K28: reasoning keeps its field, arguments their exact text, usage is disjoint."""
     message = openai_chat.from_response({**WHOLE, "service_tier": "flex"}, requested_model="alias")
-    thought, said, read, broken = message.parts
+    thought, answer_text, read, broken = message.parts
     assert isinstance(thought, ReasoningPart)
     assert (thought.text, thought.provider and thought.provider.opaque) == (
         "think 🤔",
         {"reasoning_field": "reasoning_content"},
     )
-    assert isinstance(said, TextPart)
+    assert isinstance(answer_text, TextPart)
     assert isinstance(read, ToolCallPart)
     assert isinstance(broken, ToolCallPart)
     assert exact(read.input) == '{ "path": "ü" }'.encode()
@@ -104,8 +104,8 @@ def test_a_stream_cut_at_every_byte_is_the_body(provider: Any, whole: Json) -> N
     message: Message = provider.from_response(whole)
     assert streaming.message == message
     for kind, delta in ((TextPart, TextDelta), (ReasoningPart, ReasoningDelta)):
-        said = "".join([part.text for part in message.parts if isinstance(part, kind)])
-        assert "".join([event.delta for event in events if isinstance(event, delta)]) == said
+        answer_text = "".join([part.text for part in message.parts if isinstance(part, kind)])
+        assert "".join([event.delta for event in events if isinstance(event, delta)]) == answer_text
     calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
     assert [event.tool_call_id for event in events if isinstance(event, ToolInputAvailable)] == calls
     assert isinstance(events[-2], StepFinish)
@@ -134,7 +134,7 @@ def test_what_came_goes_back_unchanged(provider: Any, whole: Json, field: str) -
     }
 
 
-def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
+def test_calls_without_an_index_are_distinguished_by_their_ids() -> None:
     streaming = openai_chat.open_stream()
     for chunk in chunks(WHOLE):
         for choice in chunk["choices"]:
@@ -162,13 +162,13 @@ def _count_nothing(delta: Json) -> None:
 def fed(all_chunks: list[Json]) -> Message:
     """The message of a stream, of which every event must have its place on a chat page."""
     streaming = openai_chat.open_stream()
-    told = [event for chunk in all_chunks for event in streaming.feed(chunk)]
-    assert list(write_chunks([*told, *streaming.finish()], ChunkWriter(strict=True)))
+    found_events = [event for chunk in all_chunks for event in streaming.feed(chunk)]
+    assert list(write_chunks([*found_events, *streaming.finish()], ChunkWriter(strict=True)))
     return streaming.message
 
 
 @pytest.mark.parametrize("quirk", [_repeat_empty_names, _count_nothing])
-def test_calls_are_told_apart_whatever_a_server_repeats(quirk: Quirk) -> None:
+def test_calls_are_distinguished_whatever_a_server_repeats(quirk: Quirk) -> None:
     all_chunks = chunks(WHOLE)
     for call in [call for each in all_chunks for choice in each["choices"] for call in _calls_of(choice)]:
         quirk(call)
@@ -209,8 +209,8 @@ def test_an_early_end_and_an_error_keep_what_came() -> None:
         assert streaming.message.error is not None
         assert streaming.message.error.kind == "stream-ended"
     failing = openrouter.open_stream()
-    told = failing.feed(sse([*all_chunks[:4], {"error": {"code": 502, "message": "Gone"}, "choices": []}]))
-    assert told[-1] == StreamError(error_text="Gone")
+    found_events = failing.feed(sse([*all_chunks[:4], {"error": {"code": 502, "message": "Gone"}, "choices": []}]))
+    assert found_events[-1] == StreamError(error_text="Gone")
     error = failing.message.error
     assert error is not None
     assert (error.text, error.status, failing.message.stop_reason) == ("Gone", 502, "error")
@@ -280,9 +280,9 @@ def test_citations_images_costs_and_other_choices() -> None:
     )
     whole["choices"].append({"index": 1, "message": {"content": "other"}})
     message = openrouter.from_response(whole)
-    said, image = message.parts
-    assert isinstance(said, TextPart)
-    assert (said.citations[0].url, said.citations[0].end_index) == ("https://example.org", 2)
+    answer_text, image = message.parts
+    assert isinstance(answer_text, TextPart)
+    assert (answer_text.citations[0].url, answer_text.citations[0].end_index) == ("https://example.org", 2)
     assert isinstance(image, FilePart)
     assert (image.media_type, image.data) == ("image/png", b"\x00\x01\x02")
     assert message.cost is not None

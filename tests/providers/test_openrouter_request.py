@@ -44,7 +44,7 @@ def test_a_model_gets_its_own_reasoning_back_as_details(part: ReasoningPart, det
     assert conversion.losses == ()
 
 
-def test_details_that_stand_on_parts_are_sent_once_each() -> None:
+def test_details_that_are_on_parts_are_sent_once_each() -> None:
     one, two = {"type": "reasoning.text", "text": "hm", "index": 0}, {"type": "reasoning.encrypted", "data": "d"}
     on_call = ProviderData(name="openrouter", model=MODEL, opaque={"reasoning_details": [one, two]})
     made = call("c1", result("r"), provider=on_call)
@@ -53,7 +53,7 @@ def test_details_that_stand_on_parts_are_sent_once_each() -> None:
     assert answer["reasoning_details"] == [one, two]
 
 
-def test_other_reasoning_is_text_where_it_stood() -> None:
+def test_other_reasoning_is_text_where_it_was() -> None:
     conversion = convert(user("q"), assistant("a", thinking("hm", "anthropic", signature="s"), "b"))
     assert conversion.body["messages"][1]["content"] == "a\n\n<thinking>\nhm\n</thinking>\n\nb"
     assert [loss.kind for loss in conversion.losses] == ["reasoning-as-text"]
@@ -65,7 +65,7 @@ def test_withheld_reasoning_of_another_model_is_reported_as_lost() -> None:
     assert [loss.kind for loss in conversion.losses] == ["reasoning-omitted"]
 
 
-def test_cache_control_for_claude_where_it_is_asked_for() -> None:
+def test_cache_control_for_claude_where_it_is_requested() -> None:
     mark = {"type": "ephemeral"}
     history = [system("prompt"), user("q"), assistant(call("c1", result("r")))]
     marked = sent(*history, model="anthropic/claude-x", cache_control=mark)

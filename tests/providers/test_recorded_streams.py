@@ -19,7 +19,7 @@ from turnlog.providers.streaming import ResponseStream
 
 DATA = Path(__file__).parent.parent / "data/provider_streams"
 NAMES = provider_names()
-SAID = "I'll start with a shell command, then say “hello” ✨."
+ANSWER = "I'll start with a shell command, then say “hello” ✨."
 THOUGHT = "First I look around. Ünïcode 🤔."
 
 
@@ -43,7 +43,7 @@ def written(message: Message) -> tuple[str, str, list[str]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_body_has_all_of_it(name: str) -> None:
     message = body(name)
-    assert written(message) == (THOUGHT, SAID, ["exec_command", "read_file"])
+    assert written(message) == (THOUGHT, ANSWER, ["exec_command", "read_file"])
     first, second = (part for part in message.parts if isinstance(part, ToolCallPart))
     assert first.input_value() == {"cmd": "echo \"two\"; printf 'café 你好\\n'", "n": [1, 2.5, None, True]}
     assert second.input_value() == {}
@@ -67,7 +67,7 @@ def test_at_every_byte_it_holds_what_came_and_never_less(name: str) -> None:
         if stream.feed(data[index : index + 1]):
             now = written(stream.message)
             assert THOUGHT.startswith(now[0])
-            assert SAID.startswith(now[1])
+            assert ANSWER.startswith(now[1])
             assert all(len(new) >= len(old) for new, old in zip(now, before, strict=True))
             before = now
     stream.finish()
@@ -79,9 +79,9 @@ def test_wherever_it_ends_early_that_is_reported(name: str) -> None:
     data = recorded(name)
     for end in range(0, len(data), 97):
         stream = provider(name).open_stream()
-        told = [*stream.feed(data[:end]), *stream.finish()]
+        found_events = [*stream.feed(data[:end]), *stream.finish()]
         if plain(stream.message) != plain(body(name)):
-            assert is_complete(stream) or any(isinstance(event, StreamError) for event in told)
+            assert is_complete(stream) or any(isinstance(event, StreamError) for event in found_events)
 
 
 def is_complete(stream: ResponseStream) -> bool:

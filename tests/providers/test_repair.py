@@ -99,9 +99,9 @@ def test_an_empty_result_says_that_it_is_empty(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [("denied", "no"), ("aborted", "stopped"), ("success", "nothing"), ("error", "nothing")]
+    ("status", "wording"), [("denied", "no"), ("aborted", "stopped"), ("success", "nothing"), ("error", "nothing")]
 )
-def test_a_tool_that_did_not_run_is_not_sent_as_one_without_output(status: Any, said: str) -> None:
+def test_a_tool_that_did_not_run_is_not_sent_as_one_without_output(status: Any, wording: str) -> None:
     made, kinds = repaired(
         user("q"),
         assistant(call("c1", result(status=status))),
@@ -109,7 +109,7 @@ def test_a_tool_that_did_not_run_is_not_sent_as_one_without_output(status: Any, 
         aborted_result="stopped",
         denied_result="no",
     )
-    assert only_call(made).output_text == said
+    assert only_call(made).output_text == wording
     assert kinds == ["empty-result"]
 
 

@@ -46,7 +46,7 @@ SIGNATURES: dict[str, dict[str, str]] = {
 }
 
 
-class Asked(NamedTuple):
+class Target(NamedTuple):
     """Who is asked: cases with reasoning of its own need to know."""
 
     name: str
@@ -68,19 +68,19 @@ class Asked(NamedTuple):
         return call("c1", result("out"), input={"b": 1, "a": [2]}, provider=made)
 
 
-Told = Callable[[Asked], list[Message]]
+MakeHistory = Callable[[Target], list[Message]]
 
 
-def _with_arguments(text: str) -> Told:
-    return lambda asked: [user("q"), asked.says(call("c1", result("out"), input_text=text))]
+def _with_arguments(text: str) -> MakeHistory:
+    return lambda target: [user("q"), target.says(call("c1", result("out"), input_text=text))]
 
 
-def _thinking(*parts: Part | str) -> Told:
+def _thinking(*parts: Part | str) -> MakeHistory:
     return lambda _: [user("q"), assistant(*parts, model=OTHER), user("next")]
 
 
 # The rows that each case proves, and its history.
-CASES: dict[str, tuple[str, Told]] = {
+CASES: dict[str, tuple[str, MakeHistory]] = {
     "a call and its result": (
         "R-K23 R-K25 R-K26 R-K27",
         lambda a: [user("q"), a.says("I look", a.signed_call()), a.says("done", id="b")],
@@ -177,13 +177,13 @@ CASES: dict[str, tuple[str, Told]] = {
 }
 
 
-def told(name: str, case: str) -> dict[str, Any]:
+def outcome(name: str, case: str) -> dict[str, Any]:
     """What a case becomes at an API."""
-    asked = Asked(name)
-    conversion = provider(name).to_request(CASES[case][1](asked), asking(asked.model))
+    target = Target(name)
+    conversion = provider(name).to_request(CASES[case][1](target), asking(target.model))
     check_rules(name, conversion.body)
     check_with_sdk(name, conversion.body)
-    said = {
+    reported_once = {
         field: conversion.body[field]
         for field in ("instructions", "system", "systemInstruction", "messages", "input", "contents")
         if field in conversion.body
@@ -192,14 +192,14 @@ def told(name: str, case: str) -> dict[str, Any]:
         "losses": [loss.kind for loss in conversion.losses],
         "repairs": [repair.kind for repair in conversion.repairs],
     }
-    return {**said, **{kind: found for kind, found in reported.items() if found}}
+    return {**reported_once, **{kind: found for kind, found in reported.items() if found}}
 
 
 @pytest.mark.parametrize("name", provider_names())
 @pytest.mark.parametrize("case", CASES)
 def test_each_api_is_sent_what_it_understands(case: str, name: str) -> None:
     """R-K22, R-K23, R-K24, R-K25, R-K26, R-K27, R-K29: `CASES` says which of them a case proves."""
-    assert told(name, case) == EXPECTED[case][name]
+    assert outcome(name, case) == EXPECTED[case][name]
 
 
 def test_every_case_is_listed_with_every_api() -> None:

@@ -41,12 +41,12 @@ def items(*messages: Message, **options: Any) -> list[dict[str, Any]]:
     return convert(*messages, **options).body["input"]
 
 
-def asked(*content: Any) -> dict[str, Any]:
+def user_item(*content: Any) -> dict[str, Any]:
     blocks = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in content]
     return {"type": "message", "role": "user", "content": blocks}
 
 
-def said(text: str) -> dict[str, Any]:
+def output_text(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": text}
 
 
@@ -67,13 +67,13 @@ def test_a_round_of_tools() -> None:
         assistant("done"),
     ]
     assert items(*history) == [
-        asked("run both"),
-        said("on it"),
+        user_item("run both"),
+        output_text("on it"),
         function("c1", '{"a":1}'),
         function("c2"),
         output("c1", "one"),
         output("c2", "two\nREMINDER\n"),
-        said("done"),
+        output_text("done"),
     ]
 
 
@@ -85,9 +85,14 @@ def test_order_is_kept() -> None:
         "summary": [{"type": "summary_text", "text": "hm"}],
         "encrypted_content": "e",
     }
-    assert items(*history)[1:] == [said("a"), reasoning, said("bc")]
+    assert items(*history)[1:] == [output_text("a"), reasoning, output_text("bc")]
     around = assistant("before", call("c1", result("r")), "after")
-    assert items(user("q"), around)[1:] == [said("before"), function("c1"), said("after"), output("c1", "r")]
+    assert items(user("q"), around)[1:] == [
+        output_text("before"),
+        function("c1"),
+        output_text("after"),
+        output("c1", "r"),
+    ]
 
 
 def test_reasoning_without_an_id_gets_the_same_each_time() -> None:
@@ -105,15 +110,19 @@ def test_unsigned_reasoning_of_the_same_model_is_its_summary() -> None:
     assert "encrypted_content" not in reasoning
 
 
-def test_other_reasoning_is_text_where_it_stood() -> None:
+def test_other_reasoning_is_text_where_it_was() -> None:
     conversion = convert(user("q"), assistant("a", thinking("hm", "anthropic", signature="s"), "b"))
-    assert conversion.body["input"][1:] == [said("a"), said("<thinking>\nhm\n</thinking>"), said("b")]
+    assert conversion.body["input"][1:] == [
+        output_text("a"),
+        output_text("<thinking>\nhm\n</thinking>"),
+        output_text("b"),
+    ]
     assert [loss.kind for loss in conversion.losses] == ["reasoning-as-text"]
 
 
 def test_no_reasoning_without_what_it_led_to() -> None:
     conversion = convert(user("q"), assistant("a", thinking("hm", "openai", encrypted_content="e")), user("next"))
-    assert conversion.body["input"] == [asked("q"), said("a"), asked("next")]
+    assert conversion.body["input"] == [user_item("q"), output_text("a"), user_item("next")]
     assert [repair.kind for repair in conversion.repairs] == ["trailing-reasoning"]
 
 
@@ -125,14 +134,14 @@ def test_phases_go_back() -> None:
         TextPart(text="looking", provider=phase("commentary")), TextPart(text="found", provider=phase("final_answer"))
     )
     assert items(user("q"), history)[1:] == [
-        {**said("looking"), "phase": "commentary"},
-        {**said("found"), "phase": "final_answer"},
+        {**output_text("looking"), "phase": "commentary"},
+        {**output_text("found"), "phase": "final_answer"},
     ]
 
 
 def test_an_agent_s_note_of_a_phase_goes_back() -> None:
     noted = assistant(TextPart(text="looking", metadata={"codex": {"phase": "commentary"}}))
-    assert items(user("q"), noted)[1] == {**said("looking"), "phase": "commentary"}
+    assert items(user("q"), noted)[1] == {**output_text("looking"), "phase": "commentary"}
 
 
 def test_own_items_have_their_own_ids() -> None:
@@ -149,7 +158,7 @@ def test_own_items_have_their_own_ids() -> None:
             "status": "completed",
             "content": [{"type": "output_text", "text": "one", "annotations": []}],
         },
-        said("two"),
+        output_text("two"),
         {**function("c1"), "id": "fc_1"},
     ]
     assert "_1" not in repr(items(user("q"), history, model="another-model"))
@@ -178,7 +187,7 @@ def test_images_and_files() -> None:
     paper = FilePart(media_type="application/pdf", data=b"%PDF", filename="a.pdf")
     address = FilePart(media_type="application/pdf", url="https://example.org/a.pdf")
     sent = items(user("see", image(), paper, address), assistant(call("c1", result("look", image()))))
-    assert sent[0] == asked(
+    assert sent[0] == user_item(
         "see",
         PICTURE,
         {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="},
@@ -198,7 +207,10 @@ def test_a_search_that_openai_ran() -> None:
     }
     other = call("srvtoolu_1", result("found"), name="web_search", input=action, provider_executed=True)
     conversion = convert(user("q"), assistant(other, "a"))
-    assert conversion.body["input"][1:] == [said('[web_search: {"type":"search","query":"e"}]\nfound'), said("a")]
+    assert conversion.body["input"][1:] == [
+        output_text('[web_search: {"type":"search","query":"e"}]\nfound'),
+        output_text("a"),
+    ]
     assert [loss.kind for loss in conversion.losses] == ["server-tool"]
 
 
@@ -209,7 +221,7 @@ def test_the_rest_of_the_body() -> None:
     assert body == {
         "model": MODEL,
         "instructions": "prompt\n\nfirst",
-        "input": [asked("q")],
+        "input": [user_item("q")],
         "tools": [tool],
         "max_output_tokens": 10,
         "store": False,

@@ -30,7 +30,7 @@ SEARCH: Json = {
     "status": "completed",
     "action": {"type": "search", "query": "ä"},
 }
-SAID: Json = {
+ANSWER: Json = {
     "type": "message",
     "id": "msg_1",
     "role": "assistant",
@@ -60,7 +60,7 @@ WHOLE: Json = {
     "created_at": 1,
     "model": "the-model",
     "status": "completed",
-    "output": [REASONING, SEARCH, SAID, CALL, CUSTOM],
+    "output": [REASONING, SEARCH, ANSWER, CALL, CUSTOM],
     "parallel_tool_calls": True,
     "tool_choice": "auto",
     "tools": [],
@@ -128,15 +128,15 @@ def test_the_fixtures_are_what_the_sdk_knows() -> None:
 def test_a_body_becomes_a_message_with_everything() -> None:
     """R-K28: items in order with their ids, usage in disjoint buckets."""
     message = responses.from_response(WHOLE, requested_model="alias")
-    thought, search, said, call, custom = message.parts
+    thought, search, output_text, call, custom = message.parts
     assert isinstance(thought, ReasoningPart)
     assert thought.text == "First ä.\n\nSecond."
     assert thought.provider is not None
     assert thought.provider.opaque == {"id": "rs_1", "encrypted_content": "sealed"}
     assert isinstance(search, ToolCallPart)
     assert (search.provider_executed, search.state) == (True, ToolState.OUTPUT_AVAILABLE)
-    assert isinstance(said, TextPart)
-    assert said.citations[0].url == "https://e.org"
+    assert isinstance(output_text, TextPart)
+    assert output_text.citations[0].url == "https://e.org"
     assert isinstance(call, ToolCallPart)
     assert exact(call.input) == '{ "path": "ü" }'.encode()
     assert isinstance(custom, ToolCallPart)
@@ -159,7 +159,7 @@ def test_a_stream_cut_at_every_byte_is_the_body() -> None:
     assert events[-2] == StepFinish(stop_reason="tool_use", raw_stop_reason="completed", usage=message.usage)
 
 
-def test_items_told_one_by_one_do_where_the_last_word_has_none() -> None:
+def test_items_sent_one_by_one_do_where_the_last_word_has_none() -> None:
     *events, last = events_of(WHOLE)
     reading = responses.read_stream([*events, {**last, "response": {**WHOLE, "output": []}}])
     assert not [event for event in reading if isinstance(event, StreamError)]
@@ -167,7 +167,7 @@ def test_items_told_one_by_one_do_where_the_last_word_has_none() -> None:
 
 
 def test_what_came_goes_back_unchanged() -> None:
-    plain: Json = {**SAID, "content": [{**SAID["content"][0], "annotations": []}]}
+    plain: Json = {**ANSWER, "content": [{**ANSWER["content"][0], "annotations": []}]}
     message = response(REASONING, SEARCH, plain, CALL)
     parts = [
         msgspec.structs.replace(part, results=(result("done", id="r"),))
@@ -176,9 +176,9 @@ def test_what_came_goes_back_unchanged() -> None:
         for part in message.parts
     ]
     history = [user("go"), msgspec.structs.replace(message, parts=tuple(parts))]
-    _, thought, search, said, call, _ = responses.to_request(history, asking(), strict=True).body["input"]
+    _, thought, search, output_text, call, _ = responses.to_request(history, asking(), strict=True).body["input"]
     joined = [{"type": "summary_text", "text": "First ä.\n\nSecond."}]
-    assert (thought, search, said) == ({**REASONING, "summary": joined}, SEARCH, plain)
+    assert (thought, search, output_text) == ({**REASONING, "summary": joined}, SEARCH, plain)
     assert call == {name: value for name, value in CALL.items() if name != "status"}
 
 
@@ -239,12 +239,12 @@ def test_an_error_in_the_middle_ends_the_stream(last: Json) -> None:
     ],
 )
 def test_stop_reasons(fields: Json, normal: str | None, raw: str) -> None:
-    message = response(SAID, **fields)
+    message = response(ANSWER, **fields)
     assert (message.stop_reason, message.raw_stop_reason) == (normal, raw)
 
 
 def test_a_refusal_is_text_and_a_stop_reason() -> None:
-    message = response({**SAID, "content": [{"type": "refusal", "refusal": "No."}]})
+    message = response({**ANSWER, "content": [{"type": "refusal", "refusal": "No."}]})
     assert message.stop_reason == "refusal"
     assert [part.text for part in message.parts if isinstance(part, TextPart)] == ["No."]
 
@@ -252,13 +252,17 @@ def test_a_refusal_is_text_and_a_stop_reason() -> None:
 def test_tools_that_openai_ran_bring_their_results() -> None:
     image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAEC"}
     remote = {"type": "mcp_call", "id": "mcp_1", "name": "ask", "server_label": "s", "arguments": "{}", "error": "no"}
-    drawn, asked, novel = response(image, remote, {"type": "novel", "id": "n"}).parts
+    drawn, requested, novel = response(image, remote, {"type": "novel", "id": "n"}).parts
     assert isinstance(drawn, ToolCallPart)
     [file] = drawn.results[0].content
     assert isinstance(file, FilePart)
     assert file.data == b"\x00\x01\x02"
-    assert isinstance(asked, ToolCallPart)
-    assert (asked.tool_name, asked.state, asked.results[0].error_text) == ("ask", ToolState.OUTPUT_ERROR, "no")
+    assert isinstance(requested, ToolCallPart)
+    assert (requested.tool_name, requested.state, requested.results[0].error_text) == (
+        "ask",
+        ToolState.OUTPUT_ERROR,
+        "no",
+    )
     assert isinstance(novel, UnknownPart)
 
 

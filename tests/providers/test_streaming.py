@@ -99,10 +99,10 @@ def disorder(events: list[Any], random: Random) -> list[Any]:
 def test_a_stream_in_disorder_has_one_end_and_a_message_that_can_be_kept(name: str, random: Random) -> None:
     """R-K28."""
     stream = provider(name).open_stream()
-    told = [event for each in disorder(recorded_events(name), random) for event in stream.feed(each)]
-    told += stream.finish()
-    assert [type(event) for event in told if isinstance(event, RunFinish | Abort)] == [RunFinish]
-    assert list(write_chunks(told, ChunkWriter()))
+    found_events = [event for each in disorder(recorded_events(name), random) for event in stream.feed(each)]
+    found_events += stream.finish()
+    assert [type(event) for event in found_events if isinstance(event, RunFinish | Abort)] == [RunFinish]
+    assert list(write_chunks(found_events, ChunkWriter()))
     message = decode_message(encode(stream.message))
     assert provider(name).to_request([message], asking()).body
 

@@ -38,7 +38,7 @@ def test_what_is_no_speed_or_pause_is_refused_at_once(speed: float, pause: float
         timed([], speed, pause)
 
 
-def test_events_are_read_as_they_are_asked_for() -> None:
+def test_events_are_read_as_they_are_requested() -> None:
     def endless() -> Iterator[ErrorShown]:
         while True:
             yield ErrorShown(error_text="", created_at=START)

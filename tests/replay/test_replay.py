@@ -54,8 +54,8 @@ KLAUDE = DATA / "klaude/versions/2.43.0/projects/home-dev-project/sessions"
 def test_users_and_developers_are_shown_with_their_images() -> None:
     """R-K12"""
     picture, notes = image(), FilePart(media_type="text/plain", filename="notes.txt", data=b"x")
-    said, put_in = replay([user("look", picture, "here", notes), message("d", "developer", "be kind", picture)])
-    assert said == UserShown(message_id="u", text="look\nhere", images=(picture,), files=(notes,))
+    typed, put_in = replay([user("look", picture, "here", notes), message("d", "developer", "be kind", picture)])
+    assert typed == UserShown(message_id="u", text="look\nhere", images=(picture,), files=(notes,))
     assert put_in == DeveloperShown(message_id="d", text="be kind", images=(picture,))
 
 
@@ -119,13 +119,13 @@ def test_a_result_has_its_text_and_one_of_two_statuses(outcome: ResultStatus, st
     assert (shown.images, shown.tool_name, shown.message_id) == ((image(),), "Bash", "a")
 
 
-def test_parallel_calls_stand_before_their_results() -> None:
+def test_parallel_calls_come_before_their_results() -> None:
     """R-K15, R-K16"""
     history = [answer(call("one"), call("two")), result("two"), result("one")]
     assert kinds(replay(history)) == ["turn-start", "assistant", "tool-call", "tool-call", "tool-result", "tool-result"]
 
 
-def test_results_that_came_with_their_calls_stand_after_all_calls() -> None:
+def test_results_that_came_with_their_calls_come_after_all_calls() -> None:
     """R-K16"""
     answered = ToolCallPart(tool_call_id="c", tool_name="search", results=(ToolResult(id="r"),))
     assert kinds(replay([answer(answered, call("d"))])) == [
@@ -258,14 +258,14 @@ def test_errors_and_facts_are_shown() -> None:
 def test_a_response_has_its_metadata_where_it_is_wanted() -> None:
     """R-K20"""
     usage, cost = Usage(input=3, output=5), Cost(amount=Decimal("0.5"))
-    told = answer("hi", usage=usage, stop_reason="stop", raw_stop_reason="end_turn", cost=cost, response_id="r")
-    assert kinds(replay([told])) == ["turn-start", "assistant"]
-    shown = replay([told, answer("silent", id="b")], response_metadata=True)
+    reported = answer("hi", usage=usage, stop_reason="stop", raw_stop_reason="end_turn", cost=cost, response_id="r")
+    assert kinds(replay([reported])) == ["turn-start", "assistant"]
+    shown = replay([reported, answer("silent", id="b")], response_metadata=True)
     assert kinds(shown) == ["turn-start", "assistant", "response-metadata", "assistant"]
     assert shown[2] == ResponseMetadata(
         message_id="a", usage=usage, stop_reason="stop", raw_stop_reason="end_turn", cost=cost, response_id="r"
     )
-    assert shown[2] == response_metadata_of(told.message)
+    assert shown[2] == response_metadata_of(reported.message)
     assert response_metadata_of(user("hi").message) is None
 
 

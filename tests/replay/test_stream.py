@@ -34,7 +34,7 @@ from turnlog.replay import ReplayRun, iter_runs, stream_run
 DATA = Path(__file__).parent.parent / "data"
 
 
-def told(history: list[HistoryEvent]) -> list[StreamEvent]:
+def events_of(history: list[HistoryEvent]) -> list[StreamEvent]:
     (run,) = iter_runs(history)
     return [event for _, event in stream_run(run)]
 
@@ -66,7 +66,7 @@ def test_an_agent_that_began_by_itself_has_a_run_without_a_prompt() -> None:
 
 
 def test_a_run_is_reported_step_by_step() -> None:
-    said = answer(
+    answered = answer(
         ReasoningPart(text="hm"),
         "I look",
         call("c"),
@@ -75,7 +75,7 @@ def test_a_run_is_reported_step_by_step() -> None:
         usage=Usage(input=1),
         stop_reason="tool_use",
     )
-    stream = told([user("go"), said, result("c"), result("gone"), answer("done", id="b", stop_reason="stop")])
+    stream = events_of([user("go"), answered, result("c"), result("gone"), answer("done", id="b", stop_reason="stop")])
     assert kinds(stream) == (
         "run-start step-start reasoning-start reasoning-delta reasoning-end text-start text-delta text-end"
         " tool-input-available file source tool-output step-finish"
@@ -87,7 +87,7 @@ def test_results_that_came_with_their_call_are_reported_with_it() -> None:
     part = ToolCallPart(
         tool_call_id="w", tool_name="search", provider_executed=True, results=(ToolResult(id="r"),), input=Raw(b"{}")
     )
-    assert "tool-input-available tool-output text-start" in kinds(told([answer(part, "found")]))
+    assert "tool-input-available tool-output text-start" in kinds(events_of([answer(part, "found")]))
 
 
 def test_a_text_grows_in_pieces_over_the_time_it_took() -> None:
@@ -118,7 +118,7 @@ ENDS: dict[str, tuple[list[HistoryEvent], str]] = {
 @pytest.mark.parametrize("name", ENDS)
 def test_a_run_ends_as_it_did(name: str) -> None:
     history, end = ENDS[name]
-    assert kinds(told(history)).endswith(end)
+    assert kinds(events_of(history)).endswith(end)
 
 
 def test_what_a_run_survived_is_data() -> None:
@@ -128,7 +128,7 @@ def test_what_a_run_survived_is_data() -> None:
         CompactionEvent(id="c", trigger="auto"),
         answer("whole", id="b"),
     ]
-    stream = told(history)
+    stream = events_of(history)
     data = {event.name: bytes(event.data) for event in stream if isinstance(event, DataEvent)}
     assert data == {"interrupt": b"{}", "error": b'{"errorText":"no"}', "compaction": b'{"trigger":"auto"}'}
     assert kinds(stream).endswith("run-finish")
@@ -161,5 +161,5 @@ def test_recorded_runs_become_streams_that_a_page_can_read(log: Path) -> None:
         assert names[-1] in ("finish", "abort")
         assert names.count("finish") + names.count("abort") == 1
         assert not any(pair == ("start-step", "start-step") for pair in pairwise(names))
-        said = "".join(chunk.delta for chunk in chunks if chunk.__struct_config__.tag == "text-delta")
-        assert said == "".join(texts_of(run))
+        answered = "".join(chunk.delta for chunk in chunks if chunk.__struct_config__.tag == "text-delta")
+        assert answered == "".join(texts_of(run))

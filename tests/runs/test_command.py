@@ -48,7 +48,7 @@ def test_a_command_that_dies_by_a_signal_takes_the_wrapper_along() -> None:
     assert (run.status, run.exit_code, run.error) == ("failed", -9, "ended by SIGKILL")
 
 
-def test_a_command_that_is_not_there_is_told_as_a_shell_does() -> None:
+def test_a_command_that_is_not_there_is_reported_as_a_shell_does() -> None:
     assert wrapped("no-such-program").returncode == 127
     assert wrapped("/").returncode == 126
     assert {(run.status, run.error) for run in runs()} == {
@@ -71,9 +71,9 @@ def disposed(number: signal.Signals, to: signal.Handlers) -> Generator[None]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_are_passed_on(number: signal.Signals, disposition: signal.Handlers) -> None:
     """Also to a command that began by ignoring them, as in the background of a shell, and then wants to hear."""
-    told = f"import signal, sys, time; signal.signal({int(number)}, lambda *_: sys.exit(5)); print('on', flush=True)"
+    program = f"import signal, sys, time; signal.signal({int(number)}, lambda *_: sys.exit(5)); print('on', flush=True)"
     # One long pause would miss a signal that comes just before it.
-    wrapper = command("run", "--", sys.executable, "-c", f"{told}; [time.sleep(0.05) for _ in range(2_000)]")
+    wrapper = command("run", "--", sys.executable, "-c", f"{program}; [time.sleep(0.05) for _ in range(2_000)]")
     with disposed(number, disposition):
         process = subprocess.Popen(wrapper, stdout=subprocess.PIPE)
     with process:
@@ -170,8 +170,8 @@ def test_the_run_is_linked_to_the_log_of_its_agent(claude: Path, form: str) -> N
 def test_the_session_of_a_run_joins_its_task_and_the_agent_inherits_it(claude: Path) -> None:
     """R-C6."""
     script = "import os, sys; os.write(1, os.environ['TURNLOG_TASK'].encode())"
-    told = subprocess.run(command("run", "--task", "T-1", "--", sys.executable, "-c", script), capture_output=True)
-    assert told.stdout == b"T-1"
+    program = subprocess.run(command("run", "--task", "T-1", "--", sys.executable, "-c", script), capture_output=True)
+    assert program.stdout == b"T-1"
     subprocess.run(command("run", "--task", "T-2", "--", "claude", "-p", "list the files"), check=True)
     with open_store(paths.database_path()) as store:
         assert [(task.id, task.sessions) for task in store.tasks()] == [("T-2", 1)]

@@ -152,7 +152,7 @@ def test_how_it_ended(fields: dict[str, Any], status: str, error: str | None) ->
 
 
 @pytest.mark.parametrize(
-    "told",
+    "value",
     [
         "2026-01-26T10:00:00Z",
         "2026-01-26T12:00:00+02:00",
@@ -162,16 +162,16 @@ def test_how_it_ended(fields: dict[str, Any], status: str, error: str | None) ->
         1769421600000,
     ],
 )
-def test_times_are_written_in_many_ways(told: object) -> None:
-    (record,) = iter_records(json.dumps({"prompt": "go", "startedAt": told, "durationMs": 1500}).encode())
+def test_times_are_written_in_many_ways(value: object) -> None:
+    (record,) = iter_records(json.dumps({"prompt": "go", "startedAt": value, "durationMs": 1500}).encode())
     assert record.run is not None
     assert record.run.started_at == datetime(2026, 1, 26, 10, tzinfo=UTC)
     assert record.run.ended_at == datetime(2026, 1, 26, 10, 0, 1, 500_000, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("told", ["soon", "", True, [], 1e400, -1e300, "9999-99-99"])
-def test_what_is_no_time_or_count_is_not_known(told: object) -> None:
-    line = json.dumps({"prompt": "go", "started_at": told, "tokens_input": told, "tool_calls_count": told})
+@pytest.mark.parametrize("value", ["soon", "", True, [], 1e400, -1e300, "9999-99-99"])
+def test_what_is_no_time_or_count_is_not_known(value: object) -> None:
+    line = json.dumps({"prompt": "go", "started_at": value, "tokens_input": value, "tool_calls_count": value})
     (record,) = iter_records(line.encode())
     assert record.run is not None
     assert (record.run.started_at, record.run.usage, record.run.tool_calls) == (None, None, None)

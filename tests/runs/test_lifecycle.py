@@ -111,7 +111,7 @@ def test_a_process_that_only_waits_to_be_noticed_is_gone() -> None:
         assert not is_alive(this_process()._replace(pid=child.pid))
 
 
-def test_where_no_boot_has_an_id_the_time_of_its_start_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_boot_has_an_id_the_time_of_its_start_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_BOOT_ID", tmp_path / "nothing")
     mine = this_process()
     assert mine.boot_id is None

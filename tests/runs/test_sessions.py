@@ -78,7 +78,7 @@ def test_a_stream_that_was_read_stays_linked() -> None:
         assert store.session(f"claude-code:{ONE}").counts.messages == 3
 
 
-def test_the_prompt_tells_two_sessions_apart() -> None:
+def test_the_prompt_distinguishes_two_sessions() -> None:
     logged(ONE, "count  the\nlines")
     logged(TWO, "list the files")
     assert link(done(prompt="count the lines")).session_id == f"claude-code:{ONE}"

@@ -238,12 +238,12 @@ def test_the_user_of_a_connection_is_known(
         monkeypatch.setattr(connections, "_SOCK_DIAG", 99)
     with socket.create_server((address, 0), family=family) as server:
         port: int = server.getsockname()[1]
-        with socket.create_connection((client, port)) as asking:
+        with socket.create_connection((client, port)) as client_socket:
             accepted, peer = server.accept()
             end = (peer[0], peer[1])
             with accepted:
                 assert user_of(end, (address, port)) == os.geteuid()
-                asking.close()
+                client_socket.close()
                 assert user_of(end, (address, port)) in (-1, None)
         assert user_of((address, port), (address, 9)) is None  # it listens there, and is nobody's other end
     assert user_of(("192.0.2.1", 5), ("127.0.0.1", port)) is None

@@ -133,7 +133,7 @@ def test_lost_events_lead_to_a_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert passes.rests == [60]
 
 
-def test_where_not_all_is_watched_passes_are_frequent_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_not_all_is_watched_passes_are_frequent_and_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = Passes(lambda tell: SyncSummary(seconds=0.01))
     passes.is_complete = False
     passes.unwatched_folders = ["/logs/old"]
@@ -144,7 +144,7 @@ def test_where_not_all_is_watched_passes_are_frequent_and_it_is_said(monkeypatch
     assert [(problem.path, problem.reason) for problem in ended.problems] == [("/logs/old", worker.NOT_WATCHED)]
 
 
-def test_a_pass_ends_in_the_middle_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_ends_in_the_middle_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     def be_stopped(on_progress: ReportProgress) -> SyncSummary:
         on_progress("read", 1, 9)
         passes.stopped.set()
@@ -192,7 +192,7 @@ def test_the_process_reads_and_ends(tmp_path: Path) -> None:
     assert progress.current().error is None
 
 
-def test_a_session_that_is_asked_for_is_read_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_is_requested_is_read_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     hide_places(monkeypatch)
     folder = tmp_path / "home/.claude/projects/-w-shop"

@@ -94,7 +94,7 @@ def client(
         return open_client(tmp_path / "turnlog.db")
 
 
-def test_every_response_with_a_number_is_asked_here() -> None:
+def test_every_response_with_a_number_is_called_here() -> None:
     schemas = description()["components"]["schemas"]
     numbered = {name for name, schema in schemas.items() if "change_sequence" in schema.get("properties", {})}
     found: set[str] = set()

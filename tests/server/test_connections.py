@@ -86,8 +86,8 @@ def serving(store: Path, **limits: float) -> Generator[Served]:
         yield Served(process, process.stdout.readline(), store.parent)
     finally:
         process.kill()
-        _, said = process.communicate()
-    assert "Traceback" not in said
+        _, errors = process.communicate()
+    assert "Traceback" not in errors
 
 
 OK = b"HTTP/1.1 200 OK"

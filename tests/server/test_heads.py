@@ -25,19 +25,19 @@ MAIN = f"/api/sessions/{quote('plain:main')}"
     ],
 )
 def test_head_is_get_without_a_body(client: TestClient, path: str) -> None:
-    told, whole = client.head(path), client.get(path)
+    bare, whole = client.head(path), client.get(path)
     assert whole.content
-    assert told.content == b""
-    assert told.status_code == whole.status_code
-    assert dict(told.headers) == dict(whole.headers)
+    assert bare.content == b""
+    assert bare.status_code == whole.status_code
+    assert dict(bare.headers) == dict(whole.headers)
 
 
 def test_a_stream_is_not_begun(client: TestClient) -> None:
     """It has no end: whoever waited for it would wait for ever."""
     for path in ("/api/events", f"{MAIN}/events"):
-        told = client.head(path)
-        assert (told.status_code, told.content) == (200, b"")
-        assert told.headers["content-type"].startswith("text/event-stream")
+        bare = client.head(path)
+        assert (bare.status_code, bare.content) == (200, b"")
+        assert bare.headers["content-type"].startswith("text/event-stream")
 
 
 def test_what_answers_no_get_answers_no_head(client: TestClient) -> None:

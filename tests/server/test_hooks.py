@@ -141,7 +141,7 @@ def test_events_of_any_shape_leave_a_session_that_can_be_read(hooked: TestClient
     assert session["id"] == "claude-code:odd"
 
 
-def test_with_a_token_only_who_has_it_may_tell(store: Path, open_client: Callable[..., TestClient]) -> None:
+def test_with_a_token_only_who_has_it_may_send_events(store: Path, open_client: Callable[..., TestClient]) -> None:
     store.parent.mkdir()
     client = open_client(store, Settings(token="s3cret", static_folder=store.parent / "none"))
     event = {"session_id": "s1", "hook_event_name": "SessionStart"}
@@ -150,7 +150,7 @@ def test_with_a_token_only_who_has_it_may_tell(store: Path, open_client: Callabl
     assert client.post("/api/hooks/claude", json=event, headers=known).status_code == 202
 
 
-def test_no_other_site_may_tell(hooked: TestClient, store: Path) -> None:
+def test_no_other_site_may_send_events(hooked: TestClient, store: Path) -> None:
     foreign = {"Origin": "https://evil.example"}
     assert hooked.post("/api/hooks/claude", json={"session_id": "s1"}, headers=foreign).status_code == 403
     assert spools(store) == []

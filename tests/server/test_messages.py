@@ -120,7 +120,7 @@ def test_a_message_has_structured_results_and_all_its_places(client: TestClient)
     assert [place.session_id for place in answer.memberships] == [MAIN]
 
 
-def test_a_shared_message_is_placed_as_asked(client: TestClient) -> None:
+def test_a_shared_message_is_placed_as_requested(client: TestClient) -> None:
     both = client.get("/api/messages/m1").json()["memberships"]
     assert {place["session_id"] for place in both} == {MAIN, FORK}
     assert client.get("/api/messages/m1", params={"session": FORK}).status_code == 200

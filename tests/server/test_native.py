@@ -28,7 +28,7 @@ def session(client: TestClient, external_id: str, agent: str = "my-bot", **facts
     return answer.json()
 
 
-def said(id: str, role: str, text: str, **fields: Any) -> dict[str, Any]:
+def text_message(id: str, role: str, text: str, **fields: Any) -> dict[str, Any]:
     return {"id": id, "role": role, "parts": [{"type": "text", "text": text}], **fields}
 
 
@@ -91,20 +91,22 @@ def test_a_session_without_facts_has_times_and_the_first_prompt_for_a_title(clie
     assert made["created_at"]
     assert made["updated_at"]
     assert not {"title", "cwd"} & set(made)
-    save(client, "turnlog:one", said("u", "user", "Find\n the hat"), said("a", "assistant", "Here"))
+    save(client, "turnlog:one", text_message("u", "user", "Find\n the hat"), text_message("a", "assistant", "Here"))
     assert client.get("/api/sessions/turnlog:one").json()["session"]["title"] == "Find the hat"
 
 
 def test_messages_are_created_and_replaced_in_their_order(client: TestClient) -> None:
     """R-C12, R-C14, R-C15: createMessage is an upsert; getMessages has them in order."""
     session(client, "one")
-    places = save(client, "my-bot:one", said("u", "user", "hi"), said("a", "assistant", "Hel", model="m-1"))
+    places = save(
+        client, "my-bot:one", text_message("u", "user", "hi"), text_message("a", "assistant", "Hel", model="m-1")
+    )
     assert [(place["message_id"], place["position"], place["turn"]) for place in places] == [("u", 1, 1), ("a", 2, 1)]
     sequence = client.get("/api/status").json()["change_sequence"]
-    save(client, "my-bot:one", said("a", "assistant", "Hel", model="m-1"))
+    save(client, "my-bot:one", text_message("a", "assistant", "Hel", model="m-1"))
     assert client.get("/api/status").json()["change_sequence"] == sequence
-    save(client, "my-bot:one", said("a", "assistant", "Bye"), said("u2", "user", "more"))
-    save(client, "my-bot:one", said("a", "assistant", "stale", updated_at="2020-01-01T00:00:00Z"))
+    save(client, "my-bot:one", text_message("a", "assistant", "Bye"), text_message("u2", "user", "more"))
+    save(client, "my-bot:one", text_message("a", "assistant", "stale", updated_at="2020-01-01T00:00:00Z"))
     window = client.get("/api/sessions/my-bot:one/window").json()
     assert [(each["id"], each["parts"][0]["text"]) for each in window["items"]] == [
         ("u", "hi"),
@@ -120,7 +122,7 @@ def test_messages_are_created_and_replaced_in_their_order(client: TestClient) ->
 def test_tool_calls_are_created_finished_and_kept(client: TestClient) -> None:
     """R-C12, R-C14: createToolCall is an upsert; calls by message, by session in their order, and by their id."""
     session(client, "one")
-    save(client, "my-bot:one", said("u", "user", "hi"), said("a", "assistant", "Looking"))
+    save(client, "my-bot:one", text_message("u", "user", "hi"), text_message("a", "assistant", "Looking"))
     address = "/api/sessions/my-bot:one/tool-calls"
     started = {**CALL, "started_at": "2026-01-01T10:00:00Z"}
     made = client.post(address, json={"message_id": "a", "call": started})
@@ -143,14 +145,14 @@ def test_tool_calls_are_created_finished_and_kept(client: TestClient) -> None:
     assert calls(call="c1") == both[:1]
     assert calls(message="u") == []
     # The message said anew, by who does not know of its calls.
-    save(client, "my-bot:one", said("a", "assistant", "Looked"))
+    save(client, "my-bot:one", text_message("a", "assistant", "Looked"))
     message = client.get("/api/messages/a").json()["message"]
     assert [part["type"] for part in message["parts"]] == ["text", "tool-call", "tool-call"]
     assert calls(session="my-bot:one") == both
     assert client.get("/api/search", params={"q": "Looked"}).status_code == 200
 
 
-def test_owners_are_told_apart(client: TestClient) -> None:
+def test_owners_are_distinguished(client: TestClient) -> None:
     """R-C6, R-C12, R-C15: by user, by team newest first, by task; and usage likewise."""
     owners = {"x": RED, "y": {"user": "bob", "team": "red"}, "z": {"user": "cy", "team": "blue"}}
     for minute, (name, owner) in enumerate(owners.items()):
@@ -178,7 +180,7 @@ def test_equal_ids_of_two_programs_do_not_collide(client: TestClient) -> None:
     for agent in ("one", "two"):
         session(client, "same", agent=agent, title=agent)
         call = {**CALL, "tool_name": agent}
-        save(client, f"{agent}:same", {**said("m", "assistant", agent), "parts": [call]})
+        save(client, f"{agent}:same", {**text_message("m", "assistant", agent), "parts": [call]})
     for agent in ("one", "two"):
         assert client.get(f"/api/sessions/{agent}:same").json()["session"]["title"] == agent
         message = client.get("/api/messages/m", params={"session": f"{agent}:same"}).json()["message"]
@@ -187,7 +189,7 @@ def test_equal_ids_of_two_programs_do_not_collide(client: TestClient) -> None:
 
 def test_a_native_session_is_deleted_for_good(client: TestClient) -> None:
     session(client, "one")
-    save(client, "my-bot:one", said("u", "user", "hi"))
+    save(client, "my-bot:one", text_message("u", "user", "hi"))
     assert client.delete("/api/sessions/my-bot:one").status_code == 204
     assert client.get("/api/sessions/my-bot:one").status_code == 404
     assert client.get("/api/messages/u").status_code == 404
@@ -200,7 +202,10 @@ def test_what_logs_name_is_not_written(own_store: Path, open_client: OpenClient)
     for body in ({"agent": agent, "external_id": name}, {"agent": "claude-code", "external_id": "new"}):
         answer = client.post("/api/sessions", json=body)
         assert (answer.status_code, answer.json()["error"]["type"]) == (409, "conflict")
-    assert client.post(f"/api/sessions/{MAIN}/messages", json={"messages": [said("x", "user", "y")]}).status_code == 409
+    assert (
+        client.post(f"/api/sessions/{MAIN}/messages", json={"messages": [text_message("x", "user", "y")]}).status_code
+        == 409
+    )
     assert client.delete(f"/api/sessions/{MAIN}").status_code == 409
     assert client.get(f"/api/sessions/{MAIN}").status_code == 200
 
@@ -208,7 +213,7 @@ def test_what_logs_name_is_not_written(own_store: Path, open_client: OpenClient)
 def test_what_is_not_there_is_404(client: TestClient) -> None:
     """R-C16: unknown session 404."""
     session(client, "one")
-    save(client, "my-bot:one", said("u", "user", "hi"))
+    save(client, "my-bot:one", text_message("u", "user", "hi"))
     assert client.post("/api/sessions/my-bot:no/messages", json={"messages": []}).status_code == 404
     assert client.put("/api/sessions/my-bot:no/ownership", json={}).status_code == 404
     assert client.delete("/api/sessions/my-bot:no").status_code == 404
@@ -220,8 +225,8 @@ def test_what_is_not_there_is_404(client: TestClient) -> None:
 def test_a_message_of_another_session_is_a_conflict(client: TestClient) -> None:
     for name in ("one", "two"):
         session(client, name)
-    save(client, "my-bot:one", said("u", "user", "hi"))
-    forged = client.post("/api/sessions/my-bot:two/messages", json={"messages": [said("u", "user", "forged")]})
+    save(client, "my-bot:one", text_message("u", "user", "hi"))
+    forged = client.post("/api/sessions/my-bot:two/messages", json={"messages": [text_message("u", "user", "forged")]})
     assert forged.status_code == 409
     assert client.get("/api/messages/u").json()["message"]["parts"][0]["text"] == "hi"
 
@@ -237,16 +242,16 @@ WRONG: list[tuple[str, Any, str]] = [
     ("/api/sessions", {"external_id": "x", "colour": 1}, "colour"),
     ("/api/sessions", [], "body"),
     ("/api/sessions/my-bot:one/messages", {"messages": [{"id": "m", "parts": []}]}, "messages.0.role"),
-    ("/api/sessions/my-bot:one/messages", {"messages": [said("m", "tool", "x")]}, "messages.0.role"),
-    ("/api/sessions/my-bot:one/messages", {"messages": [said("", "user", "x")]}, "messages"),
+    ("/api/sessions/my-bot:one/messages", {"messages": [text_message("m", "tool", "x")]}, "messages.0.role"),
+    ("/api/sessions/my-bot:one/messages", {"messages": [text_message("", "user", "x")]}, "messages"),
     (
         "/api/sessions/my-bot:one/messages",
-        {"messages": [said("m", "user", "x"), {"id": "n", "role": "user", "parts": [{"type": "text"}]}]},
+        {"messages": [text_message("m", "user", "x"), {"id": "n", "role": "user", "parts": [{"type": "text"}]}]},
         "messages.1.parts.0.text",
     ),
     (
         "/api/sessions/my-bot:one/messages",
-        {"messages": [said(f"m{n}", "user", "x") for n in range(1001)]},
+        {"messages": [text_message(f"m{n}", "user", "x") for n in range(1001)]},
         "messages",
     ),
     ("/api/sessions/my-bot:one/tool-calls", {"message_id": "a", "call": {"tool_call_id": "c"}}, "call.tool_name"),
@@ -259,7 +264,7 @@ WRONG: list[tuple[str, Any, str]] = [
 def test_a_wrong_body_is_422_with_the_place(client: TestClient, address: str, body: object, field: str) -> None:
     """R-C16: an invalid body is 422 with the field named."""
     session(client, "one")
-    save(client, "my-bot:one", said("a", "assistant", "x"))
+    save(client, "my-bot:one", text_message("a", "assistant", "x"))
     answer = client.post(address, json=body)
     assert answer.status_code == 422, answer.text
     assert [wrong["field"] for wrong in answer.json()["error"]["detail"]] == [field]

@@ -93,8 +93,8 @@ def test_what_cannot_be_asked_is_422_and_named(
 
 
 def test_every_parameter_of_a_filter_reaches_the_store() -> None:
-    asked = SessionQuery.model_validate({"agent": "a", "tag": "t", "subagents": "true", "since": "2026-11-20"})
-    wanted = asked.to_filter()
+    query = SessionQuery.model_validate({"agent": "a", "tag": "t", "subagents": "true", "since": "2026-11-20"})
+    wanted = query.to_filter()
     assert (wanted.agent, wanted.tag, wanted.subagents) == ("a", "t", True)
     assert wanted.since == datetime(2026, 11, 20, tzinfo=UTC)
     calls = ToolCallQuery.model_validate({"tool": "Bash", "limit": "3", "cursor": "x"}).to_filter()

@@ -35,11 +35,11 @@ def test_pages_either_way_are_slices_of_the_whole_with_the_same_pauses(client: T
 def _pages(client: TestClient, way: str, limit: int, **first: int) -> list[dict[str, Any]]:
     """All events, page by page."""
     pieces: list[dict[str, Any]] = []
-    asked: dict[str, int] | None = first
-    while asked is not None:
-        page = client.get(ADDRESS, params={"limit": limit, **asked}).json()
+    parameters: dict[str, int] | None = first
+    while parameters is not None:
+        page = client.get(ADDRESS, params={"limit": limit, **parameters}).json()
         pieces += page["items"]
-        asked = None if page[way] is None else {way: page[way]}
+        parameters = None if page[way] is None else {way: page[way]}
     return pieces
 
 

@@ -46,7 +46,7 @@ def write(client: TestClient, *messages: dict[str, Any]) -> int:
     return client.post(f"{SESSION}/messages", json={"messages": messages}).status_code
 
 
-def said(id: str, *parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
+def new_message(id: str, *parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
     return {"id": id, "role": role, "parts": parts}
 
 
@@ -56,9 +56,9 @@ def text(words: str) -> dict[str, Any]:
 
 def test_a_message_is_a_row(client: TestClient, sql: sqlite3.Connection) -> None:
     """R-S24: id, session, role, position, parts, metadata, time; the time is now if none is sent."""
-    answer = said("m2", text("b"), CALL) | {"metadata": {"n": 1}, "created_at": "2026-01-01T10:00:00Z"}
-    assert write(client, said("m1", text("a"), role="user"), answer) == 200
-    assert write(client, said("m3", role="robot")) == 422
+    answer = new_message("m2", text("b"), CALL) | {"metadata": {"n": 1}, "created_at": "2026-01-01T10:00:00Z"}
+    assert write(client, new_message("m1", text("a"), role="user"), answer) == 200
+    assert write(client, new_message("m3", role="robot")) == 422
     first, second = sql.execute("SELECT * FROM v_messages WHERE external_id = '1' ORDER BY position").fetchall()
     assert (first["message_id"], first["session_id"], first["role"], first["turn"]) == ("m1", "my-bot:1", "user", 1)
     assert first["position"] < second["position"]
@@ -78,7 +78,12 @@ def test_a_row_says_what_a_message_has_and_begins_with(
     words = (EMOJI * 210)[:length]
     reasoning = {"type": "reasoning", "text": "hm"}
     file = {"type": "file", "media_type": "image/png", "url": "https://example.org/a.png"}
-    write(client, said("m1", reasoning, text(words), CALL), said("m2", file, role="user"), said("m3", text("a")))
+    write(
+        client,
+        new_message("m1", reasoning, text(words), CALL),
+        new_message("m2", file, role="user"),
+        new_message("m3", text("a")),
+    )
     query = "SELECT text_preview, has_tool_calls, has_reasoning, has_files FROM v_messages ORDER BY position"
     rows = [tuple(row) for row in sql.execute(query)]
     assert rows == [(words[:200], 1, 1, 0), ("", 0, 0, 1), ("a", 0, 0, 0)]
@@ -87,8 +92,13 @@ def test_a_row_says_what_a_message_has_and_begins_with(
 def test_a_part_is_a_row(client: TestClient, sql: sqlite3.Connection) -> None:
     """R-S26, R-S28: id, message, sequence, type, content, and of a call its tool, id and state; also as one JSON."""
     done = CALL | {"results": [{"id": "r", "content": [text("out")]}], "state": "output-available"}
-    assert write(client, said("m1", text("a"), CALL), said("m2", done | {"tool_call_id": "c2", "id": "look"})) == 200
-    assert write(client, said("m3", {"type": "hologram"})) == 422
+    assert (
+        write(
+            client, new_message("m1", text("a"), CALL), new_message("m2", done | {"tool_call_id": "c2", "id": "look"})
+        )
+        == 200
+    )
+    assert write(client, new_message("m3", {"type": "hologram"})) == 422
     columns = "id, message_id, sequence, type, tool_name, tool_call_id, tool_state"
     rows = sql.execute(f"SELECT {columns}, content FROM v_parts ORDER BY message_id, sequence").fetchall()
     assert [tuple(row)[:7] for row in rows] == [
@@ -130,7 +140,7 @@ def test_a_part_is_whole(library: Path, open_client: Callable[..., TestClient]) 
 
 
 def test_parts_that_are_not_there(client: TestClient) -> None:
-    write(client, said("m1", text("a")))
+    write(client, new_message("m1", text("a")))
     assert client.get("/api/parts/m1.p1").status_code == 404
     assert client.get("/api/parts/m1").status_code == 404
     assert client.get("/api/parts/m1.p0?session=my-bot:2").status_code == 404
@@ -164,15 +174,15 @@ def test_nothing_can_be_written_in_sql(client: TestClient, sql: sqlite3.Connecti
 def test_what_is_written_is_in_sql_at_once(client: TestClient, sql: sqlite3.Connection) -> None:
     """A connection that is open sees a message as it is now, though it keeps the last one that it read."""
     for words in ("one", "two"):
-        write(client, said("m1", text(words)))
+        write(client, new_message("m1", text(words)))
         assert sql.execute("SELECT content ->> '$.text' FROM v_parts").fetchone()[0] == words
 
 
 def test_a_deleted_session_takes_its_messages_and_parts_along(client: TestClient, sql: sqlite3.Connection) -> None:
     """R-S29: by Python, HTTP and SQL."""
-    write(client, said("m1", text("a"), CALL))
+    write(client, new_message("m1", text("a"), CALL))
     client.post("/api/sessions", json={"agent": "my-bot", "external_id": "2"})
-    client.post("/api/sessions/my-bot:2/messages", json={"messages": [said("n1", text("b"))]})
+    client.post("/api/sessions/my-bot:2/messages", json={"messages": [new_message("n1", text("b"))]})
     assert client.delete(SESSION).status_code == 204
     for address in (SESSION, "/api/messages/m1", "/api/parts/m1.p0"):
         assert client.get(address).status_code == 404

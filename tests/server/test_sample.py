@@ -136,8 +136,8 @@ def test_it_holds_no_prompt_of_a_vendor() -> None:
     records: list[dict[str, Any]] = [json.loads(line) for line in RECORDS]
     assert [record for record in records if record["type"].startswith("api-request")] == []
     attachments = [record for record in records if record["type"] == "attachment"]
-    told = {item["content"] for record in attachments for item in record.get("rendered", [])}
+    rendered = {item["content"] for record in attachments for item in record.get("rendered", [])}
     prompts = {text for record in attachments for text in record["attachment"].get("systemPrompt", [])}
-    assert told
+    assert rendered
     assert prompts
-    assert {text for text in told | prompts if not text.endswith(": left out)")} == set()
+    assert {text for text in rendered | prompts if not text.endswith(": left out)")} == set()

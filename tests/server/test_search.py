@@ -84,7 +84,7 @@ def test_a_snippet_in_pieces_is_the_whole_snippet(indexed: TestClient) -> None:
     assert marked(hit) == ["repair", "window"]
 
 
-def test_hits_stand_in_their_sessions(indexed: TestClient) -> None:
+def test_hits_are_in_their_sessions(indexed: TestClient) -> None:
     answer = search(indexed, q="scout")
     groups = {group.session.id: group for group in answer.items}
     assert set(groups) == {MAIN, SUBAGENT}
@@ -189,7 +189,7 @@ def test_a_damaged_index_does_not_take_the_status_with_it(
     assert client.get("/api/status").json()["search"]["unindexed"] in (None, 8)
 
 
-def test_groups_stand_in_the_order_of_their_first_hit() -> None:
+def test_groups_are_in_the_order_of_their_first_hit() -> None:
     def hit(message: str, *sessions: str) -> Hit:
         places = tuple(HitPlace(session, 7, None, None) for session in sessions)
         return Hit(message, "plain", "user", 0, "text", None, None, "ab", ((1, 2),), places)
@@ -238,7 +238,7 @@ def test_a_misspelt_word_is_answered_with_what_may_be_meant(indexed: TestClient)
         assert (answer.items, answer.suggestion) == ([], "repair window")
 
 
-def test_a_shared_message_is_in_the_session_that_is_asked_for(indexed: TestClient) -> None:
+def test_a_shared_message_is_in_the_session_that_is_requested(indexed: TestClient) -> None:
     for asked in (MAIN, FORK):
         (group,) = search(indexed, q="repair", session=asked, sort="relevance").items
         assert (group.session.id, group.matches) == (asked, 1)

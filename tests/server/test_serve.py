@@ -192,9 +192,9 @@ def test_a_hook_finds_the_server_and_its_event_is_read_at_once(tmp_path: Path) -
         served.process.send_signal(signal.SIGTERM)
         served.process.wait(15)
         assert not (tmp_path / send.SOCKET).exists()
-    told = spool.read_bytes()
+    spooled = spool.read_bytes()
     subprocess.run(hook, input=json.dumps({**event, "prompt_id": "p2", "prompt": "And the door"}).encode(), check=True)
-    assert spool.read_bytes().startswith(told)
+    assert spool.read_bytes().startswith(spooled)
     with serving(tmp_path / "turnlog.db", sync=True) as served:
         found = served.wait_until("/api/search?q=door", lambda answer: bool(answer["items"]))
         assert found["items"][0]["session"]["id"] == "claude-code:s1"
@@ -273,7 +273,7 @@ def test_the_default_port_is_left_when_it_is_taken() -> None:
         assert first.getsockname()[1] == DEFAULT_PORT or DEFAULT_PORT not in ports
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
+def test_a_port_that_was_requested_and_is_taken_is_an_error() -> None:
     with (
         bind("127.0.0.1", 0) as taken,
         pytest.raises(TurnlogError, match=r"cannot listen on .*: Address already in use$"),

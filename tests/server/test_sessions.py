@@ -171,8 +171,8 @@ def test_the_outline_is_sent_once(client: TestClient) -> None:
 
 def test_annotations_are_kept_and_shown(own_store: Path, open_client: OpenClient) -> None:
     client = open_client(own_store)
-    said = {"title": "Glass", "starred": True, "archived": False, "tags": ["glass", "shop"], "note": "nice"}
-    answer = client.patch(f"/api/sessions/{MAIN}", json=said)
+    given = {"title": "Glass", "starred": True, "archived": False, "tags": ["glass", "shop"], "note": "nice"}
+    answer = client.patch(f"/api/sessions/{MAIN}", json=given)
     kept = msgspec.json.decode(answer.content, type=SessionItem).annotations
     assert kept is not None
     assert (kept.title, kept.starred, kept.tags, kept.note) == ("Glass", True, ("glass", "shop"), "nice")

@@ -33,7 +33,7 @@ def page(library: Path, open_client: Callable[..., TestClient], app_folder: Path
 @pytest.mark.parametrize(
     "path", ["/", "/index.html", "/sessions/plain:main", "/sessions/a%2Fb.js", "/search?q=x", "/usage"]
 )
-def test_every_page_is_the_app_and_asked_for_anew(page: TestClient, path: str) -> None:
+def test_every_page_is_the_app_and_requested_anew(page: TestClient, path: str) -> None:
     response = page.get(path)
     assert response.status_code == 200
     assert "<title>turnlog</title>" in response.text

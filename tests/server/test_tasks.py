@@ -55,7 +55,7 @@ def test_a_task_is_created_read_renamed_and_deleted(client: TestClient) -> None:
         ("DELETE", "/api/tasks/nobody", None, 404, None),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_what_cannot_be_done_is_reported(
     client: TestClient, method: str, path: str, body: Any, status: int, field: str | None
 ) -> None:
     client.post("/api/tasks", json={"name": "x", "id": "T-1"})

@@ -34,7 +34,7 @@ def test_pages_by_offset_and_by_cursor(client: TestClient) -> None:
     assert client.get(ADDRESS, params={"limit": 1, "cursor": first["next_cursor"]}).json() == second
 
 
-def test_large_contents_are_previews_unless_asked_for(client: TestClient) -> None:
+def test_large_contents_are_previews_unless_requested(client: TestClient) -> None:
     page = client.get(ADDRESS).json()
     (output,) = [part["output"] for part in parts(page, "dynamic-tool") if part["toolCallId"] == "c1"]
     assert len(output) == 8000

@@ -118,7 +118,7 @@ def test_a_report_says_what_it_contains(client: TestClient) -> None:
         ({}, "*/*", "application/json"),
     ],
 )
-def test_usage_is_csv_where_that_is_asked_for(
+def test_usage_is_csv_where_that_is_requested(
     client: TestClient, parameters: dict[str, str], accept: str, kind: str
 ) -> None:
     answer = client.get("/api/usage", params={"by": "model", **parameters}, headers={"Accept": accept})

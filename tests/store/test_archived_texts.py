@@ -48,8 +48,8 @@ def thought(message_id: str, *proofs: str, **opaque: Any) -> Message:
         )
         for number, proof in enumerate(proofs)
     ]
-    said = TextPart(id=f"{message_id}.{len(proofs)}", text=f"said in {message_id}")
-    return Message(id=message_id, role="assistant", model="large", parts=(*parts, said))
+    new_text = TextPart(id=f"{message_id}.{len(proofs)}", text=f"said in {message_id}")
+    return Message(id=message_id, role="assistant", model="large", parts=(*parts, new_text))
 
 
 @pytest.fixture
@@ -64,14 +64,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "turnlog.db"
 
 
-def told(store: Store, name: str) -> list[Message]:
+def messages_of(store: Store, name: str) -> list[Message]:
     return [placed.message for placed in store.messages(session_id(name))]
 
 
 def check_whole(path: Path, name: str, *messages: Message) -> None:
     """Everybody who asks the store gets the messages as they were, and the store is sound."""
     with open_store(path) as store:
-        assert told(store, name) == list(messages)
+        assert messages_of(store, name) == list(messages)
         assert [placed.message for placed in store.messages(session_id(name), resolve_blobs=False)] == list(messages)
         history = store.history(session_id(name), resolve_blobs=False)
         assert [event.message for event in history if isinstance(event, MessageEvent)] == list(messages)
@@ -147,7 +147,7 @@ def test_a_text_that_the_log_writes_otherwise_stays_where_it_is(home: Path, path
     check_whole(path, "one", message)
 
 
-def test_texts_that_begin_alike_are_told_apart(home: Path, path: Path) -> None:
+def test_texts_that_begin_alike_are_distinguished(home: Path, path: Path) -> None:
     begin = proof_of(1)[:400]
     message = thought("m", begin + proof_of(2), begin + proof_of(3), begin + proof_of(2), begin)
     Log(home, "one").message(message)

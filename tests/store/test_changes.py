@@ -44,7 +44,7 @@ def store(toys: ToyStore) -> Iterator[Store]:
         yield found
 
 
-class Told:
+class Reported:
     """What a span of the change sequence tells of a session."""
 
     def __init__(self, store: Store, after: int, session: str = S) -> None:
@@ -62,37 +62,37 @@ def test_new_messages_are_reported_with_their_places(toys: ToyStore, store: Stor
     toys.add("s.log", prompt("m1"))
     before = store.last_change()
     toys.add("s.log", answer("m2", "r-m1"), prompt("m3", "r-m2"))
-    told = Told(store, before)
-    assert told.messages == ["m2", "m3"]
-    assert [row["message_id"] for row in told.rows] == ["m2", "m3"]
-    assert [row["turn"] for row in told.rows] == [1, 2]
+    reported = Reported(store, before)
+    assert reported.messages == ["m2", "m3"]
+    assert [row["message_id"] for row in reported.rows] == ["m2", "m3"]
+    assert [row["turn"] for row in reported.rows] == [1, 2]
 
 
 def test_a_result_names_its_call_again(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), line(kind="call", id="r-m2", message="m2", call="c1", tool="Bash", model="opus"))
     before = store.last_change()
     toys.add("s.log", line(kind="result", id="r-1", call="c1", text="done"))
-    told = Told(store, before)
-    assert told.messages == ["m2"]
-    assert [result for result, _ in told.rows[0]["results"]] != []
+    reported = Reported(store, before)
+    assert reported.messages == ["m2"]
+    assert [result for result, _ in reported.rows[0]["results"]] != []
 
 
 def test_a_rewind_names_fates_without_bodies(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), answer("m2", "r-m1"), prompt("m3", "r-m2"), answer("m4", "r-m3"))
     before = store.last_change()
     toys.add("s.log", prompt("m5", "r-m2"))
-    told = Told(store, before)
-    assert told.messages == ["m5"]
-    assert told.fates == {"m5": "active", "m3": "rewound", "m4": "rewound"}
+    reported = Reported(store, before)
+    assert reported.messages == ["m5"]
+    assert reported.fates == {"m5": "active", "m3": "rewound", "m4": "rewound"}
 
 
 def test_a_compaction_names_its_event_and_the_fates(toys: ToyStore, store: Store) -> None:
     toys.add("s.log", prompt("m1"), answer("m2", "r-m1"))
     before = store.last_change()
     toys.add("s.log", line(kind="compact", id="r-c", parent="r-m2"), prompt("m3", "r-c"))
-    told = Told(store, before)
-    assert told.events == ["compaction"]
-    assert told.fates["m1"] == told.fates["m2"] == "compacted"
+    reported = Reported(store, before)
+    assert reported.events == ["compaction"]
+    assert reported.fates["m1"] == reported.fates["m2"] == "compacted"
 
 
 def test_spans_that_meet_have_everything_once(toys: ToyStore, store: Store) -> None:
@@ -115,9 +115,9 @@ def test_a_copy_in_a_fork_is_a_change_of_the_fork(toys: ToyStore, store: Store) 
     toys.add("fork.log", prompt("f0"), prompt("f1", "r-f0"))
     before = store.last_change()
     toys.add("fork.log", prompt("m1"), answer("m2", "r-m1"))
-    told = Told(store, before, session_id("fork"))
-    assert told.messages == ["m1", "m2"]
-    assert told.fates == {"m1": "active", "m2": "active", "f0": "rewound", "f1": "rewound"}
+    reported = Reported(store, before, session_id("fork"))
+    assert reported.messages == ["m1", "m2"]
+    assert reported.fates == {"m1": "active", "m2": "active", "f0": "rewound", "f1": "rewound"}
 
 
 def test_too_many_changes_are_not_listed(toys: ToyStore, store: Store) -> None:
@@ -133,11 +133,11 @@ def test_what_is_gone_is_reported(toys: ToyStore, store: Store) -> None:
     (event,) = store.events(S)
     before = store.last_change()
     toys.add("s.log", prompt("m1"), answer("p2", "r-m1"))
-    told = Told(store, before)
-    assert told.messages == ["m1"]
-    assert told.gone == ["p1"]
-    assert [position for position, _ in told.gone_events] == [event.position]
-    assert Told(store, store.last_change()).gone == []
+    reported = Reported(store, before)
+    assert reported.messages == ["m1"]
+    assert reported.gone == ["p1"]
+    assert [position for position, _ in reported.gone_events] == [event.position]
+    assert Reported(store, store.last_change()).gone == []
 
 
 def test_what_left_is_forgotten_after_a_while(toys: ToyStore, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,7 +217,7 @@ def test_a_part_is_of_a_kind_of_the_model(path: Path, monkeypatch: pytest.Monkey
         assert "parts_by_type" in index_names(connection)
 
 
-def test_a_store_keeps_what_stood_in_columns_with_other_names(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_keeps_what_was_in_columns_with_other_names(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-S30: a store that was made before columns were renamed opens as before, with all that is in it."""
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 16})

@@ -73,7 +73,7 @@ def test_a_file_is_found_however_its_path_was_written(store: Store) -> None:
     assert calls(store, "/w/other/src/till.py") == []
 
 
-def test_the_end_of_a_path_stands_for_every_such_file(store: Store) -> None:
+def test_the_end_of_a_path_means_every_such_file(store: Store) -> None:
     assert calls(store, "src/till.py") == ["d2", "d1", "c4", "c2", "c1"]
     assert calls(store, "shop/src/till.py") == ["d2", "c4", "c2", "c1"]
     assert calls(store, "ill.py") == []
@@ -124,7 +124,7 @@ def test_files_are_listed_under_their_whole_path(store: Store) -> None:
     assert store.touched_files(limit=1)[0] == till
 
 
-def test_files_can_be_asked_for(store: Store) -> None:
+def test_files_can_be_requested(store: Store) -> None:
     def paths(**wanted: Any) -> set[str]:
         return {file.path for file in store.touched_files(FileFilter(**wanted))}
 

@@ -119,18 +119,18 @@ def test_what_is_dropped_is_nowhere_and_the_rest_is_as_it_was(bodies: list[tuple
     keys = range(5, 5 + len(named))
     again: list[int] = data.draw(st.lists(st.sampled_from(keys), max_size=5)) if named else []
     gone: set[int] = data.draw(st.sets(st.sampled_from(keys))) if named else set()
-    said = {key: body for key, (_, body) in zip(keys, named, strict=True)}
+    bodies_by_key = {key: body for key, (_, body) in zip(keys, named, strict=True)}
     with closing(connection):
         for key in again:
-            said[key] = b'{"again":%d}' % key
+            bodies_by_key[key] = b'{"again":%d}' % key
             known = connection.execute("SELECT frame_key FROM messages WHERE key = ?", (key,)).fetchone()[0]
-            place = frames.save_alone(connection, key, said[key], known)
+            place = frames.save_alone(connection, key, bodies_by_key[key], known)
             connection.execute(f"UPDATE messages SET {' = ?, '.join(PLACE_COLUMNS)} = ? WHERE key = ?", (*place, key))
         drop_bodies(connection, gone)
         connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in gone])
         read = BodyReader(connection)
         assert {key: read.of(key) for key in keys if key not in gone} == {
-            key: body for key, body in said.items() if key not in gone
+            key: body for key, body in bodies_by_key.items() if key not in gone
         }
         left = b"".join([zstd.decompress(row[0]) for row in connection.execute("SELECT data FROM frames")])
         for number, key in enumerate(keys):
@@ -162,16 +162,16 @@ def test_forgetting_a_session_leaves_nothing_of_what_it_said(store: ToyStore) ->
     store.add("a.log", line(kind="prompt", id="r0", message="own", text="secret words"), copied)
     store.add("a.log", line(kind="prompt", id="r2", message="own", text="secret again", block=1))
     store.add("b.log", copied)
-    assert b"secret" in _said(store.connection)
+    assert b"secret" in _stored_texts(store.connection)
     with write_transaction(store.connection):
         store.connection.execute("PRAGMA defer_foreign_keys = ON")
         forget(store.connection, session_id("a"))
-    said = _said(store.connection)
-    assert b"secret" not in said
-    assert b"kept words" in said
+    bodies_by_key = _stored_texts(store.connection)
+    assert b"secret" not in bodies_by_key
+    assert b"kept words" in bodies_by_key
 
 
-def _said(connection: sqlite3.Connection) -> bytes:
+def _stored_texts(connection: sqlite3.Connection) -> bytes:
     return b"".join([zstd.decompress(row[0]) for row in connection.execute("SELECT data FROM frames")])
 
 

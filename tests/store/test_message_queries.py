@@ -247,18 +247,18 @@ def test_a_forks_copy_of_a_call_leads_to_the_subagent_of_the_original(store: Sto
 )
 def test_spans(store: Store, places: Places, span: dict[str, str | int], found: list[str]) -> None:
     """R-C12, R-C15."""
-    asked: dict[str, Any] = {
+    wanted: dict[str, Any] = {
         name: value if isinstance(value, int) else getattr(places, value) for name, value in span.items()
     }
-    assert [placed.message.id for placed in store.messages("plain:one", **asked)] == found
+    assert [placed.message.id for placed in store.messages("plain:one", **wanted)] == found
 
 
-def test_a_span_asks_for_one_thing(store: Store) -> None:
+def test_a_span_requests_one_thing(store: Store) -> None:
     with pytest.raises(ValueError, match="around"):
         store.messages("plain:one", around=1, after=2)
 
 
-def test_fates_are_asked_for_by_name(store: Store) -> None:
+def test_fates_are_requested_by_name(store: Store) -> None:
     assert len(store.messages("plain:one", fates=[Fate.ACTIVE])) == 3
     assert store.messages("plain:one", fates=[Fate.REWOUND, Fate.SIDECAR]) == []
 
@@ -287,9 +287,9 @@ def test_messages_with_what_the_agent_kept_of_the_results_of_some_kinds(store: S
     calls = [call_of(store.message("m2"), name) for name in ("a", "b")]
     for kind in {call.kind for call in calls}:
         (found,) = [each.message for each in store.messages("plain:one", structured={kind}) if each.message.id == "m2"]
-        for asked in calls:
-            expected = call_of(store.message("m2", structured=True), asked.tool_call_id)
-            assert call_of(found, asked.tool_call_id) == (expected if asked.kind is kind else asked)
+        for wanted in calls:
+            expected = call_of(store.message("m2", structured=True), wanted.tool_call_id)
+            assert call_of(found, wanted.tool_call_id) == (expected if wanted.kind is kind else wanted)
 
 
 def test_an_agent_that_is_not_there_any_more_says_nothing(store: Store) -> None:
@@ -366,7 +366,7 @@ def test_results_are_events_with_text_and_parts(store: Store) -> None:
     assert results[0].parts == ()
 
 
-def test_the_history_previews_large_contents_when_it_is_asked_to(store: Store) -> None:
+def test_the_history_previews_large_contents_when_requested(store: Store) -> None:
     results = [event for event in store.history("plain:one", resolve_blobs=False) if isinstance(event, ToolResultEvent)]
     assert len(results[1].output_text) == 8000
 

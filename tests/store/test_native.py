@@ -38,7 +38,7 @@ def native(store: ToyStore) -> Iterator[NativeSessions]:
     found.close()
 
 
-def said(id: str, role: Role, text: str, seconds: int = 0) -> Message:
+def text_message(id: str, role: Role, text: str, seconds: int = 0) -> Message:
     time = START + timedelta(seconds=seconds)
     part = TextPart(id=f"{id}/0", text=text)
     return Message(id=id, role=role, parts=(part,), created_at=START, updated_at=time)
@@ -65,9 +65,9 @@ def texts(store: ToyStore) -> dict[object, str]:
 
 def test_messages_are_saved_in_order_and_replaced_by_later_ones(store: ToyStore, native: NativeSessions) -> None:
     """R-S24."""
-    native.save(CHAT, [said("u", "user", "hello"), said("a", "assistant", "half", 1)])
-    native.save(CHAT, [said("a", "assistant", "half and whole", 2)])
-    native.save(CHAT, [said("a", "assistant", "half", 1)])
+    native.save(CHAT, [text_message("u", "user", "hello"), text_message("a", "assistant", "half", 1)])
+    native.save(CHAT, [text_message("a", "assistant", "half and whole", 2)])
+    native.save(CHAT, [text_message("a", "assistant", "half", 1)])
     assert texts(store) == {"u": "hello", "a": "half and whole"}
     assert [row[1:6] for row in rows(store)] == [(1, 1, None, "active", None), (2, 1, 1, "active", None)]
     assert store.row("SELECT messages FROM sessions WHERE native = 1") == 2
@@ -76,9 +76,9 @@ def test_messages_are_saved_in_order_and_replaced_by_later_ones(store: ToyStore,
 def test_what_a_user_says_is_a_prompt_unless_its_program_says_otherwise(
     store: ToyStore, native: NativeSessions
 ) -> None:
-    summary = msgspec.structs.replace(said("s", "user", "So far"), origin=Origin.COMPACTION)
-    prompts = [said("u", "user", "hello"), said("v", "user", "go on")]
-    native.save_messages(CHAT, [prompts[0], said("a", "assistant", "hm"), summary, prompts[1]])
+    summary = msgspec.structs.replace(text_message("s", "user", "So far"), origin=Origin.COMPACTION)
+    prompts = [text_message("u", "user", "hello"), text_message("v", "user", "go on")]
+    native.save_messages(CHAT, [prompts[0], text_message("a", "assistant", "hm"), summary, prompts[1]])
     native.save_messages(CHAT, [prompts[0]])
     with open_store(store.path) as found:
         [session] = found.sessions().items
@@ -91,13 +91,19 @@ def test_what_a_user_says_is_a_prompt_unless_its_program_says_otherwise(
 
 def test_sessions_messages_and_calls_are_made_or_renewed(store: ToyStore, native: NativeSessions) -> None:
     """R-C14: saving the same again changes nothing; saving more of it adds what is more."""
-    asking = said("a", "assistant", "looking", 1)
+    question = text_message("a", "assistant", "looking", 1)
     call = ToolCallPart(id="a/1", tool_call_id="c", tool_name="Search", input=msgspec.Raw(b'{"q":"x"}'))
     found = ToolResult(id="r", content=(TextPart(text="nothing"),))
     done = msgspec.structs.replace(call, results=(found,), state=ToolState.OUTPUT_AVAILABLE)
-    asked = msgspec.structs.replace(asking, parts=(*asking.parts, call))
-    answered = msgspec.structs.replace(said("a", "assistant", "looking", 2), parts=(*asking.parts, done))
-    for messages in ([said("u", "user", "find x"), asked], [asked], [answered], [answered], [asked]):
+    with_call = msgspec.structs.replace(question, parts=(*question.parts, call))
+    answered = msgspec.structs.replace(text_message("a", "assistant", "looking", 2), parts=(*question.parts, done))
+    for messages in (
+        [text_message("u", "user", "find x"), with_call],
+        [with_call],
+        [answered],
+        [answered],
+        [with_call],
+    ):
         native.save(CHAT, messages)
     with open_store(store.path) as reading:
         [session] = reading.sessions().items
@@ -108,32 +114,32 @@ def test_sessions_messages_and_calls_are_made_or_renewed(store: ToyStore, native
 
 
 def test_a_retracted_message_stays_and_says_so(store: ToyStore, native: NativeSessions) -> None:
-    native.save(CHAT, [said("u", "user", "hello"), said("a", "assistant", "bad")])
-    native.save(CHAT, [said("b", "assistant", "better")], retracted=["a"])
+    native.save(CHAT, [text_message("u", "user", "hello"), text_message("a", "assistant", "bad")])
+    native.save(CHAT, [text_message("b", "assistant", "better")], retracted=["a"])
     assert [(row[0], row[4]) for row in rows(store)] == [("u", "active"), ("a", "retracted"), ("b", "active")]
 
 
 def test_other_sessions_and_their_messages_are_out_of_reach(store: ToyStore, native: NativeSessions) -> None:
-    native.save(CHAT, [said("u", "user", "hello")])
+    native.save(CHAT, [text_message("u", "user", "hello")])
     with pytest.raises(ConflictError):
-        native.save("turnlog:other", [said("u", "user", "forged", 9)])
+        native.save("turnlog:other", [text_message("u", "user", "forged", 9)])
     with pytest.raises(ConflictError):
-        native.save("claude-code:s", [said("x", "user", "forged")])
+        native.save("claude-code:s", [text_message("x", "user", "forged")])
     assert texts(store) == {"u": "hello"}
     assert store.row("SELECT count(*) FROM sessions") == 1
 
 
 def test_a_forgotten_session_does_not_come_back(store: ToyStore, native: NativeSessions) -> None:
-    native.save(CHAT, [said("u", "user", "hello")])
+    native.save(CHAT, [text_message("u", "user", "hello")])
     forget_for_good(store.path, CHAT)
     with pytest.raises(ConflictError):
-        native.save(CHAT, [said("v", "user", "again")])
+        native.save(CHAT, [text_message("v", "user", "again")])
     assert store.row("SELECT count(*) FROM sessions") == 0
 
 
 def test_neither_reading_logs_nor_a_rebuild_touches_them(store: ToyStore, native: NativeSessions) -> None:
-    native.save(CHAT, [said("u", "user", "hello"), said("a", "assistant", "bad")])
-    native.save(CHAT, [said("b", "assistant", "better")], retracted=["a"])
+    native.save(CHAT, [text_message("u", "user", "hello"), text_message("a", "assistant", "bad")])
+    native.save(CHAT, [text_message("b", "assistant", "better")], retracted=["a"])
     before = rows(store), store.row("SELECT messages FROM sessions WHERE native = 1")
     store.add("s.log", line(kind="text", id="r", message="m", block=0, text="of a log"))
     assert (rows(store), store.row("SELECT messages FROM sessions WHERE native = 1")) == before

@@ -147,8 +147,10 @@ def test_a_session_and_its_window_have_every_event(tmp_path: Path) -> None:
     read_home(path, home)
     with open_store(path) as store:
         assert [without_places(event) for event in store.events(session_id("one"))] == events
-        told = msgspec.json.decode(store.window(session_id("one")).to_json(), type=dict[str, msgspec.Raw])["events"]
-    found = msgspec.json.decode(told, type=list[msgspec.Raw])
+        stored_events = msgspec.json.decode(store.window(session_id("one")).to_json(), type=dict[str, msgspec.Raw])[
+            "events"
+        ]
+    found = msgspec.json.decode(stored_events, type=list[msgspec.Raw])
     for event, json in zip(events, found, strict=True):
         fields = msgspec.json.decode(json)
         if not isinstance(event, RecordEvent):

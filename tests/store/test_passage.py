@@ -126,8 +126,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def shown(store: Store, session_id: str, **span: int) -> tuple[list[ReplayEvent], int | None, int | None]:
     """What a screen is told of a passage, and where those beside it are."""
     passage = store.passage(session_id, **span)
-    told = replay(passage.events, response_metadata=True, interrupted=passage.interrupted)
-    return [event for event in told if passage.first <= event.position < passage.end], passage.before, passage.after
+    replayed = replay(passage.events, response_metadata=True, interrupted=passage.interrupted)
+    return [event for event in replayed if passage.first <= event.position < passage.end], passage.before, passage.after
 
 
 @pytest.mark.parametrize("number", range(SESSIONS))
@@ -136,24 +136,24 @@ def test_passages_one_after_the_other_are_the_whole(store: Store, number: int, l
     """R-S19, R-K17, R-K18"""
     session_id = f"plain:{number}"
     whole = replay(store.history(session_id), response_metadata=True)
-    told: list[ReplayEvent] = []
+    replayed: list[ReplayEvent] = []
     after: int | None = -1
     while after is not None:
         events, _, after = shown(store, session_id, after=after, limit=limit)
-        told += events
-    assert told == whole
+        replayed += events
+    assert replayed == whole
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_passages_backwards_are_the_whole(store: Store, number: int) -> None:
     session_id = f"plain:{number}"
     whole = replay(store.history(session_id), response_metadata=True)
-    told: list[ReplayEvent] = []
+    replayed: list[ReplayEvent] = []
     before: int | None = 1 << 40
     while before is not None:
         events, before, _ = shown(store, session_id, before=before, limit=3)
-        told = events + told
-    assert told == whole
+        replayed = events + replayed
+    assert replayed == whole
 
 
 def test_a_passage_reads_little_of_a_session_and_says_what_is_beside_it(store: Store) -> None:

@@ -366,9 +366,9 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
     """A given title stands before every other, and stars, tags and the archive can be asked for."""
     assert store.annotations(["plain:shop"]) == {}
     before = store.status().change_sequence
-    said = store.annotate("plain:shop", title="Till", starred=True, tags=("work", "work", "später"), note="!")
-    assert replace(said, changed_at=None) == Annotations("Till", True, False, ("work", "später"), "!")
-    assert store.annotations(["plain:fork", "plain:shop"]) == {"plain:shop": said}
+    annotated = store.annotate("plain:shop", title="Till", starred=True, tags=("work", "work", "später"), note="!")
+    assert replace(annotated, changed_at=None) == Annotations("Till", True, False, ("work", "später"), "!")
+    assert store.annotations(["plain:fork", "plain:shop"]) == {"plain:shop": annotated}
     session = store.session("plain:shop")
     assert (session.title, session.title_source) == ("Till", "user")
     assert ids(store, SessionFilter(starred=True)) == ["shop"]

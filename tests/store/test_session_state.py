@@ -91,7 +91,7 @@ def test_states(case: str) -> None:
     assert f"{found.state} {found.evidence}" == expected
 
 
-def test_what_is_said_besides() -> None:
+def test_what_is_reported_besides() -> None:
     running = session_state(TurnFacts(WORKING, [call(20)], SOON), None, NOW)
     assert running.doing == call(20).call
     assert (running.since, running.quiet_at) == (SOON, SOON + QUIET_AFTER)

@@ -35,7 +35,7 @@ from turnlog.sync.syncer import sync
 S = "plain:s"
 
 
-class Told:
+class ScriptedSession:
     """A session that is written line by line, and what it is doing a minute after its last record."""
 
     def __init__(self, folder: Path) -> None:
@@ -63,8 +63,8 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    found = Told(tmp_path)
+def scripted(tmp_path: Path) -> Iterator[ScriptedSession]:
+    found = ScriptedSession(tmp_path)
     yield found
     if found.store is not None:
         found.store.close()
@@ -74,41 +74,41 @@ def call(id: str, kind: ToolKind = ToolKind.EXECUTE, state: ToolState = ToolStat
     return ToolCallPart(tool_call_id=id, tool_name="Tool", kind=kind, input=to_json(input), state=state)
 
 
-def test_a_turn_from_its_prompt_to_its_end(told: Told) -> None:
+def test_a_turn_from_its_prompt_to_its_end(scripted: ScriptedSession) -> None:
     """Each record changes what the session is doing, and nothing that was found before stands in the way."""
-    told.prompt("m1")
-    assert told.state().evidence == "open-turn"
-    told.answer("m2", call("c1", command="make shop"), stop_reason="tool_use")
-    state = told.state()
+    scripted.prompt("m1")
+    assert scripted.state().evidence == "open-turn"
+    scripted.answer("m2", call("c1", command="make shop"), stop_reason="tool_use")
+    state = scripted.state()
     assert (state.state, state.evidence) == ("running", "open-call")
     assert state.doing is not None
     assert (state.doing.tool_call_id, state.doing.summary, state.doing.started_at) == ("c1", "make shop", at(2))
-    told.log.result("c1", ToolResult(id="c1.0", content=(TextPart(text="done"),)), message_id="m2")
-    assert told.state().evidence == "open-turn"
-    told.answer("m3", TextPart(text="Made."), stop_reason="stop")
-    state = told.state()
+    scripted.log.result("c1", ToolResult(id="c1.0", content=(TextPart(text="done"),)), message_id="m2")
+    assert scripted.state().evidence == "open-turn"
+    scripted.answer("m3", TextPart(text="Made."), stop_reason="stop")
+    state = scripted.state()
     assert (state.state, state.evidence, state.detail, state.since) == ("done", "answer", "stop", at(3))
 
 
-def test_an_answer_without_a_word_is_none_yet(told: Told) -> None:
+def test_an_answer_without_a_word_is_none_yet(scripted: ScriptedSession) -> None:
     """Gemini CLI writes a message before its calls, without a reason why the model stopped."""
-    told.prompt("m1")
-    told.answer("m2", ReasoningPart(text="A command will tell."))
-    assert (told.state().state, told.state().evidence) == ("running", "open-turn")
-    told.answer("m3", ReasoningPart(text="Nothing to say."), stop_reason="stop")
-    assert told.state().evidence == "answer"
-    told.answer("m4", TextPart(text="I look."))
-    assert told.state().evidence == "answer"
+    scripted.prompt("m1")
+    scripted.answer("m2", ReasoningPart(text="A command will tell."))
+    assert (scripted.state().state, scripted.state().evidence) == ("running", "open-turn")
+    scripted.answer("m3", ReasoningPart(text="Nothing to say."), stop_reason="stop")
+    assert scripted.state().evidence == "answer"
+    scripted.answer("m4", TextPart(text="I look."))
+    assert scripted.state().evidence == "answer"
 
 
-def test_a_refused_request_ends_a_turn_and_another_note_of_the_agent_does_not(told: Told) -> None:
-    told.prompt("u1")
-    told.answer("a1", TextPart(text="Wait a moment"), origin=Origin.HARNESS)
-    assert told.state().evidence == "open-turn"
-    told.answer("a2", TextPart(text="You've hit your limit"), origin=Origin.HARNESS, stop_reason="error")
-    assert (told.state().state, told.state().evidence, told.state().detail) == ("done", "answer", "error")
-    told.answer("a3", call("c1"), stop_reason="tool_use")
-    assert told.state().evidence == "open-call"
+def test_a_refused_request_ends_a_turn_and_another_note_of_the_agent_does_not(scripted: ScriptedSession) -> None:
+    scripted.prompt("u1")
+    scripted.answer("a1", TextPart(text="Wait a moment"), origin=Origin.HARNESS)
+    assert scripted.state().evidence == "open-turn"
+    scripted.answer("a2", TextPart(text="You've hit your limit"), origin=Origin.HARNESS, stop_reason="error")
+    assert (scripted.state().state, scripted.state().evidence, scripted.state().detail) == ("done", "answer", "error")
+    scripted.answer("a3", call("c1"), stop_reason="tool_use")
+    assert scripted.state().evidence == "open-call"
 
 
 @pytest.mark.parametrize("version", ["0.2.126", "1.0.24", "2.1.20", "2.1.329-headless"])
@@ -131,69 +131,69 @@ def test_claude_code_is_done_when_its_request_has_failed_for_good(version: str, 
             assert (state.state, state.detail) == ("done", "error"), session
 
 
-def test_silence_is_all_that_is_known_later(told: Told) -> None:
-    told.prompt("m1")
-    told.answer("m2", call("c1", file_path="/work/shop.py"))
-    assert told.state().state == "running"
-    quiet = told.state(minutes=3)
+def test_silence_is_all_that_is_known_later(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", call("c1", file_path="/work/shop.py"))
+    assert scripted.state().state == "running"
+    quiet = scripted.state(minutes=3)
     assert (quiet.state, quiet.since) == ("quiet", at(2))
     assert quiet.doing is not None
     assert quiet.doing.summary == "/work/shop.py"
 
 
-def test_an_interrupt_ends_a_turn_with_its_calls(told: Told) -> None:
-    told.prompt("m1")
-    told.answer("m2", call("c1"))
-    told.log.event(InterruptEvent(id="e1", during="tool", created_at=at(3)))
-    assert told.state().evidence == "interrupt"
+def test_an_interrupt_ends_a_turn_with_its_calls(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", call("c1"))
+    scripted.log.event(InterruptEvent(id="e1", during="tool", created_at=at(3)))
+    assert scripted.state().evidence == "interrupt"
 
 
-def test_questions_and_approvals_wait_for_the_user(told: Told) -> None:
-    told.prompt("m1")
-    told.answer("m2", call("c1", kind=ToolKind.ASK, question="Which one?"))
-    asked = told.state(minutes=60)
-    assert (asked.state, asked.evidence) == ("waiting", "question")
-    assert asked.doing is not None
-    assert asked.doing.summary == "Which one?"
-    told.prompt("m3")
-    told.answer("m4", call("c2", state=ToolState.APPROVAL_REQUESTED))
-    assert told.state(minutes=60).evidence == "approval"
+def test_questions_and_approvals_wait_for_the_user(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", call("c1", kind=ToolKind.ASK, question="Which one?"))
+    waiting = scripted.state(minutes=60)
+    assert (waiting.state, waiting.evidence) == ("waiting", "question")
+    assert waiting.doing is not None
+    assert waiting.doing.summary == "Which one?"
+    scripted.prompt("m3")
+    scripted.answer("m4", call("c2", state=ToolState.APPROVAL_REQUESTED))
+    assert scripted.state(minutes=60).evidence == "approval"
 
 
-def test_what_was_rewound_or_printed_does_not_count(told: Told) -> None:
-    told.prompt("m1")
-    told.answer("m2", TextPart(text="Done."), stop_reason="stop")
-    told.prompt("m3", fate=Fate.REWOUND)
-    assert told.state().state == "done"
-    told.prompt("m4", Origin.COMMAND)
-    assert told.state().state == "running"
-    told.prompt("m5", Origin.COMMAND_OUTPUT)
-    assert (told.state().evidence, told.state().detail) == ("turn-ended", "command_output")
+def test_what_was_rewound_or_printed_does_not_count(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", TextPart(text="Done."), stop_reason="stop")
+    scripted.prompt("m3", fate=Fate.REWOUND)
+    assert scripted.state().state == "done"
+    scripted.prompt("m4", Origin.COMMAND)
+    assert scripted.state().state == "running"
+    scripted.prompt("m5", Origin.COMMAND_OUTPUT)
+    assert (scripted.state().evidence, scripted.state().detail) == ("turn-ended", "command_output")
 
 
-def test_inputs_that_say_nothing_have_no_summary(told: Told) -> None:
-    told.prompt("m1")
-    told.answer("m2", call("c1", lines=7))
-    state = told.state()
+def test_inputs_that_say_nothing_have_no_summary(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", call("c1", lines=7))
+    state = scripted.state()
     assert state.doing is not None
     assert state.doing.summary is None
 
 
-def test_a_run_that_ended_in_the_middle_was_killed(told: Told) -> None:
-    told.prompt("m1")
-    told.answer("m2", call("c1"))
-    assert told.state().state == "running"
+def test_a_run_that_ended_in_the_middle_was_killed(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", call("c1"))
+    assert scripted.state().state == "running"
     run = Run(
         id="r1", origin="command", status="failed", created_at=at(0), session_id=S, ended_at=at(2.5), exit_code=-9
     )
-    assert told.store is not None
-    told.store.save_run(run)
-    killed = told.state()
+    assert scripted.store is not None
+    scripted.store.save_run(run)
+    killed = scripted.state()
     assert (killed.state, killed.evidence, killed.detail, killed.since) == ("killed", "process-ended", "-9", at(2.5))
 
 
-def test_a_session_that_is_not_there_has_no_state(told: Told) -> None:
-    told.prompt("m1")
-    told.state()
-    assert told.store is not None
-    assert session_states(told.store, ["plain:nobody"]) == {}
+def test_a_session_that_is_not_there_has_no_state(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.state()
+    assert scripted.store is not None
+    assert session_states(scripted.store, ["plain:nobody"]) == {}

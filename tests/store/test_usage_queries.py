@@ -223,7 +223,7 @@ def test_the_rate_of_the_running_block_is_over_the_time_since_its_first_call(tmp
         assert row.block.tokens_per_minute == pytest.approx(300 / 130, abs=0.02)
 
 
-def test_a_block_begins_where_those_before_it_let_it_whatever_is_asked_for(tmp_path: Path) -> None:
+def test_a_block_begins_where_those_before_it_let_it_whatever_is_requested(tmp_path: Path) -> None:
     start, chance = datetime(2026, 11, 2, tzinfo=UTC), Random(5)
     times = sorted(start + timedelta(minutes=15 * chance.randrange(1, 1600)) for _ in range(120))
     with open_store(write_calls(tmp_path, times)) as opened:

@@ -39,56 +39,56 @@ def writing(path: Path) -> Generator[None]:
 
 
 def test_who_waits_gets_the_reason_once(path: Path) -> None:
-    told: list[str] = []
-    with closing(connect(path)) as connection, reporting_waits(told.append):
+    reported: list[str] = []
+    with closing(connect(path)) as connection, reporting_waits(reported.append):
         for _ in range(2):
             with writing(path), write_transaction(connection):
                 connection.execute("DELETE FROM changes")
-    assert told == [str(path)]
+    assert reported == [str(path)]
 
 
 def test_who_need_not_wait_gets_no_notice(path: Path) -> None:
-    told: list[str] = []
-    with closing(connect(path)) as connection, reporting_waits(told.append), write_transaction(connection):
+    reported: list[str] = []
+    with closing(connect(path)) as connection, reporting_waits(reported.append), write_transaction(connection):
         pass
-    assert told == []
+    assert reported == []
 
 
-def test_who_wants_to_hear_nothing_waits_all_the_same(path: Path) -> None:
-    told: list[str] = []
-    with closing(connect(path)) as connection, reporting_waits(told.append):
+def test_who_wants_no_report_waits_all_the_same(path: Path) -> None:
+    reported: list[str] = []
+    with closing(connect(path)) as connection, reporting_waits(reported.append):
         with reporting_waits(None), writing(path), write_transaction(connection):
             pass
-        assert told == []
+        assert reported == []
         with writing(path), write_transaction(connection):
             pass
-    assert told == [str(path)]
+    assert reported == [str(path)]
 
 
 def test_waiting_has_an_end_though_it_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_SECONDS", 0.1)
-    told: list[str] = []
+    reported: list[str] = []
     with (
         closing(connect(path)) as connection,
-        reporting_waits(told.append),
+        reporting_waits(reported.append),
         writing(path),
         pytest.raises(StoreBusyError),
         write_transaction(connection),
     ):
         pass
-    assert told == [str(path)]
+    assert reported == [str(path)]
 
 
 def test_who_does_not_wait_for_the_index_gets_no_notice(path: Path) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     index = IndexFile(path, own_checkpoints=True)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other, reporting_waits(told.append):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, reporting_waits(reported.append):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(IndexLockedError), index.locked(wait=False):
             pass
         other.rollback()
-        assert told == []
+        assert reported == []
         with writing(path), index.locked(wait=True):
             pass
     index.close()
-    assert told == [str(path)]
+    assert reported == [str(path)]

@@ -23,5 +23,5 @@ def run_agent(client: anthropic.Anthropic, prompt: str) -> str:
             {"type": "tool_result", "tool_use_id": call.id, "content": OUTPUTS[str(call.input["command"])]}
             for call in calls
         ]
-        asked = [{"type": "text", "text": next(following)}] if calls[0].input["command"] == "sleep" else []
-        messages.append({"role": "user", "content": [*results, *asked]})
+        blocks = [{"type": "text", "text": next(following)}] if calls[0].input["command"] == "sleep" else []
+        messages.append({"role": "user", "content": [*results, *blocks]})

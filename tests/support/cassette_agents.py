@@ -48,8 +48,8 @@ class AnthropicAgent:
         else:
             answer = self.client.messages.create(**options)
         self.messages.append({"role": "assistant", "content": [block.model_dump() for block in answer.content]})
-        said = "".join([block.text for block in answer.content if block.type == "text"])
-        return said, [(block.name, block.input) for block in answer.content if block.type == "tool_use"]
+        reply = "".join([block.text for block in answer.content if block.type == "text"])
+        return reply, [(block.name, block.input) for block in answer.content if block.type == "tool_use"]
 
 
 class ChatAgent:
@@ -66,14 +66,16 @@ class ChatAgent:
                 answer: Any = events.get_final_completion()
         else:
             answer = self.client.chat.completions.create(**options)
-        said: Any = answer.choices[0].message
-        made_calls: list[Any] = said.tool_calls or []
+        reply: Any = answer.choices[0].message
+        made_calls: list[Any] = reply.tool_calls or []
         calls: list[Any] = [call.model_dump(include={"id", "type", "function"}) for call in made_calls]
         for call in calls:
             call["function"] = {name: call["function"][name] for name in ("name", "arguments")}
-        self.messages.append({"role": "assistant", "content": said.content, **({"tool_calls": calls} if calls else {})})
+        self.messages.append(
+            {"role": "assistant", "content": reply.content, **({"tool_calls": calls} if calls else {})}
+        )
         made = [(call["function"]["name"], json_of(call["function"]["arguments"])) for call in calls]
-        return said.content or "", made
+        return reply.content or "", made
 
 
 class ResponsesAgent:
@@ -113,8 +115,8 @@ class GeminiAgent:
             google.Part(function_response=google.FunctionResponse(name=names.get(call), response={"output": text}))
             for call, text in results
         ]
-        asked = [google.Part(text=text) for text in texts]
-        self.contents.append(google.Content(role="user", parts=[*answered, *asked]))
+        prompts = [google.Part(text=text) for text in texts]
+        self.contents.append(google.Content(role="user", parts=[*answered, *prompts]))
         thinking = google.ThinkingConfig(include_thoughts=True)
         options: Any = {
             "model": MODEL,
@@ -125,9 +127,9 @@ class GeminiAgent:
         answers = list(models.generate_content_stream(**options)) if stream else [models.generate_content(**options)]
         parts = [part for answer in answers for part in answer.candidates[0].content.parts]
         self.contents.append(google.Content(role="model", parts=parts))
-        said = "".join([part.text for part in parts if part.text and not part.thought])
+        reply = "".join([part.text for part in parts if part.text and not part.thought])
         called = [part.function_call for part in parts if part.function_call]
-        return said, [(call.name or "", call.args) for call in called]
+        return reply, [(call.name or "", call.args) for call in called]
 
     def _called(self) -> list[Any]:
         return [part for content in self.contents for part in content.parts if part.function_call]

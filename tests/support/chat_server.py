@@ -25,11 +25,11 @@ from turnlog.model import stream as events
 from turnlog.model.codec import to_json
 from turnlog.model.stream import StreamEvent
 
-Telling = AsyncGenerator[StreamEvent, None]
+Events = AsyncGenerator[StreamEvent, None]
 MAX_BYTES = 100_000
 
 
-async def full(request: RunRequest) -> Telling:
+async def full(request: RunRequest) -> Events:
     """Everything that a message can hold, in two steps."""
     yield events.RunStart(metadata={"session": f"run {len(request.messages)}"})
     yield events.StepStart(model="model-1")
@@ -52,7 +52,7 @@ async def full(request: RunRequest) -> Telling:
     yield events.RunFinish(stop_reason="stop")
 
 
-async def slow(request: RunRequest) -> Telling:
+async def slow(request: RunRequest) -> Events:
     yield events.StepStart()
     yield events.ToolInputAvailable(tool_call_id="c", tool_name="wait", input=to_json({}))
     yield events.TextStart(id="t")
@@ -63,14 +63,14 @@ async def slow(request: RunRequest) -> Telling:
     yield events.RunFinish(stop_reason="stop")
 
 
-async def fail(request: RunRequest) -> Telling:
+async def fail(request: RunRequest) -> Events:
     yield events.StepStart()
     yield events.TextStart(id="t")
     yield events.TextDelta(id="t", delta="half")
     raise RuntimeError("a secret of the server")
 
 
-async def ask(request: RunRequest) -> Telling:
+async def ask(request: RunRequest) -> Events:
     if request.continued is None:
         for event in ASKING:
             yield event
@@ -86,10 +86,10 @@ async def ask(request: RunRequest) -> Telling:
     yield events.RunFinish(stop_reason="stop")
 
 
-SCRIPTS: dict[str, Callable[[RunRequest], Telling]] = {"full": full, "slow": slow, "fail": fail, "ask": ask}
+SCRIPTS: dict[str, Callable[[RunRequest], Events]] = {"full": full, "slow": slow, "fail": fail, "ask": ask}
 
 
-def answer(request: RunRequest) -> Telling:
+def answer(request: RunRequest) -> Events:
     return SCRIPTS[request.prompt.partition(" ")[0]](request)
 
 

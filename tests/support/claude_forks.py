@@ -31,17 +31,17 @@ def family(
 ) -> dict[str, bytes]:
     """A session with parallel calls, its fork and a fork of that, each with this order and without these blocks."""
     log = Log("2.1.20")
-    asked = log.user("Look")
+    prompt = log.user("Look")
     blocks = [log.assistant("msg_1", block, stop=None) for block in BLOCKS]
     results = [log.result(f"toolu_{name}") for name in "abc"]
-    files = {SESSION: lines(*timed([asked, *blocks, *results, log.assistant("msg_p", text("Parent"))], time))}
+    files = {SESSION: lines(*timed([prompt, *blocks, *results, log.assistant("msg_p", text("Parent"))], time))}
     named = dict(zip("abc", blocks[2:], strict=True))
     parent = SESSION
     for session, order in zip((FORK, FORK_OF_FORK), orders, strict=False):
         log.last = results[-1]["uuid"]
         own = {"sessionId": session}
         kept = [block for number, block in enumerate(blocks[:2]) if number not in without]
-        copies = [asked, *kept, *(named[name] for name in order), *results]
+        copies = [prompt, *kept, *(named[name] for name in order), *results]
         mark = FORKED if marks is None else marks
         mark = {name: {"sessionId": parent} if name == "forkedFrom" else parent for name in mark}
         ending = log.assistant(f"msg_{session[0]}", text("Fork"))

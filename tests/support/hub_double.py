@@ -45,21 +45,21 @@ class _Access:
 
 def hub_app(store: PostgresStore, blobs: BlobStore | None = None, load: Load | None = None) -> Starlette:
     """The application. Its devices are approved by the second question."""
-    asked: dict[str, int] = {}
+    calls: dict[str, int] = {}
 
     async def device(request: Request) -> JSONResponse:
-        said = await request.json()
-        code = f"{said['machine']}-code"
-        asked[code] = 0
+        body = await request.json()
+        code = f"{body['machine']}-code"
+        calls[code] = 0
         answer = {"user_code": "ABCD-EFGH", "verification_uri": f"{request.base_url}connect", "interval": 0}
         return JSONResponse({"device_code": code, "expires_in": 60, **answer})
 
     async def token(request: Request) -> JSONResponse:
         code = (await request.json())["device_code"]
-        asked[code] = asked.get(code, -5) + 1
-        if asked[code] == 1:
+        calls[code] = calls.get(code, -5) + 1
+        if calls[code] == 1:
             return JSONResponse({"error": "authorization_pending"}, 400)
-        if asked[code] < 1:
+        if calls[code] < 1:
             return JSONResponse({"error": "expired_token"}, 400)
         machine = code.removesuffix("-code")
         return JSONResponse({"access_token": f"ana/{machine}", "team": "1", "user": "ana", "machine": machine})

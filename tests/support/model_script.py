@@ -37,8 +37,8 @@ def model_response(id: str, stop: str, *blocks: list[Event]) -> bytes:
     )
 
 
-def model_text(index: int, said: str) -> list[Event]:
-    return block(index, {"type": "text", "text": ""}, {"type": "text_delta", "text": said})
+def model_text(index: int, text: str) -> list[Event]:
+    return block(index, {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
 
 
 def model_thought(index: int) -> list[Event]:

@@ -32,8 +32,8 @@ def at(seconds: float) -> datetime:
 
 
 def message(identity: str, role: Role, *parts: Part | str, **fields: Any) -> MessageEvent:
-    said = tuple(TextPart(text=part) if isinstance(part, str) else part for part in parts)
-    return MessageEvent(message=Message(id=identity, role=role, parts=said, **fields))
+    contents = tuple(TextPart(text=part) if isinstance(part, str) else part for part in parts)
+    return MessageEvent(message=Message(id=identity, role=role, parts=contents, **fields))
 
 
 def user(*parts: Part | str, **fields: Any) -> MessageEvent:

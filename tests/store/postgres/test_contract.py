@@ -63,7 +63,7 @@ def write(store: Store) -> None:
     store.save_messages(
         "demo:a",
         [
-            said("u1", "user", "do \0 it \ud800"),
+            text_message("u1", "user", "do \0 it \ud800"),
             Message(
                 id="a1",
                 role="assistant",
@@ -73,11 +73,11 @@ def write(store: Store) -> None:
                 created_at=at(1),
                 updated_at=at(1),
             ),
-            said("u2", "user", "gone again"),
+            text_message("u2", "user", "gone again"),
         ],
         answers={"a1": AgentAnswer("claude-code:nobody", "run-1")},
     )
-    store.save_messages("demo:a", [said("u3", "user", "later", 3)], retracted=["u2"])
+    store.save_messages("demo:a", [text_message("u3", "user", "later", 3)], retracted=["u2"])
     store.save_tool_call(
         "demo:a", "a1", ToolCallPart(id="a1.2", tool_call_id="c2", tool_name="Edit", kind=ToolKind.EDIT)
     )
@@ -106,7 +106,7 @@ def write(store: Store) -> None:
         )
 
 
-def said(id: str, role: Role, text: str, minutes: float = 0) -> Message:
+def text_message(id: str, role: Role, text: str, minutes: float = 0) -> Message:
     part = TextPart(id=f"{id}.0", text=text)
     return Message(id=id, role=role, parts=(part,), created_at=at(minutes), updated_at=at(minutes))
 
@@ -232,8 +232,8 @@ def test_what_programs_write_is_the_same_on_both_engines(store: PostgresStore, t
         Question("save_session", ("claude-code:x",)),
         Question("save_session", ("no id",)),
         Question("save_messages", ("demo:nobody", [])),
-        Question("save_messages", ("demo:b", [said("a1", "user", "of demo:a")])),
-        Question("save_messages", ("demo:b", [said("", "user", "no id")])),
+        Question("save_messages", ("demo:b", [text_message("a1", "user", "of demo:a")])),
+        Question("save_messages", ("demo:b", [text_message("", "user", "no id")])),
         Question("save_tool_call", ("demo:a", "nobody", ToolCallPart(tool_call_id="c", tool_name="t"))),
         Question("change_owner", ("demo:nobody", Ownership())),
         Question("annotate", ("demo:nobody",), {"title": "x"}),

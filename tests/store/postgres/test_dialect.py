@@ -34,7 +34,7 @@ def test_what_sqlite_writes_otherwise(sqlite: str, postgres: str) -> None:
         assert postgres in translate(sqlite, 7).sql
 
 
-def test_parameters_are_numbered_as_they_stand_in_the_text() -> None:
+def test_parameters_are_numbered_as_they_are_in_the_text() -> None:
     statement = translate("SELECT '?', :a FROM runs WHERE x = ? AND y = :a AND z = ?2 LIMIT ?", 1)
     assert statement.names == ("a", 0, 1)
 

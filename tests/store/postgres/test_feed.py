@@ -27,9 +27,9 @@ def differing(path: Path, store: PostgresStore) -> list[str]:
     with open_store(path) as other:
         questions = [*(found := Questions(other)), *found.of_messages()]
         # What does not depend on how rows arrive is asked of recorded sessions.
-        told = [question for question in questions if question.method not in ("usage", "insights", "tool_usage")]
-        told += [Question("usage", ("session",)), Question("insights")]
-        return [str(question) for question in told if ask(other, question) != ask(store, question)]
+        compared = [question for question in questions if question.method not in ("usage", "insights", "tool_usage")]
+        compared += [Question("usage", ("session",)), Question("insights")]
+        return [str(question) for question in compared if ask(other, question) != ask(store, question)]
 
 
 @pytest.mark.parametrize("seed", [1, 3])

@@ -21,11 +21,11 @@ from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.postgres.wake_ups import WakeUps
 
 ANA, BEN = Owner("ana", "laptop"), Owner("ben", "desktop")
-SAID = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
+ROW = b'{"kind":"text","id":"%b","message":"%b","role":"user","text":"%b"}\n'
 
 
-def said(message: str, text: str) -> bytes:
-    return SAID % (message.encode(), message.encode(), text.encode())
+def row_of(message: str, text: str) -> bytes:
+    return ROW % (message.encode(), message.encode(), text.encode())
 
 
 def whole(toy: ToyStore) -> FeedBatch:
@@ -50,9 +50,9 @@ def stamps(store: PostgresStore) -> dict[str, list[tuple[object, ...]]]:
 
 def test_a_session_that_somebody_else_has_is_refused_and_stays(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
-        ana.add("s.log", said("u1", "of ana"))
-        ben.add("s.log", said("u1", "of ben"), said("u9", "secret of ben"))
-        ben.add("t.log", said("u2", "another of ben"))
+        ana.add("s.log", row_of("u1", "of ana"))
+        ben.add("s.log", row_of("u1", "of ben"), row_of("u9", "secret of ben"))
+        ben.add("t.log", row_of("u2", "another of ben"))
         store.take("ana", whole(ana), ANA)
         taken = store.take("ben", whole(ben), BEN)
     assert taken.refused == ("toy:s",)
@@ -67,8 +67,8 @@ def test_a_session_that_somebody_else_has_is_refused_and_stays(store: PostgresSt
 
 def test_people_have_messages_of_one_id_each_their_own(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
-        ana.add("a.log", said("u1", "walnut of ana"))
-        ben.add("b.log", said("u1", "hazel of ben"))
+        ana.add("a.log", row_of("u1", "walnut of ana"))
+        ben.add("b.log", row_of("u1", "hazel of ben"))
         store.take("ana", whole(ana), ANA)
         store.take("ben", whole(ben), BEN)
     assert words(store, "toy:a") == ["walnut of ana"]
@@ -85,8 +85,8 @@ def test_people_have_messages_of_one_id_each_their_own(store: PostgresStore, tmp
 
 def test_nobody_forgets_a_session_of_somebody_else(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
-        ana.add("s.log", said("u1", "of ana"))
-        ben.add("t.log", said("u2", "of ben"))
+        ana.add("s.log", row_of("u1", "of ana"))
+        ben.add("t.log", row_of("u2", "of ben"))
         store.take("ana", whole(ana), ANA)
         hostile = msgspec.structs.replace(whole(ben), forgotten=["toy:s"])
         assert store.take("ben", hostile, BEN).refused == ("toy:s",)
@@ -95,9 +95,9 @@ def test_nobody_forgets_a_session_of_somebody_else(store: PostgresStore, tmp_pat
 
 def test_nobody_forgets_in_advance_for_somebody_else(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "ana") as ana, ToyStore(tmp_path / "ben") as ben:
-        ana.add("s.log", said("u1", "of ana"))
-        ana.add("r.log", said("u3", "of ana, too"))
-        ben.add("t.log", said("u2", "of ben"))
+        ana.add("s.log", row_of("u1", "of ana"))
+        ana.add("r.log", row_of("u3", "of ana, too"))
+        ben.add("t.log", row_of("u2", "of ben"))
         store.take("ben", msgspec.structs.replace(whole(ben), forgotten=["toy:s"]), BEN)
         store.take("ana", msgspec.structs.replace(whole(ana), forgotten=["toy:r"]), ANA)
         assert words(store, "toy:s") == ["of ana"]
@@ -109,8 +109,8 @@ def test_nobody_forgets_in_advance_for_somebody_else(store: PostgresStore, tmp_p
 
 def test_what_is_forgotten_leaves_no_row_when_another_machine_sends_it(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path / "one") as one, ToyStore(tmp_path / "two") as two:
-        one.add("s.log", said("u1", "gone"))
-        two.add("s.log", said("u1", "gone"), said("u2", "gone too"))
+        one.add("s.log", row_of("u1", "gone"))
+        two.add("s.log", row_of("u1", "gone"), row_of("u2", "gone too"))
         store.take("one", whole(one), ANA)
         with open_store(one.path) as other:
             other.forget("toy:s")
@@ -125,15 +125,15 @@ def test_what_is_forgotten_leaves_no_row_when_another_machine_sends_it(store: Po
 
 def test_what_comes_again_unchanged_is_not_written_again(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path) as toy:
-        toy.add("s.log", *[said(f"u{n}", "words") for n in range(5)])
-        toy.add("t.log", *[said(f"w{n}", "words") for n in range(5)])
+        toy.add("s.log", *[row_of(f"u{n}", "words") for n in range(5)])
+        toy.add("t.log", *[row_of(f"w{n}", "words") for n in range(5)])
         store.take("laptop", whole(toy), ANA)
         first, last = stamps(store), store.last_change()
         again = msgspec.structs.replace(whole(toy), generation=1)
         assert store.take("laptop", again, ANA).is_new
         assert stamps(store) == first
         assert store.last_change() == last
-        toy.add("s.log", said("u5", "new"))
+        toy.add("s.log", row_of("u5", "new"))
         store.take("laptop", msgspec.structs.replace(whole(toy), generation=2), ANA)
         assert words(store, "toy:s") == [*["words"] * 5, "new"]
         changed = {row for row in stamps(store)["messages"] if row not in first["messages"]}
@@ -143,7 +143,7 @@ def test_what_comes_again_unchanged_is_not_written_again(store: PostgresStore, t
 
 def test_a_generation_that_is_over_is_refused(store: PostgresStore, tmp_path: Path) -> None:
     with ToyStore(tmp_path) as toy:
-        toy.add("s.log", said("u1", "words"))
+        toy.add("s.log", row_of("u1", "words"))
         store.take("laptop", msgspec.structs.replace(whole(toy), generation=2), ANA)
         assert store.feed_progress("laptop")[1] == 2
         with pytest.raises(Exception, match="is in generation 2: 1 is over"):
@@ -153,7 +153,7 @@ def test_a_generation_that_is_over_is_refused(store: PostgresStore, tmp_path: Pa
 def test_ids_that_no_index_takes_are_shortened(store: PostgresStore, tmp_path: Path) -> None:
     long = "".join(f"{number:x}" for number in range(3000))
     with ToyStore(tmp_path) as toy:
-        toy.add("s.log", said(long, "words"), said(long[:-1], "others"))
+        toy.add("s.log", row_of(long, "words"), row_of(long[:-1], "others"))
         store.take("laptop", whole(toy), ANA)
         store.take("laptop", msgspec.structs.replace(whole(toy), generation=1), ANA)
     assert words(store, "toy:s") == ["words", "others"]
@@ -162,7 +162,7 @@ def test_ids_that_no_index_takes_are_shortened(store: PostgresStore, tmp_path: P
 def test_a_commit_wakes_who_listens(databases: PostgresDatabases, tmp_path: Path) -> None:
     with databases.store() as store, ToyStore(tmp_path) as toy, WakeUps(store.url) as wake_ups:
         assert wake_ups.wait(0.01) == set()
-        toy.add("s.log", said("u1", "words"))
+        toy.add("s.log", row_of("u1", "words"))
 
         batch = whole(toy)
         writer = Thread(target=lambda: (sleep(0.05), store.take("laptop", batch, ANA)))

@@ -13,7 +13,7 @@ from turnlog.store.postgres import schema
 from turnlog.store.postgres.store import PostgresStore
 
 
-def test_a_store_is_made_only_where_that_is_asked_for(databases: PostgresDatabases) -> None:
+def test_a_store_is_made_only_where_that_is_requested(databases: PostgresDatabases) -> None:
     url = databases.server.url(databases.server.new_database())
     with pytest.raises(StoreError, match=r"there is no store at .*create=True"):
         open_store(url)

@@ -50,7 +50,7 @@ def read(connection: sqlite3.Connection, agent: Agent, *sources: Source) -> None
     assert SourceReader(connection, price, PRICE_VERSION).read([(agent, source) for source in sources]).problems == []
 
 
-def said(connection: sqlite3.Connection) -> Dump:
+def contents_of(connection: sqlite3.Connection) -> Dump:
     """All that the store says, but what is about the spool itself."""
     check_integrity(connection)
     found = dump(connection)
@@ -67,10 +67,10 @@ def let_go_of_the_stop(connection: sqlite3.Connection, recorded: Recording) -> N
     connection.execute("UPDATE sessions SET events = events - ?", (len(left),))
 
 
-def said_by_logs(recorded: Recording, tmp_path: Path) -> Dump:
+def contents_of_logs(recorded: Recording, tmp_path: Path) -> Dump:
     with open_for_writing(tmp_path / "clean.db") as connection:
         read(connection, recorded.agent, *recorded.logs())
-        return said(connection)
+        return contents_of(connection)
 
 
 def spool(recorded: Recording, tmp_path: Path, lines: list[bytes] | None = None) -> Source:
@@ -116,7 +116,9 @@ def test_a_session_is_there_before_its_log(name: str, recorded: Recording, tmp_p
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_with_the_log_all_is_as_if_no_hook_had_told_anything(recorded: Recording, order: str, tmp_path: Path) -> None:
+def test_with_the_log_all_is_as_if_no_hook_had_reported_anything(
+    recorded: Recording, order: str, tmp_path: Path
+) -> None:
     """R-C20."""
     hooks, logs = [spool(recorded, tmp_path)], recorded.logs()
     groups = {"hooks first": [hooks, logs], "log first": [logs, hooks], "together": [[*logs, *hooks]]}[order]
@@ -125,7 +127,7 @@ def test_with_the_log_all_is_as_if_no_hook_had_told_anything(recorded: Recording
         for group in groups:
             read(connection, recorded.agent, *group)
         let_go_of_the_stop(connection, recorded)
-        assert differences(said(connection), said_by_logs(recorded, tmp_path)) == []
+        assert differences(contents_of(connection), contents_of_logs(recorded, tmp_path)) == []
         assert connection.execute("SELECT count(*) FROM superseded").fetchone()[0] > 0
     rebuild(path, agents=[recorded.agent])
     with open_for_writing(path) as connection:
@@ -139,17 +141,17 @@ def test_with_the_log_all_is_as_if_no_hook_had_told_anything(recorded: Recording
 def test_nothing_is_doubled_while_hooks_and_log_come_in_turns(recorded: Recording, late: int, tmp_path: Path) -> None:
     """R-C20: every line comes at its own time, those of the log some milliseconds late."""
     moved = recorded._replace(home=shutil.copytree(recorded.home, tmp_path / "home"))
-    clean = said_by_logs(moved, tmp_path)
+    clean = contents_of_logs(moved, tmp_path)
     with open_for_writing(tmp_path / "clean.db") as connection:
         most = shown(connection)
     logs = {source.path: source for source in moved.logs()}
     steps = sorted([*spool_steps(moved), *log_steps(list(logs), late)], key=lambda step: step[0])
     with open_for_writing(tmp_path / "turnlog.db") as connection:
-        told: list[bytes] = []
+        bodies: list[bytes] = []
         for _, path, line in steps:
             if path is None:
-                told.append(line)
-                read(connection, moved.agent, spool(moved, tmp_path, told))
+                bodies.append(line)
+                read(connection, moved.agent, spool(moved, tmp_path, bodies))
             else:
                 with Path(path).open("ab") as file:
                     file.write(line)
@@ -157,7 +159,7 @@ def test_nothing_is_doubled_while_hooks_and_log_come_in_turns(recorded: Recordin
             assert not shown(connection) - most, line
         read(connection, moved.agent, *logs.values())
         let_go_of_the_stop(connection, moved)
-        assert differences(said(connection), clean) == []
+        assert differences(contents_of(connection), clean) == []
 
 
 def spool_steps(recorded: Recording) -> list[tuple[float, str | None, bytes]]:
@@ -240,7 +242,7 @@ def test_a_branch_in_the_log_is_none_of_the_hooks_business(tmp_path: Path) -> No
         assert before < set(connection.execute(fates).fetchall())
 
 
-def test_what_hooks_told_is_no_file_of_the_agents_home(tmp_path: Path) -> None:
+def test_what_hooks_reported_is_no_file_of_the_agents_home(tmp_path: Path) -> None:
     recorded = recording("codex")
     with open_for_writing(tmp_path / "turnlog.db") as connection:
         read(connection, recorded.agent, spool(recorded, tmp_path), *recorded.logs())

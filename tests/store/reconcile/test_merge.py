@@ -110,7 +110,7 @@ def test_the_first_record_decides_the_parent_and_the_turn() -> None:
         assert joined.records == ((10, 5, 0), (30, 5, 1))
 
 
-def test_records_stand_in_file_order_once() -> None:
+def test_records_are_in_file_order_once() -> None:
     assert merge_records([(9, 1, "r"), (3, 1, None)], [(3, 1, None), (3, 1, 0)]) == (
         (3, 1, None),
         (3, 1, 0),

@@ -51,14 +51,14 @@ def test_no_session_that_a_file_left_is_missed(name: str, tmp_path: Path, monkey
     shutil.copytree(LOGS / name, home / CASES[name].home)
     monkeypatch.setenv("HOME", str(home))
     hide_places(monkeypatch)
-    asked: list[set[int]] = []
+    queries: list[set[int]] = []
 
     def compared(connection: Connection, source_keys: Iterable[int], besides: Container[int]) -> set[int]:
         keys = list(source_keys)
         found = replaced_in(connection, keys)
         assert found == scan(connection, keys)
         assert replaced_in(connection, keys, besides) == {key for key in found if key not in besides}
-        asked.append(found)
+        queries.append(found)
         return found
 
     monkeypatch.setattr(passes, "replaced_in", compared)
@@ -69,7 +69,7 @@ def test_no_session_that_a_file_left_is_missed(name: str, tmp_path: Path, monkey
         for path, before, other in zip(files, contents, contents[1:] + contents[:1], strict=True):
             path.write_bytes(rewrite(before, other))
         sync(store)
-    assert any(asked)
+    assert any(queries)
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "pi"])

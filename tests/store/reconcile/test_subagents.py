@@ -99,7 +99,7 @@ def test_the_call_with_the_same_words_asked() -> None:
     assert found(calls, child("a", "Count the folders", 3)) == {}
 
 
-def test_words_may_stand_in_the_prompt_on_lines_of_their_own() -> None:
+def test_words_may_be_in_the_prompt_on_lines_of_their_own() -> None:
     calls = [call(1, "Count", at=1)]
     assert found(calls, child("a", "Do this:\n<task>\nCount\n</task>", 3)) == {"a": "c1"}
     assert found(calls, child("a", "Count on me to do this", 3)) == {}
@@ -107,7 +107,7 @@ def test_words_may_stand_in_the_prompt_on_lines_of_their_own() -> None:
     assert found(both, child("a", "As I said\nCount", 3)) == {"a": "c2"}
 
 
-def test_equal_words_are_told_apart_by_their_times() -> None:
+def test_equal_words_are_distinguished_by_their_times() -> None:
     calls = [call(1, "Go", at=1), call(2, "Go", at=5), call(3, "Go", at=5)]
     assert found(calls, child("a", "Go", 2), child("b", "Go", 6), child("c", "Go", 7)) == {
         "a": "c1",

@@ -40,7 +40,7 @@ def synced(folder: Path) -> Store:
     return open_store(folder / "turnlog.db")
 
 
-def test_a_total_stands_for_the_calls_without_tokens(tmp_path: Path) -> None:
+def test_a_total_replaces_the_calls_without_tokens(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     log.message(answer("a1", 0))
     log.message(answer("a2", 1))
@@ -88,7 +88,7 @@ def test_a_total_is_at_the_last_day_of_its_session_and_moves_with_it(tmp_path: P
     assert (before.totals.cost, rows[1].totals.cost) == (None, Decimal("0.1"))
 
 
-def test_totals_without_a_price_are_said_to_have_none(tmp_path: Path) -> None:
+def test_totals_without_a_price_are_reported_to_have_none(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     log.message(answer("a1", 0))
     log.session(last_at=at(0), totals={"all": total(9, "secret"), "titles": total(19)})

@@ -112,7 +112,7 @@ def test_a_subagent_in_the_background_goes_on_until_its_report(report: str | Non
     ]
     inner = Log(sessionId=SESSION, isSidechain=True, agentId="a1")
     inner.count = parent.count
-    asked = [inner.user("Count"), inner.assistant("msg_3", call("t2"), stop="tool_use")]
+    inner_records = [inner.user("Count"), inner.assistant("msg_3", call("t2"), stop="tool_use")]
     parent.count = inner.count
     if report is not None:
         note = (
@@ -120,7 +120,7 @@ def test_a_subagent_in_the_background_goes_on_until_its_report(report: str | Non
         )
         records.append(parent.user(note, origin={"kind": "task-notification"}))
     (folder / f"{SESSION}.jsonl").write_bytes(lines(*records))
-    child.write_bytes(lines(*asked))
+    child.write_bytes(lines(*inner_records))
     read(tmp_path / "store.db", tmp_path / "home")
     assert states(tmp_path / "store.db")["t2"] == state
     (found,) = read_session(folder / f"{SESSION}.jsonl").children

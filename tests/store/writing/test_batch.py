@@ -25,8 +25,8 @@ def store(tmp_path: Path) -> Iterator[ToyStore]:
         yield found
 
 
-def text(message: str, said: str = "x", *, block: int = 0, record: str | None = None, **fields: Any) -> bytes:
-    return line(kind="text", id=record or f"r-{message}{block}", message=message, block=block, text=said, **fields)
+def text(message: str, content: str = "x", *, block: int = 0, record: str | None = None, **fields: Any) -> bytes:
+    return line(kind="text", id=record or f"r-{message}{block}", message=message, block=block, text=content, **fields)
 
 
 def call(name: str, message: str = "m", *, block: int = 0, **fields: Any) -> bytes:
@@ -106,7 +106,7 @@ def test_equal_ids_of_two_agents_do_not_collide(tmp_path: Path) -> None:
         assert store.rows("SELECT agent, text_preview FROM messages ORDER BY 1") == [("other", "other"), ("toy", "toy")]
 
 
-def test_what_a_log_says_again_in_a_copy_of_the_file_is_not_said_twice(store: ToyStore) -> None:
+def test_what_a_log_says_again_in_a_copy_of_the_file_is_not_stored_twice(store: ToyStore) -> None:
     lines = (text("m"), call("c", "m", block=1), result("c", "r1"), line(kind="note", id="n"), b"broken\n")
     store.add("s.log", *lines)
     store.add("backup/s.log", *lines)
@@ -214,7 +214,7 @@ def test_a_result_whose_message_does_not_hold_the_call_is_not_lost(store: ToySto
 # -- events, links, spills, diagnostics
 
 
-def test_an_event_is_told_once_and_its_last_word_counts(store: ToyStore) -> None:
+def test_an_event_is_reported_once_and_its_last_word_counts(store: ToyStore) -> None:
     store.add("s.log", line(kind="compact", id="k", kept=["a"]))
     assert event_count(store) == 1
     store.add("s.log", line(kind="prompt", id="p", parent="k", message="m", summary=True))
@@ -333,7 +333,7 @@ def test_a_pass_that_brings_nothing_changes_nothing(store: ToyStore) -> None:
     assert differences(store.dump(), before) == []
 
 
-def test_what_was_saved_is_said(store: ToyStore) -> None:
+def test_what_was_saved_is_reported(store: ToyStore) -> None:
     store.append("a.log", text("m1"), b"broken\n")
     store.append("b.log", text("m1"), text("m2"))
     found = store.read("a.log", "b.log")
