@@ -1,4 +1,4 @@
-"""What every test stands on: a home folder of its own, and an environment that names no other place."""
+"""What every test needs: a home folder of its own, and an environment that names no other place."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What docs/reference/ai-sdk.md shows is true: its blocks print what stands below them, its table is the code's."""
+"""What docs/reference/ai-sdk.md shows is true: its blocks print what is below them, its table is the code's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing leaves the machine, and nothing but the store is written: Python itself tells of every attempt."""
+"""Nothing leaves the machine, and nothing but the store is written: Python itself reports every attempt."""
 
 from __future__ import annotations
 

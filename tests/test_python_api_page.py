@@ -1,4 +1,4 @@
-"""What docs/reference/python-api.md shows is true: its blocks run in order and print what stands below them."""
+"""What docs/reference/python-api.md shows is true: its blocks run in order and print what is below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README and the tutorial show is true: commands and Python print what stands there."""
+"""What the README and the tutorial show is true: commands and Python print what is shown there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/how-to/replay.md shows runs as it stands."""
+"""What docs/how-to/replay.md shows runs as it is."""
 
 from __future__ import annotations
 

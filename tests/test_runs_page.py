@@ -1,4 +1,4 @@
-"""What docs/how-to/runs.md shows is true: its code runs, and it tells of every command and every field."""
+"""What docs/how-to/runs.md shows is true: its code runs, and it names every command and every field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel as a stranger has it: built, installed into an empty environment without node, and asked for a page."""
+"""The wheel as a user has it: built, installed into an empty environment without node, and opened in a browser."""
 
 from __future__ import annotations
 

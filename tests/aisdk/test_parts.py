@@ -189,7 +189,7 @@ def test_a_data_part_has_a_name_and_any_data() -> None:
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 def test_a_step_start_has_no_further_field(version: int) -> None:
-    """R-S8: what else stands there is not of the message, as for the AI SDK."""
+    """R-S8: what else is there is not of the message, as for the AI SDK."""
     [valid] = validate_ui_messages([message({**STEP, "id": "s"})], version=version)
     assert json.loads(encode(valid)) == message(STEP)
 
@@ -262,7 +262,7 @@ def test_a_file_part(version: int, url: str) -> None:
 
 @for_every_version
 def test_a_step_start_part(version: int) -> None:
-    """R-S8: what else stands in it does not come through."""
+    """R-S8: what else is in it does not come through."""
     check_fields(version, {"type": "step-start"}, {}, {})
     assert validated({"type": "step-start", "id": "s", "providerMetadata": METADATA}, version) == {"type": "step-start"}
 
@@ -291,7 +291,7 @@ def test_a_field_of_another_state(version: int, state: str, named: dict[str, str
 @pytest.mark.parametrize("version", [6, 7])
 @pytest.mark.parametrize("state", ["input-streaming", "input-available", "approval-requested"])
 def test_an_approval_of_another_state(version: int, state: str) -> None:
-    """R-S11: an answer to the question of leave stands where one was given."""
+    """R-S11: the answer to a permission request is where one was given."""
     part = {"type": "tool-read", "toolCallId": "c", "input": 1, "approval": {"id": "a", "approved": True}}
     assert validated({**part, "state": "approval-responded"}, version) == {**part, "state": "approval-responded"}
     with pytest.raises(ShapeError, match=r"parts\[0\]\.approval"):

@@ -1,4 +1,4 @@
-"""The short way of a stream tells exactly what the long way tells, of any events, and ends as it does."""
+"""The short way of a stream yields exactly what the long way yields, of any events, and ends as it does."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ GROWING: st.SearchStrategy[list[StreamEvent | None]] = st.lists(
 )
 ANYTHING: st.SearchStrategy[list[StreamEvent | None]] = STREAMS.map(lambda events: [event for event, _ in events])
 EVENT_LISTS = st.lists(ANYTHING | GROWING, max_size=5).map(lambda lists: [event for part in lists for event in part])
-"""Any events and, where None stands, a turn of the event loop."""
+"""Any events and, where there is None, a turn of the event loop."""
 
 
 @given(EVENT_LISTS)

@@ -1,4 +1,4 @@
-"""Addresses as Node 20's `URL` writes them; None stands for those that it refuses."""
+"""Addresses as Node 20's `URL` writes them; None for those that it refuses."""
 
 from __future__ import annotations
 

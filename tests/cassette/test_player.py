@@ -1,4 +1,4 @@
-"""Recorded conversations are played to the official SDKs, whole and as streams; who leaves them is told (R-S42)."""
+"""Recorded conversations are played to the official SDKs, whole and as streams; leaving them is reported (R-S42)."""
 
 import json
 import urllib.error

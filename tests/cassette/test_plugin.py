@@ -111,7 +111,7 @@ def test_a_file_that_is_missing_is_an_error_of_the_test(run: pytest.Pytester) ->
 
 
 def test_the_page_is_true(run: pytest.Pytester) -> None:
-    """The test that docs/how-to/cassettes.md shows passes as it stands."""
+    """The test that docs/how-to/cassettes.md shows passes as it is."""
     (shown, *_) = OUTPUT.findall((ROOT / "docs/how-to/cassettes.md").read_text())
     run.path.joinpath("cassettes/fix-the-bug.json").write_bytes(to_json(recorded().cassette))
     run.path.joinpath("my_agent.py").write_text((ROOT / "tests/support/cassette_agent_of_the_page.py").read_text())

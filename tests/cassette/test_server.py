@@ -1,4 +1,4 @@
-"""What stands between a player and who asks it: sockets that break, requests that are none, clients that try again."""
+"""What is between a player and its clients: sockets that break, requests that are none, clients that try again."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def test_an_answer_that_broke_off_is_given_again(capfd: pytest.CaptureFixture[str]) -> None:
-    """R-S42: a client whose connection broke asks the same again."""
+    """R-S42: a client whose connection broke sends the same request again."""
     body = {"messages": [{"role": "user", "content": PROMPT}], "stream": True}
     with play(cassette(LONG)) as player:
         for _ in range(3):

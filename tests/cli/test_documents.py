@@ -1,4 +1,4 @@
-"""What `--json` writes has the fields that are promised, and the docs tell them all."""
+"""What `--json` writes has the fields that are promised, and the docs list them all."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`turnlog export`: every format, with and without secrets, and what is told beside it."""
+"""`turnlog export`: every format, with and without secrets, and what is reported beside it."""
 
 import json
 import os

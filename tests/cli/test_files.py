@@ -72,7 +72,7 @@ def test_a_path_and_filters_do_not_go_together(run: Command) -> None:
 
 
 def test_a_terminal_gets_ids_and_paths_that_fit() -> None:
-    """An id that can be typed again, and the end of a path, which tells it from the next."""
+    """An id that can be typed again, and the end of a path, which distinguishes it from the next."""
     code, written = on_terminal("files", "till.py", columns=70)
     assert (code, "plain:files" in written, "files" in written) == (0, False, True)
     narrow = on_terminal("files", columns=64)[1]

@@ -23,7 +23,7 @@ RETENTION = "Claude Code deletes sessions that were not used for {} days"
 
 
 def is_log(path: Path) -> bool:
-    """What the plain agent takes for a log while this stands for `Path.is_file`, links that lead nowhere too."""
+    """What the plain agent takes for a log while this replaces `Path.is_file`, links that lead nowhere too."""
     return path.suffix == ".jsonl"
 
 

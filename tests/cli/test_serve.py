@@ -57,7 +57,7 @@ def test_the_page_and_the_api_answer_until_the_process_is_stopped(store: Path) -
 
 
 def ask(link: str, folder: Path) -> Any:
-    """The status of the server that a link leads to, asked by a program that may read the token in this folder."""
+    """The status of the server that a link leads to, requested by a program that may read the token in this folder."""
     page, _, code = link.partition("#code=")
     assert len(code) == 22
     token = (folder / "access_token").read_text().strip()
@@ -68,7 +68,7 @@ def ask(link: str, folder: Path) -> Any:
 
 @pytest.fixture
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What `turnlog serve` asks the server for, which does not start."""
+    """What `turnlog serve` passes on to the server, which does not start."""
     found: dict[str, Any] = {}
 
     def serve(store_path: Path, **settings: Any) -> None:
@@ -244,7 +244,7 @@ def _send_a_prompt(home: Path) -> None:
 def test_the_sample_is_replaced_by_the_first_session_without_a_restart(
     begin: Callable[[Path], None], home: Path
 ) -> None:
-    """R-C18: also where a hook is the only one to tell of it, before the agent writes its log."""
+    """R-C18: also where a hook is the only one to report it, before the agent writes its log."""
     with process("serve", "--no-browser", "--port", "0") as link:
         folder = paths.data_dir()
         assert ask(link, folder)["sample"] is True

@@ -30,7 +30,7 @@ CLAUDE_LINES = (
 
 
 def is_log(path: Path) -> bool:
-    """What the plain agent takes for a log while this stands for `Path.is_file`, links that lead nowhere too."""
+    """What the plain agent takes for a log while this replaces `Path.is_file`, links that lead nowhere too."""
     return path.suffix == ".jsonl"
 
 

@@ -23,7 +23,7 @@ EXAMPLES = examples(600)
 
 @cache
 def written(version: int) -> list[list[str]]:
-    """Random streams, as the writer tells them to a version. The same in every test, which change nothing of them."""
+    """Random streams, as the writer sends them to a version. The same in every test, which change nothing of them."""
     streams = list[list[str]]()
 
     @seed(20261121)

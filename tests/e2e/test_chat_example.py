@@ -1,4 +1,4 @@
-"""The example's page in a browser: asked, streamed, reloaded in the middle, in two tabs, stopped, allowed, refused."""
+"""The example's page in a browser: prompts, streams, reloads in the middle, two tabs, stops, permissions."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_server_that_was_killed_goes_on_where_it_was(browser: Browser, tmp_pat
     example.start()
     page.reload()
     expect(page.get_by_label("assistant")).to_contain_text("Reload the page")
-    # A page is ready before it asks for a stream to go on with, too.
+    # A page is ready before it requests a stream to go on with, too.
     page.wait_for_load_state("networkidle")
     ready(page)
     example.let_go()

@@ -1,4 +1,4 @@
-"""A session that hooks tell of is on the screen before its log is written, and once when it is."""
+"""A session that hooks report is on the screen before its log is written, and once when it is."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_a_chart_has_its_table(visit: Visit) -> None:
 
 
 def test_an_hour_of_the_week_leads_to_its_sessions(visit: Visit) -> None:
-    """The server is asked for the hour of the browser's clocks, which are in Berlin."""
+    """The request names the hour of the browser's clocks, which are in Berlin."""
     page = visit.open("/insights")
     cell = page.locator(".activity-cell").last
     label = cell.locator("title").text_content() or ""

@@ -37,7 +37,7 @@ def address(agent_home: Path, tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None:
-    """R-S39: what the agent writes is on the page at once, without a question asked."""
+    """R-S39: what the agent writes is on the page at once, without a request."""
     page = visit.open(GROWING)
     expect(page.get_by_text("End of session")).to_be_visible()
     expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
@@ -71,7 +71,7 @@ def test_a_session_that_is_forgotten_is_shown_no_more(
 
 
 def show(page: Page, *, visible: bool) -> None:
-    """What a browser tells a page whose tab is left, or comes back to."""
+    """What a browser reports to a page whose tab is left, or comes back to."""
     page.evaluate(
         """hidden => {
             Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });

@@ -1,4 +1,4 @@
-"""A session goes on from its page: what one writes is answered by the session's own agent, and its log tells of it."""
+"""A session goes on from its page: what one writes is answered by the session's own agent, and its log has it."""
 
 from __future__ import annotations
 

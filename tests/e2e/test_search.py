@@ -125,7 +125,9 @@ def test_an_opened_hit_stays_shown_when_its_place_is_known_late(visit: Visit) ->
         places[0].continue_()
     page.wait_for_timeout(200)  # until the page has followed it
     assert texts
-    page.unroute(TEXT)  # lets go of what is held, and a row that is drawn again requests it again
+    page.unroute(TEXT)  # a row that is drawn again requests it again
+    for text in texts:
+        text.continue_()
     wait_until(page, SEEN)
 
 

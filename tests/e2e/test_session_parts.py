@@ -1,4 +1,4 @@
-"""What stands in a session: every kind of part, branches, subagents, and contents that mean harm."""
+"""What is in a session: every kind of part, branches, subagents, and contents that mean harm."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def document(*parts: Part, session: Session | None = None, fate: Fate = Fate.ACT
 
 
 def shown(text: str) -> str:
-    """What stands between the lines of a fence."""
+    """What is between the lines of a fence."""
     return "\n".join(fence(text).split("\n")[1:-1])
 
 

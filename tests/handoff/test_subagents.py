@@ -1,4 +1,4 @@
-"""`--subagents`: what recorded subagents were asked, did and said travels with the result of their call."""
+"""`--subagents`: the prompts, calls and answers of recorded subagents travel with the result of their call."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_transcript_of_a_subagent_has_those_of_its_own_subagents(tmp_path: P
     assert "result (success): E done <b>with tags</b> & more.\n" in outer
     assert "result (success): e\nassistant: E done <b>with tags</b> & more.\n" in inner
     assert "assistant: A saw both." in after
-    # Two others are known only by the call that started them: no empty transcript stands for them.
+    # Two others are known only by the call that started them: they get no empty transcript.
     assert text.count("<subagent-transcript>") == text.count("</subagent-transcript>") == 2
 
 

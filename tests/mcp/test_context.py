@@ -1,4 +1,4 @@
-"""What a new session is told of earlier ones: a page of a project that fits, without secrets."""
+"""What a new session gets of earlier ones: a page of a project that fits, without secrets."""
 
 from __future__ import annotations
 

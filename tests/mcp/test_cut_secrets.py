@@ -201,7 +201,7 @@ def test_a_session_has_no_piece_of_a_password_at_which_a_text_is_shortened(tmp_p
     secret = "copper4711staple9window77"
     log = Log(tmp_path, "env")
     log.session(project_path="/w/shop", cwd="/w/shop")
-    log.message(said(1, "user", f"export DB_PASS={secret}"))
+    log.message(text_message(1, "user", f"export DB_PASS={secret}"))
     rest = " " + "z" * 3000
     # An output and reasoning keep 800 characters, an input 2,000: two thirds of each are its beginning.
     kept = 800 - len("\n[… 3,000 characters or more left out: read_output with call='c1']\n")
@@ -215,7 +215,7 @@ def test_a_session_has_no_piece_of_a_password_at_which_a_text_is_shortened(tmp_p
     )
     thought = ReasoningPart(text="t" * (520 - before) + f" {secret}" + rest)
     log.message(Message(id="m2", role="assistant", created_at=at(2), parts=(thought, call)))
-    log.message(said(3, "assistant", "w" * (7_998 - before) + f" {secret}" + " z" * 40_000))
+    log.message(text_message(3, "assistant", "w" * (7_998 - before) + f" {secret}" + " z" * 40_000))
     path = tmp_path / "turnlog.db"
     read_home(path, tmp_path)
     with open_store(path) as store:
@@ -228,8 +228,8 @@ def test_a_session_has_no_piece_of_a_password_at_which_a_text_is_shortened(tmp_p
 def test_a_password_between_whose_letters_is_what_nobody_sees_stays_masked(tmp_path: Path) -> None:
     log = Log(tmp_path, "env")
     log.session(project_path="/w/shop", cwd="/w/shop")
-    log.message(said(1, "user", "export DB_PASS=hunter2horse"))
-    log.message(said(2, "user", "Why is hunter2\u200bhorse refused?"))
+    log.message(text_message(1, "user", "export DB_PASS=hunter2horse"))
+    log.message(text_message(2, "user", "Why is hunter2\u200bhorse refused?"))
     path = tmp_path / "turnlog.db"
     read_home(path, tmp_path)
     with open_store(path) as store:

@@ -1,4 +1,4 @@
-"""What an agent is told of earlier sessions: bounded, of its own project, marked as quoted, without secrets."""
+"""What an agent gets of earlier sessions: bounded, of its own project, marked as quoted, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MCP clients of four agents asked when they were recorded is answered, each in its own protocol."""
+"""What MCP clients of four agents requested when they were recorded is answered, each in its own protocol."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_recorded_client_finds_the_tools_and_gets_its_answer(name: str, store_
 
 
 def _protocol(request: dict[str, Any], requests: list[dict[str, Any]]) -> dict[str, str]:
-    """The version in which a client over HTTP would say that it speaks, and what it asks for."""
+    """The version in which a client over HTTP would name, and what it requests."""
     own = request.get("params", {}).get("_meta", {}).get("io.modelcontextprotocol/protocolVersion")
     if own is not None:
         name = request.get("params", {}).get("name")

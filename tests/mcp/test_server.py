@@ -1,4 +1,4 @@
-"""The official client asks the server, in the same process and over standard input and output."""
+"""The official client calls the server, in the same process and over standard input and output."""
 
 from __future__ import annotations
 

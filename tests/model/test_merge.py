@@ -209,7 +209,7 @@ def test_a_copy_yields_to_the_numbers_of_the_original() -> None:
 
 
 def test_two_blocks_of_one_text_stay_two() -> None:
-    """R-S15: a message may say the same twice; the number of a block tells whether it is the same one."""
+    """R-S15: a message may say the same twice; the number of a block shows whether it is the same one."""
     first = Message(id="m", role="assistant", parts=(TextPart(id="m.0", text="ok"),))
     second = Message(id="m", role="assistant", parts=(TextPart(id="m.2", text="ok"),))
     assert [part.id for part in merge_messages(first, second).parts] == ["m.0", "m.2"]

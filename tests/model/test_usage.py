@@ -76,7 +76,7 @@ def test_a_later_line_never_lowers_a_count_nor_forgets_one(one: Usage, two: Usag
 
 
 def test_output_that_one_reading_splits_into_reasoning_is_not_counted_twice() -> None:
-    """a stream counts thoughts as output, the log tells them apart."""
+    """a stream counts thoughts as output, the log separates them."""
     streamed, logged = Usage(input=5, output=64), Usage(input=5, output=44, reasoning=20)
     assert merge_usage(streamed, logged) == merge_usage(logged, streamed) == logged
     assert merge_usage(Usage(output=64), Usage(output=64, reasoning=0)) == Usage(output=64, reasoning=0)

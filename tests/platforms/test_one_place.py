@@ -15,7 +15,7 @@ from support.other_system import MISSING_MODULES, MISSING_NAMES
 SOURCE = Path(turnlog.__file__).parent
 
 NAMES = {**MISSING_NAMES, "os": MISSING_NAMES["os"] | {"kill"}}
-"""`os.kill(pid, 0)` asks a question on POSIX, and ends the process on Windows."""
+"""`os.kill(pid, 0)` only looks on POSIX, and ends the process on Windows."""
 
 MODULES = MISSING_MODULES | {"ctypes", "msvcrt", "winreg", "watchdog"}
 

@@ -1,4 +1,4 @@
-"""What holds for every usage: costs grow with tokens, add up, and agree with genai-prices where it tells all."""
+"""What holds for every usage: costs grow with tokens, add up, and agree with genai-prices where it knows all."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -40,7 +40,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 def test_a_round_of_tools() -> None:
-    """R-K25: calls are `tool_use`, results stand in the one user message behind them."""
+    """R-K25: calls are `tool_use`, results are in the one user message behind them."""
     history = [
         user("run both"),
         assistant("on it", call("c1", result("one"), input={"a": 1}), call("c2", result("bad", status="error"))),

@@ -73,7 +73,7 @@ _DELTAS = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "think
 
 
 def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The stream that stands for a body."""
+    """The stream with the contents of a body."""
     start: dict[str, Any] = {**body, "content": [], "stop_reason": None, "usage": {**body["usage"], "output_tokens": 1}}
     blocks = [event for index, block in enumerate(body["content"]) for event in _block_events(index, block)]
     delta = {"stop_reason": body["stop_reason"], "stop_sequence": body["stop_sequence"]}
@@ -250,7 +250,7 @@ def test_a_compaction_is_its_block() -> None:
 
 
 def test_calls_that_a_stream_begins_with_are_kept() -> None:
-    """What a program had asked for before stands in `message_start` (programmatic tool calls)."""
+    """What a program had requested before is in `message_start` (programmatic tool calls)."""
     given = {**CONTENT[5], "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
     start, *_, change, stop = events_of(BODY)
     streaming = stream()

@@ -76,7 +76,7 @@ def same_form(block: dict[str, Any]) -> dict[str, Any]:
         return block
     content = block["content"]
     texts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    # Reminders that the harness attached to a result stand in its text.
+    # Reminders that the harness attached to a result are in its text.
     texts = [
         {**part, "text": part["text"].partition("\n<system-reminder>")[0].strip()} if part["type"] == "text" else part
         for part in texts

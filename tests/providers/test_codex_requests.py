@@ -42,7 +42,7 @@ def normal(items: list[Item]) -> list[Item]:
 
 
 def joined(merged: list[Item]) -> list[Item]:
-    """One result a call: Codex sends what a script told on its way behind it, as a second one."""
+    """One result a call: Codex sends what a script reported on its way behind it, as a second one."""
     results: dict[str, Item] = {}
     kept: list[Item] = []
     for item in merged:

@@ -18,7 +18,7 @@ from turnlog.providers.context import ContextHistory, ModelContext, select_conte
 
 
 def context(*placed: tuple[Message, Fate], events: tuple[HistoryEvent, ...] = ()) -> ModelContext:
-    """The context of a session whose messages stand at positions 10, 20, 30, …"""
+    """The context of a session whose messages are at positions 10, 20, 30, …"""
     memberships = tuple(
         Membership(session_id="s", message_id=message.id, position=10 * index, fate=fate)
         for index, (message, fate) in enumerate(placed, start=1)

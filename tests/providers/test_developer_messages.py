@@ -1,4 +1,4 @@
-"""Developer messages become part of what stands before them (R-K22)."""
+"""Developer messages become part of what precedes them (R-K22)."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Images and files as far as a provider takes them, and what stands in the place of the others."""
+"""Images and files as far as a provider takes them, and what replaces the others."""
 
 import struct
 from typing import Any
@@ -121,7 +121,7 @@ def test_the_newest_of_too_many_images_are_sent() -> None:
     ],
 )
 def test_each_provider_has_its_limits(name: str, most: int, bytes_of_one: int) -> None:
-    """Images, as docs/reference/providers.md tells them, by the losses that the request itself names."""
+    """Images, as docs/reference/providers.md lists them, by the losses that the request itself names."""
     addresses = [FilePart(media_type="image/png", url=f"https://e/{number}") for number in range(most + 1)]
     losses = provider(name).to_request([user(*addresses)], asking()).losses
     assert [(loss.kind, "at most" in loss.detail) for loss in losses] == [("image-omitted", True)]

@@ -62,7 +62,7 @@ def body(*parts: Json, finish: str = "STOP", **more: Any) -> Json:
 
 
 def events_of(whole: Json) -> list[Json]:
-    """The stream that stands for a body: texts in pieces, usage and reason in the last event."""
+    """The stream with the contents of a body: texts in pieces, usage and reason in the last event."""
     head = {name: whole[name] for name in ("responseId", "modelVersion")}
     [candidate] = whole["candidates"]
     cut: list[Json] = []
@@ -177,7 +177,7 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
 
 
 def test_pages_of_every_kind_of_search_are_sources() -> None:
-    """As the grounding of a search, of a search for images, of maps and of one's own documents tells them."""
+    """As the grounding of a search, of a search for images, of maps and of one's own documents has them."""
     chunks = [
         {"image": {"sourceUri": "https://e.org/page", "imageUri": "https://e.org/i.png", "title": "I"}},
         {"maps": {"uri": "https://maps.example/1", "title": "M", "placeId": "places/1"}},

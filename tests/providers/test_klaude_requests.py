@@ -1,6 +1,6 @@
 """Sessions of klaude-code, from its lines to the request that goes on with them, at each provider.
 
-klaude-code names no API beside what a model thought: the model's name and the signature's format tell whose it is.
+klaude-code names no API beside what a model thought: the model's name and the signature's format show whose it is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def thought(words: str, model: str | None, **fields: Any) -> dict[str, Any]:
 
 
 def signature(name: str, model: str | None = None, *, told: bool = True) -> dict[str, Any]:
-    """A signature of the model that is asked at this provider."""
+    """A signature of the target model at this provider."""
     made = {"type": "thinking_signature", "signature": "c2ln", "model_id": model or MODELS[name]}
     return {**made, "format": FORMATS[name]} if told else made
 

@@ -41,7 +41,7 @@ def body(answer: Json, finish: str = "tool_calls", **more: Any) -> Json:
 
 
 def chunks(whole: Json) -> list[Json]:
-    """The stream that stands for a body, its usage in the last chunk."""
+    """The stream with the contents of a body, its usage in the last chunk."""
     choice = whole["choices"][0]
     head = {**whole, "object": "chat.completion.chunk", "usage": None}
     deltas: list[Json] = [{"role": "assistant", "content": ""}]

@@ -85,6 +85,6 @@ def test_wherever_it_ends_early_that_is_reported(name: str) -> None:
 
 
 def is_complete(stream: ResponseStream) -> bool:
-    """Chat Completions and Gemini say that all has come before they tell the tokens."""
+    """Chat Completions and Gemini say that all has come before they send the tokens."""
     message = stream.message
     return message.stop_reason == "tool_use" and written(message)[2] == ["exec_command", "read_file"]

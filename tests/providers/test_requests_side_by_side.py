@@ -1,6 +1,6 @@
 """The same history at every API: what becomes of each feature, as whole messages of the five request bodies.
 
-The bodies stand in tests/data/provider_requests.json, a line an API. What they must say is in
+The bodies are in tests/data/provider_requests.json, a line an API. What they must say is in
 docs/reference/providers.md.
 """
 
@@ -47,7 +47,7 @@ SIGNATURES: dict[str, dict[str, str]] = {
 
 
 class Target(NamedTuple):
-    """Who is asked: cases with reasoning of its own need to know."""
+    """The target of a request: cases with reasoning of its own need to know."""
 
     name: str
 
@@ -56,7 +56,7 @@ class Target(NamedTuple):
         return MODEL_OF[self.name]
 
     def own(self, text: str, *, signed: bool = True) -> ReasoningPart:
-        """Reasoning of the model that is asked."""
+        """Reasoning of the target model."""
         return thinking(text, MAKER_OF[self.name], self.model, **(SIGNATURES[self.name] if signed else {}))
 
     def says(self, *parts: Part | str, **fields: Any) -> Message:

@@ -80,7 +80,7 @@ def response(*items: Json, **fields: Any) -> Message:
 
 
 def events_of(whole: Json) -> list[Json]:
-    """The stream that stands for a body."""
+    """The stream with the contents of a body."""
     begun: Json = {**whole, "output": [], "status": "in_progress", "usage": None}
     events: list[Json] = [{"type": "response.created", "response": begun}]
     for index, item in enumerate(whole["output"]):

@@ -45,7 +45,7 @@ def test_every_request_satisfies_the_rules(name: str, history: list[Message], mo
 @settings(max_examples=examples(40), deadline=None)
 @given(history=histories)
 def test_every_executed_call_is_sent_with_its_outcome(name: str, history: list[Message]) -> None:
-    """No call of the model's gets lost but one that is told as left out."""
+    """No call of the model's gets lost but one that is reported as left out."""
     conversion = provider(name).to_request(history, asking())
     left_out = {repair.message_id for repair in conversion.repairs if repair.kind == "failed-answer"}
     doubles = sum(repair.kind == "duplicate-call" for repair in conversion.repairs)

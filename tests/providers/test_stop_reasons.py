@@ -27,7 +27,7 @@ def words(annotation: Any) -> set[str]:
 
 
 RUNNING = {"queued", "in_progress"}
-"""They are no end; and `incomplete` is told by its reason."""
+"""They are no end; and `incomplete` is known by its reason."""
 
 KNOWN: dict[str, tuple[set[str], Mapping[str, StopReason]]] = {
     "anthropic": (words(anthropic.types.StopReason), ANTHROPIC),

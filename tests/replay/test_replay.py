@@ -1,4 +1,4 @@
-"""R-K12 to R-K20: what a screen is told of a history."""
+"""R-K12 to R-K20: what a screen gets of a history."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ INTERRUPTED: dict[str, tuple[list[HistoryEvent], str]] = {
 
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_an_interruption_is_shown_once_and_in_its_place(name: str) -> None:
-    """R-K17, R-K9: an exclamation mark says that no record told of it."""
+    """R-K17, R-K9: an exclamation mark says that no record has it."""
     history, expected = INTERRUPTED[name]
     shown = replay(history)[1:]
     words = [

@@ -52,7 +52,7 @@ SUMMARY = message("s", "developer", "so far", origin=Origin.COMPACTION)
 
 
 def test_a_compaction_leaves_its_summary_and_what_it_kept() -> None:
-    """Results of calls that are gone go too, also where the cut stands between a call and its result."""
+    """Results of calls that are gone go too, also where the cut is between a call and its result."""
     history = at_places(
         [
             with_fate(message("p", "system", "prompt")),

@@ -70,7 +70,7 @@ def disposed(number: signal.Signals, to: signal.Handlers) -> Generator[None]:
 @pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_are_passed_on(number: signal.Signals, disposition: signal.Handlers) -> None:
-    """Also to a command that began by ignoring them, as in the background of a shell, and then wants to hear."""
+    """Also to a command that began by ignoring them, as in the background of a shell, and then wants signals."""
     program = f"import signal, sys, time; signal.signal({int(number)}, lambda *_: sys.exit(5)); print('on', flush=True)"
     # One long pause would miss a signal that comes just before it.
     wrapper = command("run", "--", sys.executable, "-c", f"{program}; [time.sleep(0.05) for _ in range(2_000)]")

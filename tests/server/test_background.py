@@ -1,4 +1,4 @@
-"""The process that reads logs while the server runs: what it reports, how it rests, and that it ends when told."""
+"""The process that reads logs while the server runs: what it reports, how it rests, and that it ends when it has to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ReportProgress = Callable[[str, int, int], None]
 
 
 class Passes:
-    """Stands in for `Syncer` and `Watcher`: does what each pass is told, and stops after the last."""
+    """Replaces `Syncer` and `Watcher`: does what each pass is given, and stops after the last."""
 
     is_complete = True
 

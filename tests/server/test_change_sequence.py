@@ -1,7 +1,7 @@
 """What a response says is never older than its `change_sequence` or its ETag, whatever is written meanwhile.
 
-A client goes on from that number: it gets what changed later from `/api/events`, and asks with the ETag again. What a
-response lacked, and its number includes, the client would never see.
+A client goes on from that number: it gets what changed later from `/api/events`, and sends the ETag the next time.
+What a response lacked, and its number includes, the client would never see.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERED = {
     "/api/sessions/{session_id}": f"/api/sessions/{SESSION}",
     "/api/status": "/api/status",
 }
-"""Address -> where it is asked."""
+"""Address -> where it is called."""
 
 TAGGED = [f"/api/sessions/{SESSION}/{what}" for what in ("window", "outline", "ui-messages", "replay")]
 

@@ -40,7 +40,7 @@ def code_of(schemas: dict[str, Any]) -> str:
 
 
 def tags_of(schemas: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Schema -> the field and the value of it that tell it from the others of a union."""
+    """Schema -> the field and the value of it that distinguish it from the others of a union."""
     for found in objects_in(schemas):
         for value, reference in found.get("discriminator", {}).get("mapping", {}).items():
             yield reference.rpartition("/")[2], (found["discriminator"]["propertyName"], value)

@@ -1,4 +1,4 @@
-"""What changes, told as it changes: with content, from any number on, without a gap and without a double."""
+"""What changes, sent as it changes: with content, from any number on, without a gap and without a double."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_stream_begins_with_its_place(served: Served) -> None:
 
 
 def test_a_message_comes_with_its_place_and_the_summary(served: Served) -> None:
-    """R-S39: what the agent wrote is told as it is written, whole."""
+    """R-S39: what the agent wrote is sent as it is written, whole."""
     with events(served.address, STREAM) as stream:
         before = next(stream).id
         served.add("n1")

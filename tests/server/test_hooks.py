@@ -37,7 +37,7 @@ def spools(store: Path) -> list[Path]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_session_is_listed_before_its_log_is_written(name: str, hooked: TestClient, store: Path) -> None:
-    """R-C18: every event that is posted can be asked for as soon as it is answered."""
+    """R-C18: every event that is posted can be read as soon as it is answered."""
     recorded = recording(name)
     agent = recorded.agent.name
     for number, (line, event) in enumerate(zip(recorded.lines, recorded.events, strict=True)):
@@ -66,12 +66,12 @@ def test_what_was_posted_and_the_log_are_one_session(hooked: TestClient, store: 
     sync(store)
     after = sessions(hooked)
     assert [found["id"] for found in before] == [found["id"] for found in after]
-    # The third was asked while the hooks were not trusted.
+    # The third request came while the hooks were not trusted.
     assert (before[0]["counts"]["prompts"], after[0]["counts"]["prompts"]) == (2, 3)
 
 
 def test_an_agent_that_waits_for_leave_is_seen_waiting(hooked: TestClient, store: Path, home: Path) -> None:
-    """No log of Claude Code's says that it asks: it shows a notification, and so does its hook."""
+    """No log of Claude Code's has its permission requests: it shows a notification, and so does its hook."""
     recorded = recording("claude-code-tui")
     lines = [json.loads(line) for line in recorded.lines]
     asked = next(number for number, line in enumerate(lines) if line["event"]["hook_event_name"] == "Notification")
@@ -124,7 +124,7 @@ def test_what_is_no_event_is_refused(
 
 
 def test_events_of_any_shape_leave_a_session_that_can_be_read(hooked: TestClient) -> None:
-    """Fields of other types than ever seen, and an event that nobody has heard of."""
+    """Fields of other types than ever seen, and an event that nobody knows."""
     for event in (
         {"hook_event_name": "PreToolUse", "tool_name": 7, "tool_use_id": "c1", "tool_input": "text"},
         {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "c1", "tool_response": [1, {"a": None}]},

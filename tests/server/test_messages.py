@@ -89,7 +89,7 @@ def test_a_place_that_cannot_be_is_422(client: TestClient, parameters: dict[str,
 
 
 def test_a_place_may_lie_below_zero(client: TestClient) -> None:
-    """What a fork shares, and has no copy of, stands before its own."""
+    """What a fork shares, and has no copy of, precedes its own."""
     whole = client.get(f"/api/sessions/{MAIN}/window").json()["rows"]
     for parameters in ({"after": -(1 << 40)}, {"around": -(1 << 40)}):
         response = client.get(f"/api/sessions/{MAIN}/window", params=parameters)

@@ -312,7 +312,7 @@ def test_no_address_that_writes_does_so_for_another_site(client: TestClient) -> 
 
 
 def test_every_answer_has_the_headers_that_keep_pages_in(client: TestClient) -> None:
-    """Errors have them too: most of what is asked for here is not there."""
+    """Errors have them too: most of what is requested here is not there."""
     for method, path in addresses(client):
         if path == "/api/events":
             continue  # it has no end; the guard in front of it is the same, as the tests above show

@@ -24,7 +24,7 @@ OpenClient = Callable[..., TestClient]
 
 
 class Case(NamedTuple):
-    """An agent, a session of it, and what it asks."""
+    """An agent, a session of it, and its permission requests."""
 
     agent: str
     program: str
@@ -181,7 +181,7 @@ def test_lists_say_that_a_session_waits_for_leave(prompted: Prompted) -> None:
 
 def test_a_call_of_a_subagent_is_described_by_its_request(prompted: Prompted) -> None:
     if prompted.case is CODEX:
-        # Its server asks for threads of their own, which are declined.
+        # Its server wants threads of their own, which are declined.
         lines = [line.replace('"itemId":"call_w1"', '"itemId":"other"') for line in recorded(CODEX, "allow.txt")]
     else:
         lines = [

@@ -1,4 +1,4 @@
-"""Sessions that go on from the page: off unless asked for, on this machine, with a token; the agent is the real one."""
+"""Sessions that go on from the page: off unless enabled, on this machine, with a token; the agent is the real one."""
 
 from __future__ import annotations
 

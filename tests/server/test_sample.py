@@ -1,4 +1,4 @@
-"""The bundled sample: what is in it, and that it stands only where there is nothing else."""
+"""The bundled sample: what is in it, and that it is shown only where there is nothing else."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_it_is_small() -> None:
 
 
 def test_it_holds_no_prompt_of_a_vendor() -> None:
-    """Requests are left out whole, what the harness told the model in its wording."""
+    """Requests are left out whole, what the harness sent to the model in its wording."""
     records: list[dict[str, Any]] = [json.loads(line) for line in RECORDS]
     assert [record for record in records if record["type"].startswith("api-request")] == []
     attachments = [record for record in records if record["type"] == "attachment"]

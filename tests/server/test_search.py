@@ -41,7 +41,7 @@ def indexed(searchable: Path, open_client: OpenClient) -> TestClient:
 
 
 def search(client: TestClient, **parameters: str | int) -> SearchResponse:
-    """Every hit, newest first, unless another order is asked for."""
+    """Every hit, newest first, unless another order is requested."""
     response = client.get("/api/search", params={"sort": "newest", **parameters})
     assert response.status_code == 200, response.text
     return msgspec.json.decode(response.content, type=SearchResponse)

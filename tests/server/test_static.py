@@ -126,6 +126,6 @@ def test_without_a_built_app_the_page_says_so(client: TestClient) -> None:
 
 
 def test_files_that_a_newer_version_has_taken_away_are_still_there(page: TestClient, app_folder: Path) -> None:
-    """A page of this version may be open, and asks for its pieces when they are needed."""
+    """A page of this version may be open, and loads its pieces when they are needed."""
     (app_folder / "assets" / "index-4f2a.js").unlink()
     assert page.get("/assets/index-4f2a.js").text == SCRIPT

@@ -1,4 +1,4 @@
-"""Commits, lines of files and hand-overs, as the page asks for them."""
+"""Commits, lines of files and hand-overs, as the page requests them."""
 
 from __future__ import annotations
 

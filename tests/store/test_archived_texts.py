@@ -1,4 +1,4 @@
-"""What only a provider can read stands in the archive, and a body names its place: nobody who reads it sees that."""
+"""What only a provider can read is in the archive, and a body names its place: nobody who reads it sees that."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def messages_of(store: Store, name: str) -> list[Message]:
 
 
 def check_whole(path: Path, name: str, *messages: Message) -> None:
-    """Everybody who asks the store gets the messages as they were, and the store is sound."""
+    """Every reader of the store gets the messages as they were, and the store is sound."""
     with open_store(path) as store:
         assert messages_of(store, name) == list(messages)
         assert [placed.message for placed in store.messages(session_id(name), resolve_blobs=False)] == list(messages)
@@ -111,7 +111,7 @@ def test_a_long_text_of_a_provider_is_stored_once_and_read_whole(home: Path, pat
 
 
 def test_a_window_names_the_place(home: Path, path: Path) -> None:
-    """What stands there is JSON that the raw record answers."""
+    """What is there is JSON that the raw record answers."""
     Log(home, "one").message(thought("m", proof_of(1)))
     read_home(path, home)
     with open_store(path) as store:
@@ -192,7 +192,7 @@ def test_a_call_with_such_an_input_is_read_as_it_was(home: Path, path: Path) -> 
 def test_a_message_that_goes_on_in_the_same_pass_is_whole(
     chunk: int, home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was read a moment ago is in the archive already, and what is told again stays where it was."""
+    """What was read a moment ago is in the archive already, and what is read again stays where it was."""
     monkeypatch.setattr(log_file, "CHUNK_SIZE", chunk)
     log = Log(home, "one")
     call = ToolCallPart(id="m.9", tool_call_id="c", tool_name="t")

@@ -45,7 +45,7 @@ def store(toys: ToyStore) -> Iterator[Store]:
 
 
 class Reported:
-    """What a span of the change sequence tells of a session."""
+    """What a span of the change sequence has of a session."""
 
     def __init__(self, store: Store, after: int, session: str = S) -> None:
         found = store.session_changes(session, after, store.last_change())

@@ -95,7 +95,7 @@ def test_an_index_that_is_made_anew_leaves_its_checkpoints_too(path: Path) -> No
         for file in path.parent.glob(f"{search_path(path).name}*"):
             file.unlink()
         indexer.catch_up()
-        connection = indexer._file.connection  # pyright: ignore[reportPrivateUsage] (no question tells it)
+        connection = indexer._file.connection  # pyright: ignore[reportPrivateUsage] (no query returns it)
         assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
 
 

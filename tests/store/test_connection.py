@@ -257,7 +257,7 @@ def test_a_session_known_from_hooks_says_so_under_the_new_name(path: Path, monke
 def test_subagents_of_an_older_store_get_the_project_of_their_parent(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R-S30: a subagent without a folder gets that of its nearest ancestor, and search hears of it; HEAD is dropped."""
+    """R-S30: a subagent without a folder gets that of its nearest ancestor, and search knows it; HEAD is dropped."""
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 20})
     monkeypatch.setattr(module, "_index_statements", list)  # they are of the newest schema
@@ -367,7 +367,7 @@ def test_a_file_that_stays_locked_is_an_error(tmp_path: Path) -> None:
 
 
 def write(connection: sqlite3.Connection, *statements: str, then: BaseException | None = None) -> None:
-    """A transaction of these statements, that fails in the end if it is told how."""
+    """A transaction of these statements, that fails in the end if it gets an error."""
     with write_transaction(connection):
         for statement in statements:
             connection.execute(statement)

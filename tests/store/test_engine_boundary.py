@@ -1,4 +1,4 @@
-"""SQL stands in the engines alone, so that an engine can be added without a change to what reads a store."""
+"""SQL is in the engines alone, so that an engine can be added without a change to what reads a store."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_neighbours_share_a_frame_until_they_are_written_again(store: ToyStore) 
 
 
 def test_forgetting_a_session_leaves_nothing_of_what_it_said(store: ToyStore) -> None:
-    """R-S29: also not in a frame that another session's message stands in, nor what a message said before."""
+    """R-S29: also not in a frame that another session's message is in, nor what a message said before."""
     copied = line(kind="prompt", id="r1", message="shared", text="kept words", copied=True)
     store.add("a.log", line(kind="prompt", id="r0", message="own", text="secret words"), copied)
     store.add("a.log", line(kind="prompt", id="r2", message="own", text="secret again", block=1))
@@ -177,7 +177,7 @@ def _stored_texts(connection: sqlite3.Connection) -> bytes:
 
 @pytest.mark.usefixtures("stores_from_scripts")
 def test_a_store_of_before_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-S30: bodies stood in the rows of their messages before."""
+    """R-S30: bodies were in the rows of their messages before."""
     path = tmp_path / "store.db"
     every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 10})

@@ -323,7 +323,7 @@ def kinds(events: list[HistoryEvent]) -> list[str]:
 
 
 def test_history_is_in_the_order_in_which_things_arrived(store: Store, places: Places) -> None:
-    """R-S19, R-K13 to R-K19: results where they came, not where their calls stand."""
+    """R-S19, R-K13 to R-K19: results where they came, not where their calls are."""
     history = store.history("plain:one")
     assert kinds(history) == [
         "message",

@@ -1,4 +1,4 @@
-"""Sessions that no log tells of: written, written again, taken back, and left alone by everything else."""
+"""Sessions that no log has: written, written again, taken back, and left alone by everything else."""
 
 from __future__ import annotations
 

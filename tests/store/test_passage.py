@@ -36,7 +36,7 @@ RECORDS = 60
 
 
 class Writing:
-    """Writes a session in which results come late, twice or never, and anything stands between anything."""
+    """Writes a session in which results come late, twice or never, and anything is between anything."""
 
     def __init__(self, home: Path, number: int) -> None:
         self._random = Random(number)
@@ -124,7 +124,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 def shown(store: Store, session_id: str, **span: int) -> tuple[list[ReplayEvent], int | None, int | None]:
-    """What a screen is told of a passage, and where those beside it are."""
+    """What a screen gets of a passage, and where those beside it are."""
     passage = store.passage(session_id, **span)
     replayed = replay(passage.events, response_metadata=True, interrupted=passage.interrupted)
     return [event for event in replayed if passage.first <= event.position < passage.end], passage.before, passage.after

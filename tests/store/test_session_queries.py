@@ -137,7 +137,7 @@ def test_sessions_that_no_list_shows_are_not_counted(path: Path, wanted: Session
 
 
 def test_a_session_says_what_is_known_of_it(store: Store) -> None:
-    """R-C6, R-S41: what was not told is None, and sums say what they leave out."""
+    """R-C6, R-S41: what is not known is None, and sums say what they leave out."""
     session = store.session("plain:shop")
     assert (session.agent, session.external_id, session.title, session.title_source) == (
         "plain",
@@ -363,7 +363,7 @@ def test_a_failed_call_is_counted_by_how_it_ended(tmp_path: Path) -> None:
 
 
 def test_what_the_user_says_of_sessions(store: Store) -> None:
-    """A given title stands before every other, and stars, tags and the archive can be asked for."""
+    """A given title wins over every other, and stars, tags and the archive can be requested."""
     assert store.annotations(["plain:shop"]) == {}
     before = store.status().change_sequence
     annotated = store.annotate("plain:shop", title="Till", starred=True, tags=("work", "work", "später"), note="!")

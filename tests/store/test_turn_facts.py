@@ -1,4 +1,4 @@
-"""The end of a session as the store tells it, and that it is looked at again when the session has changed."""
+"""The end of a session as the store knows it, and that it is looked at again when the session has changed."""
 
 from __future__ import annotations
 

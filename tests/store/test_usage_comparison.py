@@ -143,7 +143,7 @@ def test_calls_and_sessions_without_a_price_are_named_and_cause_nothing(tmp_path
 
 
 def test_of_one_model_in_one_session_a_call_without_a_price_has_the_mean_tokens(tmp_path: Path) -> None:
-    """300 and 100 tokens, of which only the first call has a price: one call of 200 tokens, as far as can be told."""
+    """300 and 100 tokens, of which only the first call has a price: one call of 200 tokens, as far as is known."""
 
     def only_long(usage: Usage | None, model: str | None, provider: str | None, at: datetime | None) -> int | None:
         return None if usage is None or usage.input == 100 else price(usage, model, provider, at)

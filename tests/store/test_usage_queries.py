@@ -192,7 +192,7 @@ def test_a_block_is_five_hours_from_the_full_hour_of_its_first_call(tmp_path: Pa
         ]
         block = found.rows[0].block
         assert block == UsageBlock(day + timedelta(hours=9), day + timedelta(hours=14))
-        # Where a block begins does not depend on what is asked for.
+        # Where a block begins does not depend on the request.
         late = opened.usage("block", UsageFilter(agent="plain", since=day + timedelta(hours=13)))
         assert (late.rows[0].name, late.rows[0].totals.calls) == ("2026-11-02T09:00Z", 1)
         assert opened.usage("block").rows == ()

@@ -82,7 +82,7 @@ def test_it_is_the_messages_their_places_and_the_events_between(path: Path) -> N
 
 
 def stored(message: Message) -> Message:
-    """A message without what the session adds to it: that stands in the window's rows."""
+    """A message without what the session adds to it: that is in the window's rows."""
     parts = tuple(
         msgspec.structs.replace(
             part,

@@ -1,4 +1,4 @@
-"""Who waits for another writer is told so, once, and the write happens all the same."""
+"""A wait for another writer is reported, once, and the write happens all the same."""
 
 from __future__ import annotations
 

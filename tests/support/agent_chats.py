@@ -1,4 +1,4 @@
-"""Chats with agents in tests: what is asked, what is told, and what a page makes of it."""
+"""Chats with agents in tests: requests, events, and what a page makes of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def told(runtime: AgentRuntime, request: RunRequest, *, resume: bool = Fal
 
 
 async def stopped_at_first_word(runtime: AgentRuntime) -> list[StreamEvent]:
-    """All that is told of an answer which is stopped as soon as it says something."""
+    """All events of an answer which is stopped as soon as it says something."""
     events: list[StreamEvent] = []
     async with runtime.subscribe("chat") as listening:
         await runtime.send(asked("Do the thing"))
@@ -86,7 +86,7 @@ async def stopped_at_first_word(runtime: AgentRuntime) -> list[StreamEvent]:
 
 
 def kinds(events: list[StreamEvent]) -> list[str]:
-    """The kinds of events, those that repeat told once."""
+    """The kinds of events, those that repeat once."""
     names = [type(event).__name__ for event in events]
     return [name for number, name in enumerate(names) if number == 0 or names[number - 1] != name]
 
@@ -109,7 +109,7 @@ def check_chunks(events: list[StreamEvent], continued: UIMessage | None = None) 
 
 
 def answered(runtime: AgentRuntime, request: RunRequest) -> list[StreamEvent]:
-    """What a whole run tells, with the process gone and its end recorded."""
+    """All events of a whole run, with the process gone and its end recorded."""
 
     async def run() -> list[StreamEvent]:
         try:
@@ -127,7 +127,7 @@ def responded(events: list[StreamEvent], *, approved: bool, before: UIMessage | 
 
 
 def answering_each_time(runtime: AgentRuntime, *, approved: bool) -> list[list[StreamEvent]]:
-    """What is told from one question to the next, of a run whose every question gets the same answer."""
+    """The events from one question to the next, of a run whose every question gets the same answer."""
 
     async def run() -> list[list[StreamEvent]]:
         runs = [await told(runtime, asked("Do the thing"))]

@@ -1,6 +1,6 @@
-"""Asks the real AI SDK 5, 6 and 7: one node process for all questions of a test process.
+"""Calls the real AI SDK 5, 6 and 7: one node process for all questions of a test process.
 
-What can be asked stands in `tests/conformance/judge.mjs`.
+The operations are in `tests/conformance/judge.mjs`.
 """
 
 from __future__ import annotations

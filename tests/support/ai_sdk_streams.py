@@ -217,7 +217,7 @@ def stream(random: Random) -> list[str]:
 
 
 def _wild(random: Random) -> list[Chunk]:
-    """Any chunks, whose ids have nearly always been told before."""
+    """Any chunks, whose ids have nearly always been sent before."""
     chunks: list[Chunk] = []
     for _ in range(random.randrange(1, 25)):
         chunk = any_chunk(random)

@@ -24,7 +24,7 @@ LONG_ID, VARIED_ID, GROWING_ID = f"claude-code:{LONG}", f"claude-code:{VARIED}",
 TURNS = 300
 NEEDLE_TURN = 211
 NEEDLE = "quokkaflux"
-"""A word that stands in one tool output of the long session and nowhere else."""
+"""A word that is in one tool output of the long session and nowhere else."""
 
 HARSH = "0eeeeeee-0000-4000-8000-000000000005"
 HARSH_ID = f"claude-code:{HARSH}"

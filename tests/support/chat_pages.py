@@ -1,6 +1,6 @@
 """Chat pages with the real `AbstractChat` of AI SDK 5, 6 and 7: one node process for all pages of a module.
 
-What can be done stands in `tests/conformance/page.mjs`.
+The commands are in `tests/conformance/page.mjs`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A chat server with scripted answers, for AI SDK 5, 6 and 7: `python -m support.chat_server FOLDER [asgi]` in tests/.
 
 The store and the streams are files in the folder, so that what a killed server leaves is found by the next. It prints
-its address. What is asked says what is answered: the first word of the prompt is the name of a script below.
+its address. The prompt decides the answer: the first word of the prompt is the name of a script below.
 """
 
 from __future__ import annotations

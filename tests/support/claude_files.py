@@ -57,7 +57,7 @@ class Gathered:
         self.late += changes.results
         self.late = [change for change in self.late if not self._join(change)]
         for change in changes.events:
-            # Every event that this agent tells has an id.
+            # Every event of this agent has an id.
             self.events[change.event.id] = change  # type: ignore[union-attr]
         for name, change in changes.sessions.items():
             known_change = self.sessions.get(name)
@@ -99,7 +99,7 @@ class Gathered:
         ]
 
     def place(self, message_id: str) -> Placement:
-        """The placement of a message that stands in one session only."""
+        """The placement of a message that is in one session only."""
         (found,) = [place for (_, name), place in self.placements.items() if name == message_id]
         return found
 

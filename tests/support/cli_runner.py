@@ -46,7 +46,7 @@ def in_pipe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 def on_terminal(
     *arguments: str, columns: int = 80, answer: str = "", type_after: str = "", **environment: str
 ) -> tuple[int, str]:
-    """Call the command as a process on a terminal where `answer` is typed; its exit code, and all that stands there.
+    """Call the command as a process on a terminal where `answer` is typed; its exit code, and all that is on it.
 
     With `type_after`, it is typed once the command has written this.
     """

@@ -43,7 +43,7 @@ def start(**fields: Any) -> dict[str, Any]:
 
 
 def message(record_id: str, parent: str | None, role: str, *blocks: Any, **fields: Any) -> dict[str, Any]:
-    """A message record; a text stands for its block, `fields` are those of the message."""
+    """A message record; a text is written as its block, `fields` are those of the message."""
     content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
     record = {"type": "message", "id": record_id, "parentId": parent, "timestamp": AT}
     return record | {"message": {"role": role, "content": content} | fields}

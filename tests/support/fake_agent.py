@@ -1,4 +1,4 @@
-"""Programs that stand for an agent: they play a recording back, line by line, and note what they are told.
+"""Programs that replace an agent: they play a recording back, line by line, and note what they receive.
 
 A recording is the two sides of a real run: `< ` what the agent printed, `> ` where it read a line, `= 3` its exit code.
 Tests add `! python` for what no agent should do.
@@ -56,10 +56,10 @@ class FakeAgent:
 
     @property
     def heard(self) -> list[Any]:
-        """The lines that it was told."""
+        """The lines that it received."""
         return [json.loads(line) for line in (self.folder / "heard.jsonl").read_text().splitlines()]
 
 
 def printed(lines: list[str]) -> list[str]:
-    """The recording of a run that printed these lines and was told nothing."""
+    """The recording of a run that printed these lines and received nothing."""
     return [f"< {line}" for line in lines]

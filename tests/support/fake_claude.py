@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A program that behaves like `claude -p`: it prints an answer, and writes the log of a session.
 
-What it is asked decides what it does: `--output-format stream-json` prints a stream, `--resume ID` goes on with a
+The prompt decides what it does: `--output-format stream-json` prints a stream, `--resume ID` goes on with a
 session, the words of the prompt `no log`, `fail`, `wait` and `pieces` do what they say.
 """
 

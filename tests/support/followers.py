@@ -1,4 +1,4 @@
-"""A page that has loaded a session and then only applies what it is told of it."""
+"""A page that has loaded a session and then only applies what is sent of it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def loaded(store: Store, session_id: str) -> Loaded:
 
 
 def _key(event: dict[str, Any]) -> tuple[int, str]:
-    """Where an event stands and which it is: a result whose call is not known has no id of its own."""
+    """Where an event is and which it is: a result whose call is not known has no id of its own."""
     known = event["id"] if "id" in event else f"{event['tool_call_id']}:{event['result']['id']}"
     return event.get("position", 0), known
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """Without the subagents that its calls started: those tell of themselves, as sessions."""
+    """Without the subagents that its calls started: those are sent as sessions."""
     return {name: value for name, value in row.items() if name != "children"}

@@ -1,4 +1,4 @@
-"""A second table of secrets, by another author than the rules, and the places it stands in.
+"""A second table of secrets, by another author than the rules, and its places.
 
 Its author had read the documentation of redaction and part of the first table, but no rule.
 

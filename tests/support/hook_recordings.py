@@ -22,14 +22,14 @@ class Recording(NamedTuple):
     agent: Agent
     home: Path
     lines: list[bytes]
-    """As they stand in a spool."""
+    """As they are in a spool."""
 
     prompts: list[str]
     """What the user asked, as far as hooks have it."""
     first_output: str
     """A word in the output of the first call, if hooks have the output."""
     stays: list[str]
-    """Events that remain when the log is read: what no log tells."""
+    """Events that remain when the log is read: what no log has."""
 
     renamed: dict[str, str]
     """Name of a tool in events -> in the log."""

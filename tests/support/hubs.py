@@ -55,7 +55,7 @@ class Hub:
         return browser
 
     def row(self, sql: str, *values: Any) -> Any:
-        """A row of the database, asked for behind the hub's back."""
+        """A row of the database, read behind the hub's back."""
         with psycopg.connect(self.url) as connection:
             return connection.execute(sql.encode(), values).fetchone()
 

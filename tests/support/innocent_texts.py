@@ -1,6 +1,6 @@
 """Texts of logs that look like secrets and hold none: identifiers, hashes, paths, placeholders, code and prose.
 
-Rows are written as in `secret_kinds`: `⟨h:40⟩` stands for 40 random characters.
+Rows are written as in `secret_kinds`: `⟨h:40⟩` means 40 random characters.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from turnlog import agents
 
 @contextmanager
 def looked_up_once() -> Generator[None]:
-    """Within the `with`, folders that stand on `sys.path` now are not read again; others are, each time."""
+    """Within the `with`, folders on `sys.path` now are not read again; others are, each time."""
     names_group = agents._names_group  # pyright: ignore[reportPrivateUsage]  # it has no way in from outside
     known = {Path(folder): names_group(Path(folder)) for folder in sys.path}
 

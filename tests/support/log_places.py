@@ -124,7 +124,7 @@ PLACES: dict[str, tuple[str, Callable[[Secret], str | bytes | None]]] = {
     "cut by a line's end": ("txt", _wrapped),
     "cut by a colour": ("txt", _coloured),
 }
-"""Place -> ending of a file of it, and the text; None where a secret of this form cannot stand there."""
+"""Place -> ending of a file of it, and the text; None where a secret of this form cannot be there."""
 
 _WINDOW = 10
 

@@ -82,7 +82,7 @@ class MadeRepository:
 
 
 class Session:
-    """A session of Claude Code in the repository: what it does is done, and stands in its log."""
+    """A session of Claude Code in the repository: what it does is done, and is in its log."""
 
     def __init__(self, repository: MadeRepository, prompt: str) -> None:
         self.repository = repository

@@ -18,7 +18,7 @@ from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 _FACTS = ("streamed", "forked", "shared", "relinked", "attached")
 _PROPERTIES = {"ids": "touched", "keys": "touched", "shared": "sharing"}
-"""Properties of `SessionRows`, and the fact that who asks for one reads."""
+"""Properties of `SessionRows`, and the fact that using one reads."""
 
 _AREA_OF = {place: area for area, places in AREAS.items() for place in places}
 

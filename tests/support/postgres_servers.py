@@ -20,7 +20,7 @@ NOBODY = 65534
 _SETTINGS = ("--listen_addresses=", "--fsync=off", "--max_connections=50", "--autovacuum=off")
 
 _WITH_STRATEGIES = 150_000
-"""The first version that can be told how to copy a template; older ones copy files anyway."""
+"""The first version that knows an option for how to copy a template; older ones copy files anyway."""
 
 
 class PostgresServer:

@@ -1,4 +1,4 @@
-"""What every agent's printed streams must stand: read in any split, and given beside the log of the same session."""
+"""What every agent's printed streams must pass: read in any split, and given beside the log of the same session."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def unknown_kinds(gathered: Gathered) -> list[str]:
 
 
 def check_is_recognised(path: Path, name: str) -> None:
-    """The content tells whose stream it is (R-S21)."""
+    """The content shows whose stream it is (R-S21)."""
     detection = detect(path)
     assert (detection.agent, detection.version) == (name, None)
     assert detection.source is not None

@@ -20,7 +20,7 @@ from turnlog.model.parts import ResultStatus
 from turnlog.providers.base import RequestOptions
 
 MODEL = "the-model"
-"""The model that is asked and that answered, where nothing else is said."""
+"""The model of requests and answers, where no other is named."""
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108020000009077"

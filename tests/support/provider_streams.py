@@ -27,7 +27,7 @@ def sse(events: Iterable[Event], *, named: bool = False, done: bool = False) -> 
 
 
 def byte_by_byte(stream: ResponseStream, data: bytes) -> list[StreamEvent]:
-    """Everything that a stream tells when it is cut at every byte."""
+    """Everything that a stream yields when it is cut at every byte."""
     events = [event for index in range(len(data)) for event in stream.feed(data[index : index + 1])]
     return [*events, *stream.finish()]
 

@@ -86,7 +86,7 @@ def _without_reasoning(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_gemini(body: dict[str, Any]) -> None:
-    """The SDK's models are closed by themselves; in a request, settings stand where its configuration has them."""
+    """The SDK's models are closed by themselves; in a request, settings are where its configuration has them."""
     for content in body["contents"]:
         google.Content.model_validate(content)
     if "systemInstruction" in body:

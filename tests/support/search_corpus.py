@@ -166,7 +166,7 @@ def _of_title(topic: Topic, chance: random.Random) -> Question:
 
 
 def _of_prompt(topic: Topic, chance: random.Random) -> Question:
-    """What was asked, with another word that one happens to remember."""
+    """A query, with another word that one happens to remember."""
     words = [word.strip("?:,.") for word in topic.prompt.split()]
     other = chance.choice([word for word in words if len(word) > 4 and word not in (topic.component, topic.problem)])
     return Question("prompt", _shuffled([topic.component, topic.problem, other], chance), session_id(topic.name))

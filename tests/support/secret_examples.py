@@ -15,7 +15,7 @@ BASE32 = string.ascii_uppercase + "234567"
 
 
 def some(length: int, letters: str = ALNUM) -> str:
-    """Random characters: no run and no word stands in them by design."""
+    """Random characters: no run and no word is in them by design."""
     return "".join(_random.choice(letters) for _ in range(length - 2)) + letters[1] + letters[-1]
 
 
@@ -28,12 +28,12 @@ class Example(NamedTuple):
 
 
 def token(prefix: str, rest: str, harmless: str | None = None) -> Example:
-    """A secret that its beginning tells; harmless is a placeholder of the same beginning."""
+    """A secret that is known by its beginning; harmless is a placeholder of the same beginning."""
     return Example(f"use {prefix}{rest} for it", prefix + rest, harmless or f"use {prefix}{'x' * len(rest)} for it")
 
 
 def within(before: str, secret: str, after: str, harmless: str) -> Example:
-    """A secret that what stands around it tells."""
+    """A secret that is known by what is around it."""
     return Example(before + secret + after, secret, harmless)
 
 
@@ -326,4 +326,4 @@ PLACEHOLDERS = (
     "None",
     "undefined",
 )
-"""What stands where secrets would."""
+"""What is where secrets would be."""

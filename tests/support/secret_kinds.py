@@ -1,7 +1,7 @@
 """What secrets look like, kind by kind, and what only looks like one; all of it made at run time of a fixed seed.
 
 A row shows the shape of a secret between `«` and `»`, in the text that it needs around itself. In a shape, `⟨h:32⟩`
-stands for 32 random characters of the alphabet `h` (`ALPHABETS`), `⟨maker⟩` for what a function of `MAKERS` makes, so
+means 32 random characters of the alphabet `h` (`ALPHABETS`), `⟨maker⟩` for what a function of `MAKERS` makes, so
 no file holds anything that looks like a secret. The kinds are those that issuers document and that other scanners
 have rules for, and those that command lines, settings and protocols bring along.
 """
@@ -45,7 +45,7 @@ class Secret(NamedTuple):
 
     kind: str
     form: str
-    """`token` is told by itself, `named` by the name before it, `snippet` by the lines around it."""
+    """`token` is known by itself, `named` by the name before it, `snippet` by the lines around it."""
     text: str
     secret: str
 
@@ -231,7 +231,7 @@ TOKENS = {
     "Yandex key": "«AQVN⟨b:36⟩»",
     "Yandex OAuth token": "«y0_⟨b:55⟩»",
 }
-"""Secrets that are told by themselves."""
+"""Secrets that are known by themselves."""
 
 NAMED = {
     "Adafruit key": "ADAFRUIT_IO_KEY=«⟨b:32⟩»",
@@ -311,7 +311,7 @@ NAMED = {
     "WiFi password": "wifi_password=«⟨password⟩»",
     "Zendesk key": "ZENDESK_SECRET_KEY=«⟨h:40⟩»",
 }
-"""Secrets that their name tells."""
+"""Secrets that are known by their name."""
 
 SNIPPETS = {
     "Ansible variable": "ansible-playbook site.yml -e 'db_password=«⟨password⟩»'",
@@ -409,7 +409,7 @@ SNIPPETS = {
     "YAML": "database:\n  user: shop\n  password: «⟨urlword⟩»\n",
     "zip password": "zip -r -P «⟨urlword⟩» backup.zip data",
 }
-"""Secrets that the lines around them tell."""
+"""Secrets that are known by the lines around them."""
 
 
 def secrets(seed: int = SEED) -> Iterator[Secret]:
@@ -512,7 +512,7 @@ def _uuid(dice: random.Random) -> str:
 
 
 def _mnemonic(dice: random.Random) -> str:
-    """Twelve words of BIP-39 with the checksum that the standard asks."""
+    """Twelve words of BIP-39 with the checksum that the standard wants."""
     from turnlog.redact.mnemonics import words
 
     listed = list(words())

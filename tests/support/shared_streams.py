@@ -16,7 +16,7 @@ SHARED = ["sqlite", "redis"]
 
 
 class SharedStreams:
-    """A place of streams; each store that is opened stands for a process."""
+    """A place of streams; each store that is opened acts as a process."""
 
     def __init__(self, place: str) -> None:
         self.place = place

@@ -134,7 +134,7 @@ class Questions:
     """Questions about everything that a store has."""
 
     def __init__(self, store: Store, every: int = 1) -> None:
-        """`store` is asked what there is. Sessions are asked about one by one, of each agent each of so many."""
+        """`store` lists what there is. Sessions are queried one by one, of each agent each of so many."""
         self._store = store
         self._sessions = [
             session

@@ -8,7 +8,7 @@ record may end the context, name the active branch, start a subagent, say that i
     home/<session>.facts      facts, rewritten whole    home/<session>.spills/  outputs that were too large
 
 Within a feed the fold joins what belongs to one message, as real agents' folds do, so a log that was read in other
-pieces is told in other changes. `grouped=False` tells every record by itself.
+pieces comes in other changes. `grouped=False` returns every record by itself.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Record(msgspec.Struct, omit_defaults=True):
 
 
 class OpenMessage(msgspec.Struct):
-    """Where the message that is being written stands."""
+    """Where the message that is being written is."""
 
     id: str
     position: int
@@ -192,7 +192,7 @@ class ToyFold:
         return changes
 
     def _read_line(self, line: bytes, offset: int) -> None:
-        """Every object on the line; what is none is told."""
+        """Every object on the line; what is none is reported."""
         text = line.decode("latin-1")
         position = _skip(text, 0)
         if position == len(text):
@@ -336,7 +336,7 @@ class ToyFold:
         )
 
     def _close_compaction(self, told: OpenCompaction, summary: str) -> None:
-        """The summary has come: the compaction is told again, with it."""
+        """The summary has come: the compaction is returned again, with it."""
         self._state.compaction = None
         event = decode_event(told.event)
         assert isinstance(event, CompactionEvent)

@@ -26,7 +26,7 @@ PROMPT = b'{"kind":"text","id":"u%d","message":"u%d","role":"user","text":"words
 def differing(path: Path, store: PostgresStore) -> list[str]:
     with open_store(path) as other:
         questions = [*(found := Questions(other)), *found.of_messages()]
-        # What does not depend on how rows arrive is asked of recorded sessions.
+        # What does not depend on how rows arrive is compared on recorded sessions.
         compared = [question for question in questions if question.method not in ("usage", "insights", "tool_usage")]
         compared += [Question("usage", ("session",)), Question("insights")]
         return [str(question) for question in compared if ask(other, question) != ask(store, question)]

@@ -1,4 +1,4 @@
-"""What hooks told holds until the log has it, whichever was read first; then nothing is left that the log tells."""
+"""What hooks reported holds until the log has it, whichever was read first; then nothing is left that the log has."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def text_of(message: Message) -> str:
 
 
 def shown(connection: sqlite3.Connection) -> Counter[tuple[str, str]]:
-    """How often each text (by its beginning, since it may still grow) and each call stands in the sessions."""
+    """How often each text (by its beginning, since it may still grow) and each call is in the sessions."""
     found = connection.execute(
         "SELECT m.role, trim(substr(m.text_preview, 1, 20), ' ' || char(10)) FROM memberships s JOIN messages m"
         " ON m.key = s.message_key WHERE m.text_preview <> '' UNION ALL SELECT 'call', p.tool_call_id"
@@ -216,7 +216,7 @@ def test_what_no_log_ever_has_stays(tmp_path: Path) -> None:
 
 
 def test_the_same_event_twice_is_one(recorded: Recording, tmp_path: Path) -> None:
-    """A server may have taken an event whose sender did not hear so, and spooled it."""
+    """A server may have taken an event whose sender got no answer, and spooled it."""
     doubled = [line for line in recorded.lines for _ in range(2)]
     sums: list[Counter[tuple[str, str]]] = []
     for name, lines in {"once": recorded.lines, "twice": doubled}.items():
@@ -227,7 +227,7 @@ def test_the_same_event_twice_is_one(recorded: Recording, tmp_path: Path) -> Non
 
 
 def test_a_branch_in_the_log_is_none_of_the_hooks_business(tmp_path: Path) -> None:
-    """What stands behind all that the log has is no end of the active branch: that compaction is the log's."""
+    """What comes after all that the log has is no end of the active branch: that compaction is the log's."""
     recorded = recording("claude-code")
     lines = [line for line in recorded.lines if b"PreToolUse" not in line]
     with open_for_writing(tmp_path / "turnlog.db") as connection:
@@ -264,7 +264,7 @@ def test_forgetting_a_session_takes_its_spool_along(tmp_path: Path) -> None:
 
 
 def test_a_page_that_follows_has_what_a_page_that_is_loaded_anew_has(recorded: Recording, tmp_path: Path) -> None:
-    """R-C20, R-S39: while hooks tell and while the log takes their place, nothing is doubled and nothing left."""
+    """R-C20, R-S39: while hooks report and while the log takes their place, nothing is doubled and nothing left."""
     path = tmp_path / "store.db"
     with open_for_writing(path) as connection:
         half = len(recorded.lines) // 2

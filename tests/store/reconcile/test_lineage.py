@@ -174,7 +174,7 @@ def test_a_fork_that_grows_moves_what_is_paid_and_says_so(store: ToyStore) -> No
 
 
 def test_what_a_record_says_takes_the_place_of_what_messages_show(tmp_path: Path) -> None:
-    """A stated relationship, told before or after the shared messages were seen."""
+    """A stated relationship, read before or after the shared messages were seen."""
     files = {
         "first.log": A + answer("a3", parent="r-a2", at=3),
         "fork.log": A + line(kind="origin", link="continuation", session="toy:elsewhere") + answer("f3", at=4),

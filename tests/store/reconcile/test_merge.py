@@ -49,7 +49,7 @@ times = st.none() | st.integers(0, 5).map(at)
 
 @st.composite
 def placements(draw: st.DrawFn) -> Placement:
-    """A reading of one message: what stands at a position is the same in every reading."""
+    """A reading of one message: what is at a position is the same in every reading."""
     position = draw(st.integers(0, 4))
     return Placement(
         session_id=SESSION,

@@ -152,7 +152,7 @@ def test_two_streams_of_one_session_are_both_shown(tmp_path: Path) -> None:
 
 
 def test_a_branch_in_the_log_is_none_of_the_streams_business(tmp_path: Path) -> None:
-    """What stands farther behind in the stream's file than anything in the log is no end of the active branch."""
+    """What comes later in the stream's file than anything in the log is no end of the active branch."""
     back = line(kind="prompt", id="r9", parent="r1", message="m9", text="again", at=9)
     far = line(kind="note", text="x" * 5000) + SEEN
 

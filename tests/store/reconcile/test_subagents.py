@@ -1,4 +1,4 @@
-"""Subagents of which no record names the call belong to the call that began their run or asked what they were asked."""
+"""Subagents of which no record names the call belong to the call that began their run or has their prompt."""
 
 from __future__ import annotations
 

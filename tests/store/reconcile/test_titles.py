@@ -1,4 +1,4 @@
-"""Names that the user gives to sessions stand in files of their own: the last one counts, whenever it is read."""
+"""Names that the user gives to sessions are in separate files: the last one counts, whenever it is read."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_session_that_is_renamed_after_its_log_was_read_has_the_new_name(home:
 
 
 def test_a_thread_whose_id_begins_like_another_has_no_part_in_its_name(home: Path, tmp_path: Path) -> None:
-    """What a name holds for the agent tells: an id alone does not."""
+    """The agent says which name holds: an id alone does not."""
     log_of(home).write_bytes(meta() + prompt("First"))
     log_of(home).with_name(f"rollout-2026-11-21T10-00-00-{THREAD}_copy.jsonl").write_bytes(
         meta(id=f"{THREAD}_copy") + prompt("Second")
