@@ -174,6 +174,18 @@ def test_logs_that_cannot_be_read_are_one_line(run: Command, log: Path) -> None:
     assert result.stderr == "turnlog: 1 log could not be read: `turnlog doctor` shows why\n"
 
 
+def test_a_list_of_sessions_says_that_logs_could_not_be_read_or_only_in_part(run: Command, log: Path) -> None:
+    """Also later, when nothing is read: only `doctor` knew."""
+    with log.open("ab") as file:
+        file.write(b"no JSON\n")
+    partly = "turnlog: 1 log could be read only in part: `turnlog doctor` shows why\n"
+    assert [run("sessions", "--json", *options).stderr for options in ((), (), ("--no-sync",))] == [partly] * 3
+    Path(os.fsdecode(os.fsencode(log.parent) + b"/\xff.jsonl")).touch()
+    result = run("sessions", "--json")
+    assert json.loads(result.stdout)["total"] == 1
+    assert result.stderr == "turnlog: 1 log could not be read, 1 only in part: `turnlog doctor` shows why\n"
+
+
 @contextmanager
 def serving(*options: str) -> Generator[None]:
     process = subprocess.Popen(

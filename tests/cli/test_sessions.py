@@ -4,19 +4,23 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import click
 import pytest
+from msgspec import Raw
 
 from support.cli_runner import Command, on_terminal
 from support.plain_agent import PlainAgent
 from support.plain_history import OTHER, SESSION, SUBAGENT
+from turnlog import paths
 from turnlog.cli.formatting import UNKNOWN
 from turnlog.cli.options import find_session
 from turnlog.cli.short_ids import short_ids
+from turnlog.model import Message, TextPart, ToolCallPart, ToolKind
 from turnlog.model.codec import decode_session, encode
 from turnlog.runs.states import session_states
 from turnlog.store import open_store
@@ -46,6 +50,29 @@ def test_filters_hold(run: Command) -> None:
     assert ids(run, "--parent", "3f2a") == [SUBAGENT]
     assert ids(run, "--agent", "pla") == ids(run, "--agent", "plain") != []
     assert ids(run, "--sort", "messages") == [SESSION, OTHER]
+
+
+def test_sessions_with_failed_calls(run: Command) -> None:
+    assert ids(run, "--having", "failed-call") == [SESSION]
+    assert ids(run, "--having", "failed-call", "--project", "blog") == []
+
+
+def test_sessions_that_are_active_show_their_last_action(run: Command) -> None:
+    """What is it doing now: its unfinished call, else what it did or said last."""
+    now = datetime.now(UTC)
+    call = ToolCallPart(
+        tool_call_id="c", tool_name="Bash", kind=ToolKind.EXECUTE, input=Raw(b'{"command":"make test"}')
+    )
+    text = TextPart(text="Mend the tests.")
+    with open_store(paths.database_path()) as store:
+        for id, role, part in (("calls", "assistant", call), ("says", "user", text)):
+            store.save_session(f"mine:{id}")
+            store.save_messages(f"mine:{id}", [Message(id=id, role=role, created_at=now, parts=(part,))])
+    listed = run("sessions", "--status", "running").stdout
+    assert "Last action" in listed
+    assert "Bash make test" in listed
+    assert "Mend the tests." in listed
+    assert "Last action" not in run("sessions").stdout
 
 
 def test_pages_go_on_where_the_last_one_ended(run: Command) -> None:

@@ -427,3 +427,24 @@ def test_previews_of_a_page_are_looked_up_by_index(store: Store) -> None:
         plan = plan_of(store, statement)
         assert not [line for line in plan.splitlines() if line.startswith(("SCAN s", "SCAN c", "SCAN x"))]
         assert "sessions_by_parent" in plan
+
+
+def test_a_branch_is_also_a_worktree_and_that_of_a_fork(tmp_path: Path) -> None:
+    home = tmp_path / "branches"
+    home.mkdir()
+    facts = {
+        "on": {"project_path": "/w/shop", "git_branch": "fix-till"},
+        "tree": {"project_path": "/w/shop/.claude/worktrees/fix-till", "git_branch": "worktree-fix-till"},
+        "fork": {"project_path": "/w/shop"},
+        "moved": {"project_path": "/w/shop", "git_branch": "main"},
+    }
+    for name, known in facts.items():
+        log = Log(home, name)
+        log.session(**known)
+        log.message(Message(id=f"{name}1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
+        if name in ("fork", "moved"):
+            log.link(Link(kind="fork", parent_session_id="plain:on", child_session_id=f"plain:{name}"))
+    read_home(tmp_path / "branches.db", home)
+    with open_store(tmp_path / "branches.db") as opened:
+        assert {*ids(opened, SessionFilter(branch="fix-till"))} == {"on", "tree", "fork"}
+        assert ids(opened, SessionFilter(branch="main")) == ["moved"]

@@ -92,6 +92,45 @@ def test_periods_are_those_of_the_zone(store: Store) -> None:
     assert store.usage("hour", zone=ZoneInfo("Asia/Kathmandu")).zone == "Asia/Kathmandu"
 
 
+def active(store: Store, by: UsageBy = "day", zone: str = "UTC", **wanted: Any) -> dict[str | None, int]:
+    """Minutes of each row."""
+    report = store.usage(by, UsageFilter(**wanted), zone=ZoneInfo(zone))
+    minutes = {row.name: row.active_ms // 60_000 for row in report.rows if row.active_ms is not None}
+    assert sum(minutes.values()) == (report.active_ms or 0) // 60_000
+    return minutes
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Iterator[Store]:
+    """Sessions from 9:00 UTC: 20 minutes in one day; from 23:54 to 0:06 and half an hour later; and a subagent."""
+    home = tmp_path / "nights"
+    home.mkdir()
+    minutes = {"one": (0, 8, 12, 20), "two": (894, 900, 906, 940, 944), "two.scout": (895, 899)}
+    for name, times in minutes.items():
+        log = Log(home, name)
+        log.session(project_path=f"/w/{name}")
+        for minute in times:
+            log.message(answer(f"{name}{minute}", minute, Usage(input=1, output=1)))
+    log.link(Link(kind="subagent", parent_session_id="plain:two", child_session_id="plain:two.scout"))
+    read_home(tmp_path / "nights.db", home)
+    with open_store(tmp_path / "nights.db") as opened:
+        yield opened
+
+
+def test_days_say_how_long_sessions_were_active(nights: Store) -> None:
+    """Gaps of more than ten minutes are left out, and midnight divides what is between two messages."""
+    assert active(nights) == {"2026-11-02": 26, "2026-11-03": 10}
+    assert active(nights, zone="Pacific/Kiritimati") == {"2026-11-02": 20, "2026-11-03": 16}
+    assert active(nights, "week") == {"2026-11-02": 36}
+    assert active(nights, "month") == {"2026-11": 36}
+    assert active(nights, project="two") == {"2026-11-02": 6, "2026-11-03": 10}
+    assert active(nights, since=at(4), until=at(903)) == {"2026-11-02": 22, "2026-11-03": 3}
+    for by, wanted in (("hour", UsageFilter()), ("project", UsageFilter()), ("day", UsageFilter(model="large"))):
+        report = nights.usage(by, wanted)
+        assert report.active_ms is None
+        assert {row.active_ms for row in report.rows} == {None}
+
+
 def test_the_hour_that_comes_twice_is_two_hours(tmp_path: Path) -> None:
     home = tmp_path / "autumn"
     home.mkdir()

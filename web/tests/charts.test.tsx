@@ -64,6 +64,7 @@ describe("the chart of a usage report", () => {
     ...part(name, cost),
     parts,
     block: null,
+    active_ms: null,
   });
 
   it("has one series where nothing is divided, and no bar for what is unknown", () => {

@@ -185,11 +185,23 @@ it("shows an unknown price as unknown and not as zero", () => {
     "/",
     <UsageTable
       report={
-        { by: "model", then_by: null, totals: { ...priced, calls: 3, unpriced_calls: 1 } } as UsageReport
+        {
+          by: "model",
+          then_by: null,
+          totals: { ...priced, calls: 3, unpriced_calls: 1 },
+          active_ms: null,
+        } as UsageReport
       }
       rows={[
-        { name: "opus", label: "opus", totals: priced, parts: [], block: null },
-        { name: "mystery-model-9", label: "mystery-model-9", totals: unpriced, parts: [], block: null },
+        { name: "opus", label: "opus", totals: priced, parts: [], block: null, active_ms: null },
+        {
+          name: "mystery-model-9",
+          label: "mystery-model-9",
+          totals: unpriced,
+          parts: [],
+          block: null,
+          active_ms: null,
+        },
       ]}
       measure={COST}
       filters={{}}
@@ -199,6 +211,23 @@ it("shows an unknown price as unknown and not as zero", () => {
   expect(within(mystery).getByText("unknown")).toBeTruthy();
   expect(mystery.textContent).not.toContain("$");
   expect(screen.getByRole("row", { name: /Total/ }).textContent).toContain("≥ $5.1");
+});
+
+it("shows how long sessions were active on a day, and no such column where that is not known", () => {
+  const row = { name: "2026-11-20", label: null, totals: NONE, parts: [], block: null, active_ms: 5_400_000 };
+  const table = (report: Partial<UsageReport>) => (
+    <UsageTable
+      report={{ by: "day", then_by: null, totals: NONE, ...report } as UsageReport}
+      rows={[row]}
+      measure={COST}
+      filters={{}}
+    />
+  );
+  const shown = renderAt("/", table({ active_ms: 5_400_000 }));
+  expect(screen.getByRole("row", { name: /2026-11-20/ }).textContent).toContain("1 h 30 min");
+  shown.unmount();
+  renderAt("/", table({ active_ms: null }));
+  expect(screen.queryByRole("columnheader", { name: "Active" })).toBeNull();
 });
 
 it("says that no tool touched a path", async () => {

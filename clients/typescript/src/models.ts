@@ -1839,6 +1839,7 @@ export interface UsageReport {
   zone: string;
   then_by: "agent" | "block" | "day" | "hour" | "model" | "month" | "project" | "session" | "subagent" | "week" | null;
   budgets: UsageBudget[];
+  active_ms: number | null;
 }
 
 /** The usage of one hour, day, week, month, block, model, project, session, agent or subagent. */
@@ -1848,6 +1849,7 @@ export interface UsageRow {
   totals: UsageTotals;
   parts: UsagePart[];
   block: UsageBlock | null;
+  active_ms: number | null;
 }
 
 /** A sum of usages that says what it does not contain. */

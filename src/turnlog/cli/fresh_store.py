@@ -22,10 +22,12 @@ from turnlog.plain_text import plain
 if TYPE_CHECKING:
     from turnlog.store.base import Store
     from turnlog.store.search.searcher import Searcher
-    from turnlog.sync.summary import SyncSummary
 
 _NO_SYNC = "turnlog.no_sync"
 """Key of `Context.meta`: whether `--no-sync` was given."""
+
+_PROBLEMS = "turnlog.problems"
+"""Key of `Context.meta`: how many logs and folders the sync of this command could not read."""
 
 
 def fresh_store_option(command: CommandT) -> CommandT:
@@ -50,10 +52,10 @@ def pass_options_on(ctx: click.Context) -> None:
     ctx.default_map = {name: given for name in names}
 
 
-def open_fresh(store_path: Path) -> Store:
+def open_fresh(store_path: Path, *, says_unread: bool = True) -> Store:
     """The store, after reading what is new in the agents' logs; it is made where there is none yet.
 
-    A line on standard error says when something had to be left unread.
+    A line on standard error says when something had to be left unread, unless the caller does (`note_unread`).
 
     Raises:
         NotFoundError: There is no store, and it is not to be made.
@@ -62,7 +64,18 @@ def open_fresh(store_path: Path) -> Store:
     """
     if _is_wanted(store_path):
         _bring_up_to_date(store_path)
+        problems = click.get_current_context().meta.get(_PROBLEMS, 0)
+        if says_unread and problems:
+            _note_logs(problems, 0)
     return open_existing(store_path)
+
+
+def note_unread(store: Store) -> None:
+    """Say in one line how many logs could not be read, now or earlier, or only in part."""
+    unread, partly = store.unread_logs()
+    unread = max(unread, click.get_current_context().meta.get(_PROBLEMS, 0))
+    if unread or partly:
+        _note_logs(unread, partly)
 
 
 def open_searcher(store_path: Path) -> Searcher:
@@ -137,7 +150,7 @@ def _bring_up_to_date(store_path: Path) -> None:
             raise
         _note(f"new logs are not read: {error}")
     else:
-        _note_unread(summary)
+        click.get_current_context().meta[_PROBLEMS] = len(summary.problems)
         if is_new and not summary.sources:
             _note("no logs of agents were found: `turnlog agents` lists where they should be")
 
@@ -177,11 +190,13 @@ def _state_of_server(store_path: Path) -> dict[str, Any] | None:
 _OK = 200
 
 
-def _note_unread(summary: SyncSummary) -> None:
-    if summary.problems:
-        from turnlog.cli.formatting import plural
+def _note_logs(unread: int, partly: int) -> None:
+    from turnlog.cli.formatting import plural
 
-        _note(f"{plural(len(summary.problems), 'log')} could not be read: `turnlog doctor` shows why")
+    whole = f"{plural(unread, 'log')} could not be read" if unread else ""
+    part = f"{partly} only in part" if unread else f"{plural(partly, 'log')} could be read only in part"
+    said = f"{whole}, {part}" if unread and partly else whole or part
+    _note(f"{said}: `turnlog doctor` shows why")
 
 
 def _note(text: str) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, model_option, project_option
-from turnlog.cli.fresh_store import fresh_store_option, open_fresh
+from turnlog.cli.fresh_store import fresh_store_option, note_unread, open_fresh
 from turnlog.cli.options import (
     complete_session,
     examples,
@@ -34,6 +34,7 @@ from turnlog.store.values import Page
 if TYPE_CHECKING:
     from turnlog.model import Session
     from turnlog.store.base import Store
+    from turnlog.store.session_state import SessionState
     from turnlog.store.values import Annotations
 
 
@@ -49,7 +50,9 @@ _STATUSES = (
         "turnlog sessions --since 7d",
         "turnlog sessions --project webshop --sort cost --limit 10",
         "turnlog sessions --parent 3f2a91c0             # its subagents and forks",
+        "turnlog sessions --status running              # what each is doing now",
         "turnlog sessions --status waiting              # for you",
+        "turnlog sessions --having failed-call --since 7d",
         "turnlog sessions --starred --tag release",
         "turnlog sessions --json | jq -r '.items[].id'",
     )
@@ -57,7 +60,7 @@ _STATUSES = (
 @agent_option
 @project_option
 @model_option("Only sessions that called this model.")
-@click.option("--branch", help="Only this git branch.")
+@click.option("--branch", help="Only this git branch, or the worktree of this name; also forks that name no branch.")
 @click.option("--title", help="Only titles that contain this.")
 @click.option(
     "--parent",
@@ -96,7 +99,8 @@ def sessions(
     **filters: Any,
 ) -> None:
     """List sessions, the most recently used first."""
-    with open_fresh(store_path) as store:
+    with open_fresh(store_path, says_unread=False) as store:
+        note_unread(store)
         filters["agent"] = find_agent(store, filters["agent"])
         filters["project"] = find_project(store, filters["project"])
         filters["model"] = find_model(store, filters["model"])
@@ -108,7 +112,7 @@ def sessions(
         if as_json:
             _write_sessions_document(store, page)
         else:
-            _write_list(store, page)
+            _write_list(store, page, with_actions=status in _ACTIVE)
             if status is not None and not wanted.subagents and wanted.parent is None:
                 click.echo("Subagents are left out; --subagents lists them too.", err=True)
 
@@ -141,7 +145,11 @@ def _write_sessions_document(store: Store, page: Page[Session]) -> None:
     write_json_text(f'{{"items":[{items}],{rest[1:]}\n')
 
 
-def _write_list(store: Store, page: Page[Session]) -> None:
+_ACTIVE: Final[tuple[SessionStatus, ...]] = ("running", "waiting")
+"""Statuses of sessions whose last action is listed."""
+
+
+def _write_list(store: Store, page: Page[Session], *, with_actions: bool) -> None:
     from turnlog.runs.states import session_states
 
     columns = (
@@ -151,6 +159,7 @@ def _write_list(store: Store, page: Page[Session]) -> None:
         Column("Status", can_shrink=True),
         Column("Project", can_shrink=True),
         Column("Title", can_shrink=True),
+        *((Column("Last action", can_shrink=True),) if with_actions else ()),
         Column("Cost", right=True),
         Column("With subagents", right=True, is_optional=True),
         Column("Prompts", right=True, is_optional=True),
@@ -169,6 +178,7 @@ def _write_list(store: Store, page: Page[Session]) -> None:
             status_text(states.get(session.id), timed=False),
             session.project.name if session.project else formatting.UNKNOWN,
             session.title or formatting.UNKNOWN,
+            *((_last_action(store, session.id, states.get(session.id)),) if with_actions else ()),
             formatting.cost_of(session),
             formatting.cost_with_subagents(previews[session.id]),
             formatting.count(session.counts.prompts),
@@ -183,6 +193,29 @@ def _write_list(store: Store, page: Page[Session]) -> None:
         listed = len(page.items)
         found = formatting.plural(listed, "session") if page.total is None else f"{listed} of {page.total} sessions"
         click.echo(f"{found}; --limit shows more.", err=True)
+
+
+def _last_action(store: Store, session_id: str, state: SessionState | None) -> str:
+    """The call that a session has not finished, else what its last message did or said."""
+    if state is not None and state.doing is not None:
+        return f"{state.doing.tool_name} {state.doing.summary or ''}"
+    from turnlog.formats.labels import subject
+    from turnlog.model import TextPart, ToolCallPart
+
+    for placed in reversed(store.messages(session_id, before=_END, limit=_LOOKED_AT, resolve_blobs=False)):
+        for part in reversed(placed.message.parts):
+            if isinstance(part, ToolCallPart):
+                return f"{part.tool_name} {subject(part) or ''}"
+            if isinstance(part, TextPart) and part.text.strip():
+                return part.text.strip().partition("\n")[0][:_LONGEST_ACTION]
+    return formatting.UNKNOWN
+
+
+_END: Final = 1 << 62
+_LOOKED_AT: Final = 3
+"""The last messages of a session: of the last one the agent may have written only its reasoning yet."""
+
+_LONGEST_ACTION: Final = 200
 
 
 @click.command(

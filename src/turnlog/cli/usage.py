@@ -164,6 +164,7 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         titles = (*titles, report.then_by.capitalize())
     columns = (
         *(Column(title, can_shrink=title not in _WHOLE, is_path=title == "Path") for title in titles),
+        *((Column("Active", right=True),) if report.active_ms is not None else ()),
         Column("Calls", right=True),
         Column("Input", right=True),
         Column("Cache write", right=True),
@@ -172,7 +173,8 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         Column("Cost", right=True),
     )
     rows = list(_lines(report, shown))
-    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *_cells(report.totals)))
+    active = _active(report, report.active_ms)
+    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *active, *_cells(report.totals)))
     for row in report.rows:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))
@@ -187,9 +189,16 @@ def _lines(report: UsageReport, shown: Mapping[str, str]) -> Iterator[tuple[str,
     """The cells of each row, and below a row those of its parts."""
     labels = formatting.named_apart((part.name, part.label) for row in report.rows for part in row.parts)
     for name, row in zip(_row_names(report, shown), report.rows, strict=True):
-        yield (*name, *([""] if report.then_by else []), *_cells(row.totals))
+        yield (*name, *([""] if report.then_by else []), *_active(report, row.active_ms), *_cells(row.totals))
         for part in row.parts:
-            yield (*[""] * len(name), _part_name(report, part, labels), *_cells(part.totals))
+            yield (*[""] * len(name), _part_name(report, part, labels), *_active(report, None), *_cells(part.totals))
+
+
+def _active(report: UsageReport, milliseconds: int | None) -> tuple[str, ...]:
+    """The cell of active time, where a report has it; empty for a part of a row."""
+    if report.active_ms is None:
+        return ()
+    return ("" if milliseconds is None else formatting.duration(milliseconds),)
 
 
 def _part_name(report: UsageReport, part: UsagePart, labels: Mapping[str | None, str]) -> str:

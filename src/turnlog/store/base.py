@@ -665,6 +665,10 @@ class Store(Protocol):
         """Diagnostics, sorted by path and place, with the `total`."""
         ...
 
+    def unread_logs(self) -> tuple[int, int]:
+        """The number of sources that could not be read, and of those with records that could not be."""
+        ...
+
     def diagnostic_counts(self, *, limit: int = 40) -> list[DiagnosticCount]:
         """The number of diagnostics per JSON path, most frequent first."""
         ...

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias, get_args
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """Each order begins with the newest, most expensive or largest; sessions without that value come last."""
 
-SessionHaving: TypeAlias = Literal["compaction", "error", "subagent"]
-"""What a session or one of its subagents had. An error is one outside of tool calls."""
+SessionHaving: TypeAlias = Literal["compaction", "error", "failed-call", "subagent"]
+"""What a session or one of its subagents had. An error is one outside of tool calls, a failed call one of a tool that
+ended in an error."""
 
 SessionStatus: TypeAlias = Literal["running", "waiting", "done", "failed", "stopped", "killed", "idle"]
 """The states of sessions as people read them.

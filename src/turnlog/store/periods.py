@@ -13,6 +13,9 @@ QUARTER_HOUR: Final = timedelta(minutes=15)
 BLOCK: Final = timedelta(hours=5)
 """Claude limits what is used in so long, from the full hour of the first call."""
 
+LONGEST_GAP: Final = timedelta(minutes=10)
+"""The longest time between two messages in which a session counts as active."""
+
 _HOUR: Final = timedelta(hours=1)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

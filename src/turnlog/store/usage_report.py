@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Final
 
 from turnlog.plain_text import csv_cell
 from turnlog.store.choices import BudgetPeriod, UsageBy
 from turnlog.store.dollars import Dollars, per_hour, rounded
+from turnlog.store.periods import DATE_PERIODS
 
 _CALLS: Final = (
     "A model call counts once, for the session that made it; copies in forks and resumes do not count again."
@@ -107,6 +109,9 @@ class UsageRow:
     parts: tuple[UsagePart, ...] = ()
     """What the row is divided into; periods ascending, others descending by cost."""
     block: UsageBlock | None = None
+    active_ms: int | None = None
+    """Of a day, week or month: milliseconds between the messages of sessions, without gaps of more than ten minutes.
+    What ran at the same time adds up; subagents are left out. None for other rows, and with a filter by model."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,8 @@ class UsageReport:
     """What each row is divided by."""
     budgets: tuple[UsageBudget, ...] = ()
     """Those that the user has set."""
+    active_ms: int | None = None
+    """The sum of the rows'; None if no row has it."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +181,22 @@ class ModelSummary:
     name: str
     calls: int
     sessions: int
+
+
+def with_activity(report: UsageReport, days: Mapping[date, int]) -> UsageReport:
+    """The report with the active time of its days, weeks or months; one without a call of a model has no row."""
+    active: Counter[str] = Counter()
+    for day, milliseconds in days.items():
+        active[DATE_PERIODS[report.by](day)] += milliseconds
+    rows = tuple(replace(row, active_ms=active[row.name]) if row.name is not None else row for row in report.rows)
+    total = sum(row.active_ms or 0 for row in rows)
+    return replace(report, rows=rows, active_ms=total, contains=(*report.contains, _ACTIVE))
+
+
+_ACTIVE: Final = (
+    "Active is the time between the messages of sessions, without gaps of more than ten minutes and without subagents;"
+    " what ran at the same time adds up."
+)
 
 
 def usage_report(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
-from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from importlib import import_module
@@ -49,6 +48,8 @@ from turnlog.sync.workers import (
 )
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from turnlog.sync.reader import GroupResult, ReadAhead, SourceReader
 
 
@@ -140,7 +141,8 @@ class Syncer:
         summary = SyncSummary()
         with garbage_collection_paused(), collect_unreadable_folders() as out_of_reach:
             known = known_fingerprints(self._connection)
-            found = list(fingerprinted(self._sources(roots)))
+            looked_for = self._looked_for(roots)
+            found = list(fingerprinted(self._sources(looked_for, roots)))
         summary.problems += [SourceProblem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
@@ -165,7 +167,7 @@ class Syncer:
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             summary.vanished = mark_missing(self._connection, found, roots, summary.problems)
-        note_limited_agent(self._connection, self._looked_for(roots))
+        note_limited_agent(self._connection, looked_for)
         summary.seconds = time.monotonic() - started
         return summary
 
@@ -256,9 +258,9 @@ class Syncer:
                 if agent.roots():
                     agent.fold(Source(agent=agent.name, path="", root=""))
 
-    def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
-        """The agents' sources, and without `roots` also the spools of hook events next to the store."""
-        yield from find_sources(self._looked_for(roots), roots)
+    def _sources(self, looked_for: Sequence[Agent], roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
+        """The sources of these agents, and without `roots` also the spools of hook events next to the store."""
+        yield from find_sources(looked_for, roots)
         if roots is None:
             yield from find_spools(self._path, self._given)
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.platforms.processes import memory, usable_cores
 from turnlog.store.connection import Checkpointer, Connection, large_import
 from turnlog.store.search.base import search_path
-from turnlog.store.search.follower import Follower
 from turnlog.store.search.indexer import Indexer
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from turnlog.store.search.follower import Follower
 
 FOLLOW_FROM = 8 << 20
 """Bytes from which on a second process is worth its start of a tenth of a second, and a thread its few milliseconds."""
@@ -40,6 +43,9 @@ def import_workers(connection: Connection, path: Path, total: int) -> Generator[
     if total < FOLLOW_FROM:
         yield ImportWorkers()
         return
+    # Most passes need neither threads nor processes.
+    from concurrent.futures import ThreadPoolExecutor
+
     if total < LARGE_IMPORT:
         with ThreadPoolExecutor(1) as worker:
             yield ImportWorkers(worker)
@@ -106,6 +112,8 @@ def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int],
             indexer.catch_up()
             on_progress(0)
         return
+    from turnlog.store.search.follower import Follower
+
     with Follower(store_path, search_path(store_path)) as follower:
         yield
         _wait(store_path, follower, on_progress)

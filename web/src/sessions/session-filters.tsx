@@ -27,12 +27,12 @@ const STATUSES = ["Running", "Waiting", "Done", "Failed", "Stopped", "Killed", "
   label,
 }));
 
-/** What a link from the insights narrows the list to. */
-const HAVING: Record<string, string> = {
-  compaction: "With a compaction",
-  error: "With an error",
-  subagent: "With subagents",
-};
+const HAVING = [
+  { value: "failed-call", label: "With failed calls" },
+  { value: "error", label: "With an error" },
+  { value: "compaction", label: "With a compaction" },
+  { value: "subagent", label: "With subagents" },
+];
 
 interface SessionFiltersBarProps {
   filters: SessionFilters;
@@ -90,12 +90,14 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         choices={STATUSES}
         onChange={(status) => onChange({ status })}
       />
-      <Narrowing icon="tag" label={filters.tag} onEnd={() => onChange({ tag: "" })} />
-      <Narrowing
-        icon="filter"
-        label={HAVING[filters.having] ?? filters.having}
-        onEnd={() => onChange({ having: "" })}
+      <FilterSelect
+        label="Having"
+        everything="With anything"
+        value={filters.having}
+        choices={HAVING}
+        onChange={(having) => onChange({ having })}
       />
+      <Narrowing icon="tag" label={filters.tag} onEnd={() => onChange({ tag: "" })} />
       <Narrowing
         icon="filter"
         label={filters.hour && hourLabel(filters.hour)}

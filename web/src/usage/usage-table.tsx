@@ -14,7 +14,7 @@ import {
   plural,
   UNKNOWN,
 } from "@/format/numbers";
-import { formatClock } from "@/format/time";
+import { formatClock, formatDuration } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { type Measure, outputOf } from "./measures";
 import { BY, type Listed, listOf } from "./names";
@@ -70,6 +70,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
             <th scope="col">
               {[BY[by], then_by && BY[then_by].toLowerCase()].filter(Boolean).join(" and ")}
             </th>
+            {report.active_ms !== null && <th scope="col">Active</th>}
             <th scope="col">Cost</th>
             {columns.map(({ label }) => (
               <th scope="col" key={label}>
@@ -81,6 +82,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
         <tbody>
           <tr className="usage-total">
             <th scope="row">Total</th>
+            <Active report={report} milliseconds={report.active_ms} />
             <Figures totals={totals} columns={columns} />
           </tr>
           {rows.map((row) => (
@@ -91,6 +93,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
                   <Name by={by} row={row} label={labels.get(row.name) ?? ""} filters={filters} />
                   {row.block?.is_running && <Running block={row.block} />}
                 </th>
+                <Active report={report} milliseconds={row.active_ms} />
                 <Figures totals={row.totals} columns={columns} />
               </tr>
               {then_by &&
@@ -104,6 +107,7 @@ export function UsageTable({ report, rows, measure, filters }: UsageTableProps) 
                         filters={row.name === null ? filters : { ...filters, ...narrowed(by, row.name) }}
                       />
                     </th>
+                    <Active report={report} milliseconds={null} />
                     <Figures totals={part.totals} columns={columns} />
                   </tr>
                 ))}
@@ -160,6 +164,15 @@ function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }
     </>
   );
 }
+
+/** How long sessions were active in a period; nothing where a row is none. */
+function Active({ report, milliseconds }: { report: UsageReport; milliseconds: number | null }) {
+  if (report.active_ms === null) return null;
+  return <td title={ACTIVE}>{milliseconds !== null && formatDuration(milliseconds)}</td>;
+}
+
+const ACTIVE =
+  "Without gaps of more than ten minutes and without subagents; what ran at the same time adds up";
 
 /** Whether any call, or any session as a whole, has tokens. */
 function hasTokens(totals: UsageTotals): boolean {

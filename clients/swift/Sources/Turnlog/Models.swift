@@ -3622,6 +3622,7 @@ public enum Turnlog {
         public var zone: String
         public var thenBy: String?
         public var budgets: [UsageBudget]
+        public var activeMs: Int?
 
         public enum CodingKeys: String, CodingKey {
             case by
@@ -3632,6 +3633,7 @@ public enum Turnlog {
             case zone
             case thenBy = "then_by"
             case budgets
+            case activeMs = "active_ms"
         }
     }
 
@@ -3642,6 +3644,7 @@ public enum Turnlog {
         public var totals: UsageTotals
         public var parts: [UsagePart]
         public var block: UsageBlock?
+        public var activeMs: Int?
 
         public enum CodingKeys: String, CodingKey {
             case name
@@ -3649,6 +3652,7 @@ public enum Turnlog {
             case totals
             case parts
             case block
+            case activeMs = "active_ms"
         }
     }
 

@@ -124,7 +124,7 @@ class Codex(Agent):
 
         A stream names a thread that starts, or has known items.
         """
-        from turnlog.agents.codex.sources import detect_log
+        from turnlog.agents.codex.detection import detect_log
         from turnlog.agents.codex.stream import EXEC_JSON
         from turnlog.agents.printed_stream import detect_printed
 
@@ -144,7 +144,7 @@ class Codex(Agent):
 
             return PrintedFold(EXEC_JSON, state)
         if source.kind is SourceKind.SIDECAR:
-            from turnlog.agents.codex.sources import CodexSidecarFold
+            from turnlog.agents.codex.sidecars import CodexSidecarFold
 
             return CodexSidecarFold(source, state)
         from turnlog.agents.codex.fold import CodexFold

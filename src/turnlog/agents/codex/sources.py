@@ -13,15 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec import Raw
 
-from turnlog.agents.base import Detection, Source, SourceKind
-from turnlog.agents.changes import Changes, LeafTitle
+from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.codex import BRANCH, FOLDERS, NAME
-from turnlog.agents.codex.record_kinds import ITEM_TYPES, TYPES
-from turnlog.agents.codex.records import CodexLine, Meta, read_lines, thread_named_in
-from turnlog.agents.files import SUFFIX, decompress, entries, is_compressed, is_file, is_folder
-from turnlog.agents.jsonl import JsonLines, count_lines, whole_lines
+from turnlog.agents.files import SUFFIX, entries, is_compressed, is_file, is_folder
 
 INDEX = "session_index.jsonl"
 
@@ -100,111 +95,6 @@ def thread_of(external_id: str) -> str:
     return re.sub(f"{BRANCH}$", "", external_id)
 
 
-# -- whether a file is Codex's, and of which version
-
-
-_BEFORE_ENVELOPES = "0.3x or older"
-"""The version of logs without envelopes, which name none."""
-
-
-def detect_log(path: Path, head: bytes) -> Detection:
-    """Whether a file is a rollout or a sidecar. The version is that of the first record which names one."""
-    source = source_of(path)
-    if source is not None and source.kind is SourceKind.SIDECAR:
-        # Kimi Code has an index of the same name.
-        entries_read = [entry for entry, *_ in _read_lines(whole_lines(head), 0, 1, Changes())]
-        if entries_read and not any(map(_names_a_thread, entries_read)):
-            return Detection(reason="no line names a thread")
-        return Detection(agent=NAME, source=source)
-    head = decompress(str(path), head).data
-    beginning = whole_lines(head)
-    records = [record for record, *_ in read_lines(beginning, 0, 1, Changes())]
-    if not records:
-        return Detection(reason="no line is a JSON object")
-    bare = _is_bare(records)
-    if not bare and not any(_is_ours(record) for record in records):
-        return Detection(reason="no record has a known type and a payload")
-    version = _BEFORE_ENVELOPES if bare else next(filter(None, map(_version_in, records)), None)
-    return Detection(agent=NAME, version=version, source=_source(path, source, beginning))
-
-
-def _is_ours(record: CodexLine) -> bool:
-    return record.type in TYPES and isinstance(record.payload, Raw)
-
-
-def _is_bare(records: list[CodexLine]) -> bool:
-    """Whether it is a log without envelopes: an id and a time, then marks and items."""
-    first, *others = records
-    if first.type or first.id is None or first.timestamp is None or first.payload is not msgspec.UNSET:
-        return False
-    return all(record.record_type == "state" or record.type in ITEM_TYPES for record in others)
-
-
-def _version_in(record: CodexLine) -> str | None:
-    if record.type != "session_meta" or not isinstance(record.payload, Raw):
-        return None
-    try:
-        return msgspec.json.decode(record.payload, type=Meta).cli_version
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _source(path: Path, known: Source | None, head: bytes) -> Source:
-    """The source. Of a log that was copied under another name, the records name the thread.
-
-    When the beginning was lost and no record names a thread, the file's name takes its place.
-    """
-    if known is not None:
-        return known
-    place = path.absolute()
-    found = Source(agent=NAME, path=str(place), root=str(place.parent), appendable=not is_compressed(path.name))
-    return renamed(found, thread_named_in(head) or path.stem)
-
-
 def renamed(source: Source, thread: str | None) -> Source:
     """The source with another thread than its name says; None: with no session."""
     return msgspec.structs.replace(source, session_id=None if thread is None else session_id(thread))
-
-
-# -- sidecars: the names that the user gave to threads, and what was typed into the terminal
-
-
-class _Entry(msgspec.Struct):
-    id: str | None = None
-    thread_name: str | None = None
-    session_id: str | None = None
-    text: str | None = None
-
-
-def _names_a_thread(entry: _Entry) -> bool:
-    return bool(entry.id or entry.session_id)
-
-
-_read_lines = JsonLines(_Entry, first_keys=("id", "session_id"), plausible=_names_a_thread).read
-
-
-class CodexSidecarFold:
-    """Reads `session_index.jsonl` and `history.jsonl`, which are appended to. The last name of a thread counts.
-
-    The prompts of `history.jsonl` are in the rollouts too, so they are only archived.
-    """
-
-    def __init__(self, source: Source, state: bytes | None) -> None:
-        self._is_index = source.path.endswith(INDEX)
-        self._lines = int(state) if state else 0
-
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        changes = Changes()
-        for entry, *_ in _read_lines(data, offset, self._lines + 1, changes):
-            if self._is_index and entry.id and entry.thread_name:
-                changes.leaf_titles.append(LeafTitle(record_id=session_id(entry.id), title=entry.thread_name))
-                changes.counts.events += 1
-            else:
-                changes.counts.duplicates += 1
-        self._lines += count_lines(data)
-        return changes
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return str(self._lines).encode()

@@ -13,9 +13,8 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import timedelta
 
+from turnlog.store.periods import LONGEST_GAP
 from turnlog.store.writing.sessions import SessionDraft
-
-LONGEST_GAP = timedelta(minutes=10)
 
 _LIMIT = LONGEST_GAP // timedelta(milliseconds=1)
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 
 CJK = (
@@ -31,19 +33,23 @@ _FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
 """Characters that are changed: CJK, private use, and symbols of the upper planes (most emoji)."""
 _PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
 
-_BASE_LETTERS = {
-    character: decomposed[0]
-    for character in map(chr, (*range(0x370, 0x530), *range(0x622, 0x6D4), *range(0x1F00, 0x2000)))
-    if len(decomposed := unicodedata.normalize("NFD", character)) > 1
-    and all(unicodedata.category(mark) == "Mn" for mark in decomposed[1:])
-}
-"""Letters with an accent that `unicode61` keeps: Greek, Cyrillic, Arabic."""
+
+@cache
+def _base_letters() -> Mapping[str, str]:
+    """Letters with an accent that `unicode61` keeps: Greek, Cyrillic, Arabic. Made when a text may have one."""
+    return {
+        character: decomposed[0]
+        for character in map(chr, (*range(0x370, 0x530), *range(0x622, 0x6D4), *range(0x1F00, 0x2000)))
+        if len(decomposed := unicodedata.normalize("NFD", character)) > 1
+        and all(unicodedata.category(mark) == "Mn" for mark in decomposed[1:])
+    }
+
 
 _FOREIGN_BYTES = {0xE1, *range(0xE3, 0xF5)}
 _PLAIN_BYTES = bytes(set(range(256)) - _FOREIGN_BYTES)
 """UTF-8 lead bytes that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
 _UNCHANGED_BYTES = bytes(set(range(256)) - _FOREIGN_BYTES - {*range(0xCD, 0xD5), *range(0xD8, 0xDC)})
-"""Those that begin none of `_BASE_LETTERS` either."""
+"""Those that begin none of `_base_letters` either."""
 
 
 def to_index_text(data: bytes) -> bytes:
@@ -108,9 +114,12 @@ def pieces(text: str) -> list[str]:
 
 def _without_accents(text: str) -> str:
     """The text, composed, without the accents that `unicode61` keeps."""
+    if text.isascii():
+        return text
     # Few of them are in a text, and a regular expression takes longer where every letter is Cyrillic.
-    for letter in _BASE_LETTERS.keys() & set(text):
-        text = text.replace(letter, _BASE_LETTERS[letter])
+    letters = _base_letters()
+    for letter in letters.keys() & set(text):
+        text = text.replace(letter, letters[letter])
     return text
 
 

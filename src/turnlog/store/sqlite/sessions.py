@@ -103,7 +103,8 @@ _CONDITIONS = {
     "project": "s.project_key IN (SELECT key FROM projects WHERE path = ? OR name = ?)",
     "model": "EXISTS (SELECT 1 FROM usage u JOIN models d ON d.key = u.model_key"
     " WHERE u.session_key = s.key AND d.name = ?)",
-    "branch": "s.git_branch = ?",
+    "branch": "(s.git_branch = ? OR s.folder_key IN (SELECT key FROM projects WHERE worktree = ?)"
+    " OR (s.git_branch IS NULL AND s.parent_key IN (SELECT key FROM sessions WHERE git_branch = ?)))",
     "title": "instr(casefold(coalesce(a.title, s.title)), casefold(?)) > 0",
     "relationship": "s.relationship = ?",
     "user": "s.owner_key IN (SELECT key FROM owners WHERE user = ?)",
@@ -128,6 +129,7 @@ _HAVING: dict[SessionHaving, str] = {
     "compaction": f"{_EVENTS} = 'compaction'",
     "error": f"{_EVENTS} = 'error' UNION SELECT billed_key FROM messages"
     " WHERE stop_reason = 'error' AND billed_key IS NOT NULL",
+    "failed-call": "SELECT session_key FROM call_totals WHERE failed > 0",
     "subagent": "SELECT parent_key FROM sessions WHERE relationship = 'subagent' AND parent_key IS NOT NULL",
 }
 """Queries of the keys of sessions."""

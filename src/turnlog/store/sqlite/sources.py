@@ -89,6 +89,14 @@ class SourceQueries(Connections):
             following = encode_cursor("diagnostics", found[-1].path, found[-1].offset, found[-1].reason)
         return Page(found, following, total)
 
+    def unread_logs(self) -> tuple[int, int]:
+        with self._snapshot() as connection:
+            (unread,) = connection.execute("SELECT count(*) FROM sources WHERE problem IS NOT NULL").fetchone()
+            (partly,) = connection.execute(
+                f"SELECT count(DISTINCT f.key){_DIAGNOSTICS} WHERE d.severity = 'error' AND f.problem IS NULL"
+            ).fetchone()
+        return unread, partly
+
     def diagnostic_counts(self, *, limit: int = 40) -> list[DiagnosticCount]:
         with self._snapshot() as connection:
             rows = connection.execute(

@@ -21,6 +21,7 @@ from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
 from turnlog.store.periods import BLOCK, DATE_PERIODS, PERIODS, block_name, block_starts, shifts, shown, start_of
 from turnlog.store.sqlite import SmallStore
+from turnlog.store.sqlite.active_time import active_by_day
 from turnlog.store.sqlite.days import Days, find_days, is_worth_keeping, keep
 from turnlog.store.sqlite.spending import SpendingQueries
 from turnlog.store.sqlite.usage_rows import (
@@ -46,6 +47,7 @@ from turnlog.store.usage_report import (
     UsageTotals,
     running_block,
     usage_report,
+    with_activity,
 )
 
 _TOKENS = slice([*COLUMNS].index("input"), [*COLUMNS].index("tool_prompt") + 1)
@@ -115,9 +117,11 @@ class UsageQueries(SpendingQueries):
             if totals.unpriced_calls:
                 table = EVERY_ROW if days is None else days.rows(_needed("model", None, filter))
                 unpriced = _unpriced_models(connection, filter, table)
+            active = active_by_day(connection, filter, zone) if by in DATE_PERIODS and filter.model is None else None
         if days is not None and is_worth_keeping(days):
             keep(self.path, days)
-        return usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
+        report = usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
+        return report if active is None else with_activity(report, active)
 
     def _days(
         self,
