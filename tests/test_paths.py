@@ -82,3 +82,15 @@ def test_naming_a_folder_creates_nothing(home: Path) -> None:
     paths.folders(RULE)
     paths.database_path()
     assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", ":UTC", "UTC", "EST5EDT", "CET-1CEST,M3.5.0", "<+03>-3", ""])
+def test_a_time_zone_that_there_is_is_known(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", name)
+    assert paths.unknown_zone() is None
+
+
+@pytest.mark.parametrize("name", ["Europe/Berln", "nonsense", "/no/such/file", "../etc", "a\n"])
+def test_a_time_zone_that_there_is_not_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", name)
+    assert paths.unknown_zone() == name

@@ -122,6 +122,24 @@ def wants_colour() -> bool:
     return not os.environ.get("NO_COLOR") and not has_dumb_terminal()
 
 
+def unknown_zone() -> str | None:
+    """The time zone that `TZ` names, if this machine does not know it: the C library then takes UTC without a word."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if not name or (name.startswith("/") and Path(name).exists()):
+        return None
+    import re
+    from zoneinfo import ZoneInfo
+
+    # `CET-1CEST,M3.5.0,M10.5.0/3` and `<+0330>-3:30` describe a zone instead of naming one.
+    if re.match(r"(?:[A-Za-z]{3,}|<[\w+-]{3,}>)[+-]?\d", name):
+        return None
+    try:
+        ZoneInfo(name)
+    except Exception:  # Odd names give errors of the system, too.
+        return name
+    return None
+
+
 def has_dumb_terminal() -> bool:
     """Whether the terminal only writes line after line, and shows every control sequence as characters."""
     return os.environ.get("TERM") == "dumb"

@@ -307,3 +307,11 @@ def test_errors_name_an_extra_as_the_command_that_installs_it() -> None:
     named = [line for line in lines if re.search(r"install\w*\W{1,3}turnlog\[", line)]
     assert len(named) >= 8
     assert [line for line in named if "pip install 'turnlog[" not in line] == []
+
+
+def test_a_time_zone_that_does_not_exist_is_said(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The C library takes UTC without a word, and every day of a report would be another one."""
+    monkeypatch.setenv("TZ", "Europe/Berln")
+    result = run("agents", "--json")
+    assert "there is no time zone 'Europe/Berln' (TZ): times are in UTC" in result.stderr
+    assert "Berln" not in result.stdout

@@ -65,9 +65,12 @@ def test_sessions_that_are_active_show_their_last_action(run: Command) -> None:
     )
     text = TextPart(text="Mend the tests.")
     with open_store(paths.database_path()) as store:
-        for id, role, part in (("calls", "assistant", call), ("says", "user", text)):
-            store.save_session(f"mine:{id}")
-            store.save_messages(f"mine:{id}", [Message(id=id, role=role, created_at=now, parts=(part,))])
+        for message in (
+            Message(id="calls", role="assistant", created_at=now, parts=(call,)),
+            Message(id="says", role="user", created_at=now, parts=(text,)),
+        ):
+            store.save_session(f"mine:{message.id}")
+            store.save_messages(f"mine:{message.id}", [message])
     listed = run("sessions", "--status", "running").stdout
     assert "Last action" in listed
     assert "Bash make test" in listed

@@ -188,6 +188,12 @@ def test_the_message_that_a_search_found_is_shown_in_full(run: Command) -> None:
     assert set(more) <= set(full)
 
 
+def test_ids_in_upper_case_are_found(run: Command) -> None:
+    assert run("show", "PLAIN:3F2A").stdout == run("show", "plain:3f2a").stdout != ""
+    part = run("show", "3f2a", "--at", "m2").stdout
+    assert run("show", "3F2A", "--at", "M2").stdout == part != ""
+
+
 def test_a_message_that_a_session_does_not_have_is_not_shown(run: Command) -> None:
     result = run("show", SESSION, "--at", "nothing")
     assert (result.exit_code, result.stdout) == (3, "")

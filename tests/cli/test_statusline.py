@@ -56,6 +56,13 @@ def test_a_number_that_cannot_be_money_is_left_out(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_a_long_name_is_cut_and_a_negative_number_left_out(run: Command) -> None:
+    given = {"model": {"display_name": "Opus " * 20}, "cost": {"total_cost_usd": -0.5}}
+    assert line(run, given) == "Opus Opus Opus Opus Opus Opus Opus Opus…"
+    assert line(run, {"context_window": {"used_percentage": -4}}) == ""
+
+
+@pytest.mark.usefixtures("home")
 def test_no_control_sequence_reaches_the_terminal(run: Command) -> None:
     assert "\x1b" not in line(run, {"model": {"display_name": "Opus\x1b[31m\n"}})
 

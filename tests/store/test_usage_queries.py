@@ -106,12 +106,12 @@ def nights(tmp_path: Path) -> Iterator[Store]:
     home = tmp_path / "nights"
     home.mkdir()
     minutes = {"one": (0, 8, 12, 20), "two": (894, 900, 906, 940, 944), "two.scout": (895, 899)}
-    for name, times in minutes.items():
-        log = Log(home, name)
+    logs = {name: Log(home, name) for name in minutes}
+    for name, log in logs.items():
         log.session(project_path=f"/w/{name}")
-        for minute in times:
+        for minute in minutes[name]:
             log.message(answer(f"{name}{minute}", minute, Usage(input=1, output=1)))
-    log.link(Link(kind="subagent", parent_session_id="plain:two", child_session_id="plain:two.scout"))
+    logs["two.scout"].link(Link(kind="subagent", parent_session_id="plain:two", child_session_id="plain:two.scout"))
     read_home(tmp_path / "nights.db", home)
     with open_store(tmp_path / "nights.db") as opened:
         yield opened
@@ -125,8 +125,7 @@ def test_days_say_how_long_sessions_were_active(nights: Store) -> None:
     assert active(nights, "month") == {"2026-11": 36}
     assert active(nights, project="two") == {"2026-11-02": 6, "2026-11-03": 10}
     assert active(nights, since=at(4), until=at(903)) == {"2026-11-02": 22, "2026-11-03": 3}
-    for by, wanted in (("hour", UsageFilter()), ("project", UsageFilter()), ("day", UsageFilter(model="large"))):
-        report = nights.usage(by, wanted)
+    for report in (nights.usage("hour"), nights.usage("project"), nights.usage("day", UsageFilter(model="large"))):
         assert report.active_ms is None
         assert {row.active_ms for row in report.rows} == {None}
 

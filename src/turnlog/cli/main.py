@@ -185,6 +185,11 @@ def cli(ctx: click.Context) -> None:
     """Every turn of every coding agent, kept, searchable and priced, on your machine only."""
     if not paths.wants_colour():
         ctx.color = False
+    zone = paths.unknown_zone()
+    if zone is not None:
+        from turnlog.plain_text import one_line
+
+        click.echo(f"turnlog: there is no time zone {one_line(repr(zone))} (TZ): times are in UTC", err=True)
 
 
 def main() -> None:

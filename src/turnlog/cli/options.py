@@ -237,16 +237,18 @@ def find_session(store: Store, text: str) -> Session:
     try:
         return store.session(text)
     except NotFoundError:
-        for candidates in (
-            _abbreviated(store, text, subagents=False),
-            _abbreviated(store, text, subagents=True),
-            _subagents(store, text),
-        ):
-            found = list(islice(candidates, CANDIDATES + 1))
-            if len(found) == 1:
-                return found[0]
-            if found:
-                raise NotFoundError(_ambiguous(text, found)) from None
+        # Nearly all ids are in lower case, and some programs show them in upper case.
+        for spelling in dict.fromkeys((text, text.lower())):
+            for candidates in (
+                _abbreviated(store, spelling, subagents=False),
+                _abbreviated(store, spelling, subagents=True),
+                _subagents(store, spelling),
+            ):
+                found = list(islice(candidates, CANDIDATES + 1))
+                if len(found) == 1:
+                    return found[0]
+                if found:
+                    raise NotFoundError(_ambiguous(text, found)) from None
         raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ from turnlog.plain_text import plain
 if TYPE_CHECKING:
     from turnlog.model import HistoryEvent, Session
     from turnlog.store.base import Store
-    from turnlog.store.values import PlacedMessage
+    from turnlog.store.values import MessagePlace, PlacedMessage
 
 PAGE = 200
 """Messages that are read at a time, so that the first are shown before the last are read."""
@@ -154,18 +154,37 @@ class _Part(NamedTuple):
 
 def _around(store: Store, session_id: str, message: str, number: int) -> _Part:
     """The message with this id, or the only one whose id begins or ends so, and so many on both sides of it."""
-    places = {each.message.id: each for each in _iter_messages(store, session_id, resolve_blobs=False)}
-    found = [message] if message in places else [id for id in places if id.startswith(message) or id.endswith(message)]
+    places = {each.message_id: each.position for each in _iter_places(store, session_id)}
+    lower = {id.lower(): id for id in places}
+    found = _ids_like(message, places) or [lower[id] for id in _ids_like(message.lower(), lower)]
     if len(found) != 1:
         reason = "no message" if not found else f"{len(found)} messages"
         raise NotFoundError(f"{reason} of {session_id} has the id {message!r}")
-    positions = [each.membership.position for each in places.values()]
-    at = positions.index(places[found[0]].membership.position)
+    positions = list(places.values())
+    at = positions.index(places[found[0]])
     messages = store.messages(session_id, around=positions[at], limit=2 * number)
     # What happened before the first message of a session, and after its last one, belongs to them.
     first = positions[at - number] if at >= number else -inf
     end = positions[at + number] if at + number < len(positions) else inf
     return _Part(found[0], messages, first, end)
+
+
+def _ids_like(text: str, ids: Mapping[str, object]) -> list[str]:
+    """The id that the text is, else those that begin or end so."""
+    return [text] if text in ids else [id for id in ids if id.startswith(text) or id.endswith(text)]
+
+
+def _iter_places(store: Store, session_id: str) -> Iterator[MessagePlace]:
+    """The places of all messages, which takes a tenth of the time that reading the messages does."""
+    from turnlog.model import Fate
+
+    since: int | None = None
+    while True:
+        page = store.places(session_id, fates=Fate, since=since, limit=PAGE)
+        yield from page
+        if len(page) < PAGE:
+            return
+        since = page[-1].position + 1
 
 
 def _resume(session: Session) -> list[str]:

@@ -56,8 +56,8 @@ def status_text(given: bytes, store_path: Path) -> str:
 def _given(given: object) -> Iterator[str]:
     """What Claude Code itself says; versions differ in what they have."""
     model = _field(given, "model", "display_name")
-    if isinstance(model, str) and model:
-        yield one_line(model)
+    if isinstance(model, str) and (name := one_line(model)):
+        yield name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     cost = _number(_field(given, "cost", "total_cost_usd"))
     if cost is not None:
         yield f"{formatting.money(Decimal(str(cost)))} session"
@@ -67,13 +67,16 @@ def _given(given: object) -> Iterator[str]:
 
 
 def _number(value: object) -> float | None:
-    """A number that can be shown; Python's JSON knows infinite ones, and true is no number."""
+    """A number that can be shown: Python's JSON knows infinite ones, and true is none. Nothing costs less than 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) < _MOST else None
+    return float(value) if 0 <= value < _MOST else None
 
 
 _MOST = 1e9
+
+_LONGEST_NAME = 40
+"""Characters of a model's name: a status line has one row."""
 
 
 def _field(value: object, *names: str) -> object:
