@@ -29,6 +29,10 @@ from turnlog.sync import rebuild
 pytestmark = pytest.mark.usefixtures("store")
 
 
+PARTLY = "turnlog: 1 log could be read only in part: `turnlog doctor` shows why\n"
+"""One record of the log is no JSON."""
+
+
 def ids(run: Command, *arguments: str) -> list[str]:
     result = run("sessions", "--json", *arguments)
     assert result.exit_code == 0, result.stderr
@@ -97,7 +101,7 @@ def test_in_a_pipe_nothing_is_cut(run: Command) -> None:
     result = run("sessions", "--limit", "1")
     assert OTHER in result.stdout
     assert "Write a post" in result.stdout
-    assert result.stderr == "1 of 2 sessions; --limit shows more.\n"
+    assert result.stderr == f"1 of 2 sessions; --limit shows more.\n{PARTLY}"
 
 
 def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
@@ -186,12 +190,14 @@ def test_a_status_selects_the_sessions_whose_state_has_this_name(run: Command) -
     for status, state in {"running": "running", "waiting": "waiting", "done": "done", "idle": "quiet"}.items():
         assert listed("--status", status) == [each for each in everything if each[1] == state]
     assert run("sessions", "--status", "quiet").exit_code == 2
-    assert run("sessions", "--status", "idle").stderr.endswith("Subagents are left out; --subagents lists them too.\n")
+    assert run("sessions", "--status", "idle").stderr.endswith(
+        f"Subagents are left out; --subagents lists them too.\n{PARTLY}"
+    )
     states = [state for _, state in everything]
     often = max(states, key=states.count)
     name = {"quiet": "idle"}.get(often, often)
     assert run("sessions", "--subagents", "--status", name, "--limit", "1").stderr == (
-        "1 session; --limit shows more.\n" if states.count(often) > 1 else ""
+        ("1 session; --limit shows more.\n" if states.count(often) > 1 else "") + PARTLY
     )
 
 

@@ -6,8 +6,10 @@ import { expect, it } from "vitest";
 import type { SessionItem, UsageReport, UsageTotals } from "@/api/types";
 import FilesPage from "@/files/files-page";
 import SearchPage from "@/search/search-page";
+import { SessionFiltersBar } from "@/sessions/session-filters";
 import { SessionRow } from "@/sessions/session-row";
 import { SessionsPage } from "@/sessions/sessions-page";
+import { SESSION_FILTERS, type SessionFilters } from "@/sessions/use-sessions";
 import { COST } from "@/usage/measures";
 import UsagePage from "@/usage/usage-page";
 import { UsageTable } from "@/usage/usage-table";
@@ -27,6 +29,22 @@ it.each([
   const alert = await screen.findByRole("alert");
   expect(alert.textContent).toContain(title);
   expect(alert.textContent).toContain("the store is busy");
+});
+
+it("has one field for which sessions are shown and for what they have had", async () => {
+  const changes: unknown[] = [];
+  const none = Object.fromEntries(SESSION_FILTERS.map((name) => [name, ""])) as SessionFilters;
+  const filters = { ...none, having: "failed-call" };
+  answerWith({});
+  renderAt("/", <SessionFiltersBar filters={filters} onChange={(change) => changes.push(change)} />);
+  const field = screen.getByRole("combobox", { name: "Show" }) as HTMLSelectElement;
+  expect(field.selectedOptions[0]?.textContent).toBe("With failed calls");
+  await userEvent.selectOptions(field, "Starred");
+  await userEvent.selectOptions(field, "With an error");
+  expect(changes).toEqual([
+    { show: "starred", having: "" },
+    { show: "", having: "error" },
+  ]);
 });
 
 function listOf(...items: SessionItem[]) {

@@ -70,8 +70,10 @@ def open_fresh(store_path: Path, *, says_unread: bool = True) -> Store:
     return open_existing(store_path)
 
 
-def note_unread(store: Store) -> None:
-    """Say in one line how many logs could not be read, now or earlier, or only in part."""
+def note_unread(store: Store, store_path: Path) -> None:
+    """Say in one line how many logs could not be read into the user's own store, now or earlier, or only in part."""
+    if store_path != paths.database_path():
+        return
     unread, partly = store.unread_logs()
     unread = max(unread, click.get_current_context().meta.get(_PROBLEMS, 0))
     if unread or partly:

@@ -100,7 +100,6 @@ def sessions(
 ) -> None:
     """List sessions, the most recently used first."""
     with open_fresh(store_path, says_unread=False) as store:
-        note_unread(store)
         filters["agent"] = find_agent(store, filters["agent"])
         filters["project"] = find_project(store, filters["project"])
         filters["model"] = find_model(store, filters["model"])
@@ -115,6 +114,7 @@ def sessions(
             _write_list(store, page, with_actions=status in _ACTIVE)
             if status is not None and not wanted.subagents and wanted.parent is None:
                 click.echo("Subagents are left out; --subagents lists them too.", err=True)
+        note_unread(store, store_path)
 
 
 def _page(

@@ -15,7 +15,7 @@ export class ApiError extends Error {
 }
 
 interface ErrorResponse {
-  error?: { message?: string };
+  error?: { message?: string; detail?: { field: string; reason: string }[] | null };
 }
 
 /** The answer to a request. Raises an ApiError for one that is not a success. */
@@ -63,5 +63,10 @@ export function queryString(parameters: Parameters): string {
 
 async function problemOf(response: Response): Promise<string> {
   const body = (await response.json().catch(() => null)) as ErrorResponse | null;
+  const wrong = body?.error?.detail?.[0];
+  // Of a query or a name, the sentence says all; of other parameters, their names do.
+  if (wrong && (wrong.field === "q" || wrong.reason.startsWith("there is no "))) {
+    return wrong.reason.charAt(0).toUpperCase() + wrong.reason.slice(1);
+  }
   return body?.error?.message ?? `${response.status} ${response.statusText}`.trim();
 }

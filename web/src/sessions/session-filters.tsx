@@ -17,22 +17,28 @@ import { hourLabel } from "./hour-of-week";
 import { SORTS } from "./session-groups";
 import type { SessionFilters } from "./use-sessions";
 
+const HAVING = "having:";
+
+/** Which are shown; what they have had is another filter of the server, and shares this field. */
 const SHOWN = [
   { value: "starred", label: "Starred" },
   { value: "archived", label: "Archived" },
+  { value: `${HAVING}failed-call`, label: "With failed calls" },
+  { value: `${HAVING}error`, label: "With an error" },
+  { value: `${HAVING}compaction`, label: "With a compaction" },
+  { value: `${HAVING}subagent`, label: "With subagents" },
 ];
+
+function changesOf(shown: string): Partial<SessionFilters> {
+  return shown.startsWith(HAVING)
+    ? { show: "", having: shown.slice(HAVING.length) }
+    : { show: shown, having: "" };
+}
 
 const STATUSES = ["Running", "Waiting", "Done", "Failed", "Stopped", "Killed", "Idle"].map((label) => ({
   value: label.toLowerCase(),
   label,
 }));
-
-const HAVING = [
-  { value: "failed-call", label: "With failed calls" },
-  { value: "error", label: "With an error" },
-  { value: "compaction", label: "With a compaction" },
-  { value: "subagent", label: "With subagents" },
-];
 
 interface SessionFiltersBarProps {
   filters: SessionFilters;
@@ -79,9 +85,9 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
       <FilterSelect
         label="Show"
         everything="Not archived"
-        value={filters.show}
+        value={filters.having ? HAVING + filters.having : filters.show}
         choices={SHOWN}
-        onChange={(show) => onChange({ show })}
+        onChange={(shown) => onChange(changesOf(shown))}
       />
       <FilterSelect
         label="Status"
@@ -89,13 +95,6 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         value={filters.status}
         choices={STATUSES}
         onChange={(status) => onChange({ status })}
-      />
-      <FilterSelect
-        label="Having"
-        everything="With anything"
-        value={filters.having}
-        choices={HAVING}
-        onChange={(having) => onChange({ having })}
       />
       <Narrowing icon="tag" label={filters.tag} onEnd={() => onChange({ tag: "" })} />
       <Narrowing

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 from turnlog.store.periods import LONGEST_GAP
 from turnlog.store.sqlite.reading import aware_milliseconds
 from turnlog.store.usage_filter import UsageFilter
-
-_LIMIT: Final = LONGEST_GAP // timedelta(milliseconds=1)
 
 _CONDITIONS: Final = {
     "agent": "s.agent = ?",
@@ -28,16 +26,25 @@ _CONDITIONS: Final = {
     },
 }
 
-_TIMES: Final = (
-    "SELECT x.session_key, m.created_at FROM json_each(?) k CROSS JOIN memberships x ON x.session_key = k.value"
-    " CROSS JOIN messages m ON m.key = x.message_key WHERE x.copied = 0 AND m.created_at IS NOT NULL ORDER BY 1, 2"
+_QUARTER_HOUR: Final = 900_000
+"""Milliseconds."""
+
+# What is between two messages is within at most two quarter hours: the later one has `inside` of it.
+_STRETCHES: Final = (
+    "SELECT quarter_hour, sum(inside), sum(gap - inside) FROM (SELECT quarter_hour, gap,"
+    " CASE WHEN gap < passed THEN gap ELSE passed END AS inside FROM (SELECT"
+    f" m.created_at / {_QUARTER_HOUR} AS quarter_hour, m.created_at % {_QUARTER_HOUR} AS passed,"
+    " m.created_at - lag(m.created_at) OVER (PARTITION BY x.session_key ORDER BY m.created_at) AS gap"
+    " FROM json_each(?) k CROSS JOIN memberships x ON x.session_key = k.value"
+    " CROSS JOIN messages m ON m.key = x.message_key WHERE x.copied = 0 AND m.created_at >= 0) found"
+    f" WHERE gap > 0 AND gap <= {LONGEST_GAP // timedelta(milliseconds=1)}) parted GROUP BY quarter_hour"
 )
 
 
 def active_by_day(connection: sqlite3.Connection, wanted: UsageFilter, zone: tzinfo | None) -> Mapping[date, int]:
     """Day of a zone (None: this machine's) -> milliseconds, of all sessions that a filter chooses together.
 
-    A filter by model chooses calls, and is not looked at.
+    A filter by model chooses calls, and is not looked at. Its times count by quarter hours, as in all of a report.
     """
     since = None if wanted.since is None else aware_milliseconds(wanted.since)
     until = None if wanted.until is None else aware_milliseconds(wanted.until)
@@ -53,10 +60,11 @@ def active_by_day(connection: sqlite3.Connection, wanted: UsageFilter, zone: tzi
                 found[day_of(begin)] += active
             else:
                 of_several_days.append(key)
-    for begin, end in _stretches(connection, of_several_days):
-        begin, end = max(begin, first), min(end, last)
-        if begin < end:
-            _add(found, begin, end, day_of, zone)
+    asked = f"[{','.join(map(str, of_several_days))}]"
+    for quarter_hour, inside, before in connection.execute(_STRETCHES, (asked,)) if of_several_days else ():
+        for each, milliseconds in ((quarter_hour, inside), (quarter_hour - 1, before)):
+            if milliseconds and first <= each * _QUARTER_HOUR < last:
+                found[day_of(each * _QUARTER_HOUR)] += int(milliseconds)
     return found
 
 
@@ -78,30 +86,6 @@ def _sessions(connection: sqlite3.Connection, wanted: UsageFilter) -> list[tuple
     ).fetchall()
 
 
-def _stretches(connection: sqlite3.Connection, keys: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """The times of neighbouring messages of each session between which it was active."""
-    last_key = last_time = -1
-    for key, time in connection.execute(_TIMES, (f"[{','.join(map(str, keys))}]",)):
-        if key == last_key and 0 < time - last_time <= _LIMIT:
-            yield last_time, time
-        last_key, last_time = key, time
-
-
-def _add(found: Counter[date], begin: int, end: int, day_of: Callable[[int], date], zone: tzinfo | None) -> None:
-    """Add a stretch, which is shorter than a day, to the day or the two days that it is in."""
-    first, last = day_of(begin), day_of(end)
-    if first != last:
-        midnight = int(_midnight(last, zone).timestamp() * 1000)
-        found[first] += midnight - begin
-        begin = midnight
-    found[last] += end - begin
-
-
-def _midnight(day: date, zone: tzinfo | None) -> datetime:
-    start = datetime(day.year, day.month, day.day, tzinfo=zone)  # None is this machine's zone
-    return start.astimezone() if zone is None else start
-
-
 def _days(zone: tzinfo | None) -> Callable[[int], date]:
     """The day of a time, as the clocks of a zone show it. Remembered by quarter hours: every zone has whole ones."""
     known: dict[int, date] = {}
@@ -119,6 +103,3 @@ def _days(zone: tzinfo | None) -> Callable[[int], date]:
         return day
 
     return day_of
-
-
-_QUARTER_HOUR: Final = 900_000
