@@ -23,7 +23,7 @@ KEYWORDS = frozenset(["start_new_session", "preexec_fn", "process_group", "creat
 
 _SUSPICIOUS = re.compile(
     rf"\b(?:os|signal|socket)\.(?:{'|'.join(sorted(NAMES['os'] | NAMES['signal'] | NAMES['socket']))}|open)\b"
-    rf"|from (?:os|signal|socket) import|\b(?:{'|'.join(sorted(MODULES | KEYWORDS))})\b|/proc"
+    rf"|\b(?:read|write)_text\(|from (?:os|signal|socket) import|\b(?:{'|'.join(sorted(MODULES | KEYWORDS))})\b|/proc"
 )
 """Parsing all modules takes seconds."""
 
@@ -62,6 +62,11 @@ def calls_of_some_systems(text: str) -> Iterator[str]:
                 # Without it, Windows writes two bytes for the end of a line.
                 if not {"BINARY", "O_BINARY", "devnull", "_ONLY_FILES"} & set(_names(node)):
                     yield f"{node.lineno}: os.open without BINARY"
+            case ast.Call(func=ast.Attribute(attr="read_text" | "write_text" as name), keywords=given) if not any(
+                each.arg in ("encoding", None) for each in given
+            ):
+                # Windows takes the code page of the user's language.
+                yield f"{node.lineno}: {name} without encoding"
             case _:
                 pass
 
@@ -100,6 +105,7 @@ def test_an_exception_is_one(name: str) -> None:
         "import socket\nsocket.socket(socket.AF_UNIX)",
         "Popen(x, start_new_session=True)",
         "import os\nos.open(path, os.O_RDWR)",
+        "path.write_text(text)",
         "import ctypes",
     ],
 )

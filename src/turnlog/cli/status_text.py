@@ -32,7 +32,7 @@ def answer_quickly() -> bool:
         given = sys.stdin.buffer.read()
         print(status_text(given, paths.database_path()), flush=True)
     except Exception:  # Whatever it is, the command meets it again and reports it.
-        sys.stdin = io.TextIOWrapper(io.BytesIO(given))
+        sys.stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
         return False
     return True
 

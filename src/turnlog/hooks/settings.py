@@ -304,7 +304,11 @@ _HEAD = b"// turnlog's plugin"
 
 
 def _plugin(plugin: Path, folder: Path) -> bytes:
-    return plugin.read_text().replace('"{{FOLDER}}"', json.dumps(os.fspath(folder), ensure_ascii=False)).encode()
+    return (
+        plugin.read_text(encoding="utf-8")
+        .replace('"{{FOLDER}}"', json.dumps(os.fspath(folder), ensure_ascii=False))
+        .encode()
+    )
 
 
 def _refuse_foreign(path: Path, before: bytes | None) -> None:

@@ -49,7 +49,7 @@ def main() -> None:
     for name, text in models().items():
         path = Path(sys.argv[1]) / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -191,14 +191,14 @@ def running_url(folder: Path) -> str | None:
 
 
 def _url(folder: Path, socket: Path | None, database: str) -> str:
-    password = (folder / _PASSWORD).read_text().strip()
+    password = (folder / _PASSWORD).read_text(encoding="utf-8").strip()
     return f"postgresql://{_USER}:{quote(password)}@/{database}?host={quote(str(socket), safe='')}"
 
 
 def _postmaster(data: Path) -> tuple[int, Path] | None:
     """The process of the server that uses these data, and the folder of its socket; None if none does."""
     try:
-        lines = (data / "postmaster.pid").read_text().splitlines()
+        lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         pid, socket = int(lines[0]), Path(lines[4])
     except (OSError, ValueError, IndexError):
         return None

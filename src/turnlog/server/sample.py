@@ -45,12 +45,12 @@ def ensure_sample(store_path: Path) -> None:
     folder = store_path.parent
     installation = f"{turnlog.__version__} {LOGS}"
     mark = folder / _MADE_FROM
-    if not mark.is_file() or mark.read_text() != installation:
+    if not mark.is_file() or mark.read_text(encoding="utf-8") != installation:
         shutil.rmtree(folder, ignore_errors=True)
     # Before the folder within it is created, which would make this one readable for others.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     sync(store_path, roots=sample_roots())
-    mark.write_text(installation)
+    mark.write_text(installation, encoding="utf-8")
 
 
 def sample_roots() -> list[Path]:

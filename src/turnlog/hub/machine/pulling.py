@@ -71,6 +71,6 @@ def _write(path: Path, data: bytes, changed_at: float) -> None:
             for start in range(0, len(data), _PIECE):
                 file.write(data[start : start + _PIECE])
         os.utime(partial, (changed_at, changed_at))
-        partial.rename(path)
+        partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -153,7 +153,7 @@ def write_tables(
         _write_rows(connection, writers, on_progress)
     # Nothing was replaced before all was written.
     written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
-    (folder / "README.md").write_text(_card(written))
+    (folder / "README.md").write_text(_card(written), encoding="utf-8")
     return written
 
 
