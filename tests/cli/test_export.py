@@ -277,3 +277,17 @@ def test_a_trace_is_binary_in_a_file_for_it(run: Command, tmp_path: Path) -> Non
     assert run("export", SESSION, "--as", "otel", "-o", str(output)).exit_code == 0
     request = ExportTraceServiceRequest.FromString(output.read_bytes())
     assert [each.scope_spans[0].scope.name for each in request.resource_spans] == ["turnlog", "turnlog"]
+
+
+@pytest.mark.parametrize("name", ["parquet", "scout"])
+@pytest.mark.usefixtures("store")
+def test_formats_of_many_sessions_take_no_session(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    short = SESSION.partition(":")[2][:6]
+    result = run("export", "--as", name, short)
+    assert result.exit_code == 2
+    assert f"{short} is a session" in result.stderr
+    assert not (tmp_path / short).exists()
+    assert run("export", "--as", name, f"./{short}/").exit_code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,7 +16,7 @@ from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import complete_session, examples, find_session, period_options
 from turnlog.cli.terminal import progress, write_json_text
-from turnlog.errors import TurnlogError
+from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.exports import Export, ExportFormat, export_session
 from turnlog.plain_text import one_line, plain
 from turnlog.store.names import find_agent, find_project
@@ -32,6 +32,9 @@ _TRANSCRIPTS: Final = "scout"
 
 _FOLDERS: Final = (_TABLES, _TRANSCRIPTS)
 """Formats of many sessions."""
+
+_SHORTEST_ID: Final = 4
+"""Characters from which on a name of a folder may be meant as a session's id."""
 
 
 @click.command(
@@ -86,7 +89,7 @@ def export(
             raise click.UsageError(f"--model, --strict, --content and --output are not for {format_name}.")
         write = _export_tables if format_name == _TABLES else _export_transcripts
         with _needs_parquet():
-            write(Path(subject), store_path, SessionsWanted(agent, project, since, until), redact=redact)
+            write(subject, store_path, SessionsWanted(agent, project, since, until), redact=redact)
         return
     if agent or project or since or until:
         raise click.UsageError(f"--agent, --project, --since and --until are for {' and '.join(_FOLDERS)}.")
@@ -160,16 +163,17 @@ def _needs_parquet() -> Generator[None]:
         raise TurnlogError("tables need more packages: pip install 'turnlog[parquet]'") from error
 
 
-def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
+def _export_tables(folder: str, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
     from turnlog.store.sqlite.tables import write_tables
 
     with open_fresh(store_path) as store:
+        _refuse_session(store, folder)
         chosen = wanted.filter(store)
         sessions = [session.id for session in sessions_in(store, chosen)] if any(wanted) else None
     with progress() as on_progress:
         written = write_tables(
             store_path,
-            folder,
+            Path(folder),
             sessions,
             redact=redact,
             on_progress=lambda done, total: on_progress("write", done, total),
@@ -178,14 +182,27 @@ def _export_tables(folder: Path, store_path: Path, wanted: SessionsWanted, *, re
         _say_written(table)
 
 
-def _export_transcripts(folder: Path, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
+def _refuse_session(store: Store, name: str) -> None:
+    """All sessions would be in a folder that has the name of the one that was meant."""
+    if len(name) < _SHORTEST_ID or "/" in name or Path(name).exists():
+        return
+    with suppress(NotFoundError):
+        session = find_session(store, name)
+        raise click.UsageError(
+            f"{plain(name)} is a session ({plain(session.id)}), and these formats write many into a folder. Name a "
+            "folder; --agent, --project, --since and --until say which sessions."
+        )
+
+
+def _export_transcripts(folder: str, store_path: Path, wanted: SessionsWanted, *, redact: bool) -> None:
     from turnlog.exports.transcripts import write_transcripts
 
     with open_fresh(store_path) as store, progress() as on_progress:
+        _refuse_session(store, folder)
         sessions = [session.id for session in sessions_in(store, wanted.filter(store))]
         written = write_transcripts(
             store,
-            folder,
+            Path(folder),
             sessions,
             redact=redact,
             on_progress=lambda done, total: on_progress("write", done, total),
