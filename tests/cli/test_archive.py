@@ -125,6 +125,7 @@ def test_a_terminal_asks_before_it_forgets() -> None:
     assert "Nothing was removed" in written
     code, written = on_terminal("forget", "3f2a", answer="y\n")
     assert "Forgotten." in written
+    assert "The agent still has " in written
     assert on_terminal("show", "3f2a")[0] == 3
 
 

@@ -98,6 +98,7 @@ def forget(ctx: click.Context, session_id: str, yes: bool, as_json: bool, store_
         write_json(_forget_document(plan, forgotten=agreed))
     elif agreed:
         click.echo("Forgotten.")
+        _write_left(plan)
     if not agreed:
         click.echo("Nothing was removed; --yes removes it.", err=True)
     if not agreed and not can_ask:
@@ -115,7 +116,14 @@ def _write_plan(plan: Forgetting, title: str | None) -> None:
         f" {formatting.plural(len(plan.files), 'archived file')} ({archived})."
     )
     for session_id, shared in plan.shared.items():
-        click.echo(f"{formatting.plural(shared, 'message')} of it also in {plain(session_id)}, and stay there.")
+        click.echo(f"{formatting.plural(shared, 'message')} of it are also in {plain(session_id)}, and stay there.")
+
+
+def _write_left(plan: Forgetting) -> None:
+    """Say which of the agent's own files are still there: they contain what was forgotten."""
+    for path in plan.files:
+        if Path(path).exists():
+            click.echo(f"The agent still has {plain(path)}; turnlog does not read it again.")
 
 
 def _forget_document(plan: Forgetting, *, forgotten: bool) -> ForgetDocument:

@@ -95,7 +95,7 @@ function FileRow({ file }: { file: TouchedFile }) {
           <span className="file-folder">{file.path.slice(0, cut)}</span>
           <span className="file-last">{file.path.slice(cut)}</span>
         </span>
-        <span className="file-figure">{file.edits > 0 ? plural(file.edits, "edit") : "read only"}</span>
+        <span className="file-figure">{file.edits > 0 ? plural(file.edits, "edit") : "no edits"}</span>
         <span className="file-figure">{plural(file.sessions, "session")}</span>
         <span className="file-figure" title={file.last_at ? formatExact(file.last_at) : undefined}>
           {file.last_at ? formatRelative(file.last_at, new Date()) : "time unknown"}
