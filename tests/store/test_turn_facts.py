@@ -13,6 +13,7 @@ from support.agent_cases import DATA
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from turnlog.model import (
+    ErrorEvent,
     Fate,
     InterruptEvent,
     Message,
@@ -129,6 +130,16 @@ def test_claude_code_is_done_when_its_request_has_failed_for_good(version: str, 
             assert last is not None
             state = session_states(store, [session], last)[session]
             assert (state.state, state.detail) == ("done", "error"), session
+
+
+def test_a_session_that_is_silent_after_a_failed_request_has_failed(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.log.event(ErrorEvent(id="e1", error_text="invalid key", kind="api_error", status=401, created_at=at(2)))
+    assert scripted.state().state == "running"
+    failed = scripted.state(minutes=3)
+    assert (failed.state, failed.evidence, failed.detail, failed.since) == ("done", "answer", "error", at(1))
+    scripted.prompt("m2")
+    assert scripted.state(minutes=3).state == "quiet"
 
 
 def test_silence_is_all_that_is_known_later(scripted: ScriptedSession) -> None:

@@ -43,6 +43,8 @@ _MARKING_EVENTS: Final = (
     " AND session_key = ?2 UNION ALL SELECT position, type, kind, created_at, key FROM events"
     " WHERE kind IS NULL AND session_key = ?2 AND type = 'interrupt' ORDER BY key"
 )
+_FAILED_AFTER: Final = "SELECT EXISTS (SELECT 1 FROM events WHERE session_key = ? AND type = 'error' AND position > ?)"
+
 _OPEN_CALLS: Final = (
     "SELECT tool_call_id FROM parts WHERE message_key = ? AND tool_name IS NOT NULL"
     f" AND tool_state IN ({', '.join('?' * len(OPEN_STATES))})"
@@ -51,6 +53,9 @@ _OPEN_CALLS: Final = (
 _BEGINNINGS: Final = TURN_ORIGINS | {Origin.NOTIFICATION}
 _ENDINGS: Final = frozenset({Origin.COMMAND_OUTPUT, Origin.SHELL_OUTPUT})
 """Origins after which no turn is expected: the printed output is the result, unless a model continues."""
+
+_UNENDED: Final = frozenset[MarkerKind]({"prompt", "start", "answer"})
+"""Markers after which a turn may go on."""
 
 HANDED_OVER_END: Final = "handed-over"
 """The detail of the end of a turn that turnlog wrote from another session."""
@@ -135,7 +140,10 @@ def _turn_facts(
     calls.sort(key=lambda placed: placed.position)
     if newest is not None and not calls:
         markers += _answer_end(metadata, newest, moment(updated_at))
-    return TurnFacts(markers, calls, moment(updated_at))
+    has_failed = False
+    if newest is not None and markers and markers[-1].kind in _UNENDED:
+        has_failed = bool(connection.execute(_FAILED_AFTER, (key, newest.position)).fetchone()[0])
+    return TurnFacts(markers, calls, moment(updated_at), has_failed)
 
 
 class PlacedId(NamedTuple):
