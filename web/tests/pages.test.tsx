@@ -38,9 +38,9 @@ it("has one field for which sessions are shown and for what they have had", asyn
   answerWith({});
   renderAt("/", <SessionFiltersBar filters={filters} onChange={(change) => changes.push(change)} />);
   const field = screen.getByRole("combobox", { name: "Show" }) as HTMLSelectElement;
-  expect(field.selectedOptions[0]?.textContent).toBe("With failed calls");
+  expect(field.selectedOptions[0]?.textContent).toBe("Failed calls");
   await userEvent.selectOptions(field, "Starred");
-  await userEvent.selectOptions(field, "With an error");
+  await userEvent.selectOptions(field, "Errors");
   expect(changes).toEqual([
     { show: "starred", having: "" },
     { show: "", having: "error" },

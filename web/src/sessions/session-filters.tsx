@@ -23,10 +23,10 @@ const HAVING = "having:";
 const SHOWN = [
   { value: "starred", label: "Starred" },
   { value: "archived", label: "Archived" },
-  { value: `${HAVING}failed-call`, label: "With failed calls" },
-  { value: `${HAVING}error`, label: "With an error" },
-  { value: `${HAVING}compaction`, label: "With a compaction" },
-  { value: `${HAVING}subagent`, label: "With subagents" },
+  { value: `${HAVING}failed-call`, label: "Failed calls" },
+  { value: `${HAVING}error`, label: "Errors" },
+  { value: `${HAVING}compaction`, label: "Compactions" },
+  { value: `${HAVING}subagent`, label: "Subagents" },
 ];
 
 function changesOf(shown: string): Partial<SessionFilters> {
