@@ -37,10 +37,10 @@ _OF_SESSION: Final = "u.model_key, coalesce(s.project_key, 0), s.owner_key, s.ag
 """`_GROUPS` of a row of `usage`."""
 
 _LEVELS: Final[dict[str, int]] = {"model_key": 1, "project_key": 2}
-"""What alone is told apart -> the level of these rows."""
+"""The only column that is grouped by -> the level of these rows."""
 
-
-_NOT_TOLD: Final = {**dict.fromkeys(_GROUPS, "0"), "agent": "''"}
+_MERGED: Final = {**dict.fromkeys(_GROUPS, "0"), "agent": "''"}
+"""The value of a column that is not grouped by."""
 
 
 class Stretch(NamedTuple):
@@ -228,7 +228,7 @@ def _add_up(connection: sqlite3.Connection, missing: Sequence[tuple[int, int]]) 
         f" GROUP BY w.shift, w.day, {_OF_SESSION}"
     )
     for name, level in _LEVELS.items():
-        groups = ", ".join(f"u.{each}" if each == name else _NOT_TOLD[each] for each in _GROUPS)
+        groups = ", ".join(f"u.{each}" if each == name else _MERGED[each] for each in _GROUPS)
         connection.execute(
             f"INSERT INTO usage_by_day ({_COLUMNS}) SELECT {level}, w.shift, w.day, {groups}, {sums} FROM {days} w"
             " CROSS JOIN usage_by_day u ON (u.level, u.shift, u.day) = (0, w.shift, w.day) WHERE NOT EXISTS"
