@@ -6,10 +6,12 @@ read. Subagents are left out: the session that started them waits meanwhile.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from itertools import pairwise
 from typing import Any, Final
 
 from turnlog.store.periods import LONGEST_GAP
@@ -29,15 +31,14 @@ _CONDITIONS: Final = {
 _QUARTER_HOUR: Final = 900_000
 """Milliseconds."""
 
-# What is between two messages is within at most two quarter hours: the later one has `inside` of it.
-_STRETCHES: Final = (
-    "SELECT quarter_hour, sum(inside), sum(gap - inside) FROM (SELECT quarter_hour, gap,"
-    " CASE WHEN gap < passed THEN gap ELSE passed END AS inside FROM (SELECT"
-    f" m.created_at / {_QUARTER_HOUR} AS quarter_hour, m.created_at % {_QUARTER_HOUR} AS passed,"
-    " m.created_at - lag(m.created_at) OVER (PARTITION BY x.session_key ORDER BY m.created_at) AS gap"
-    " FROM json_each(?) k CROSS JOIN memberships x ON x.session_key = k.value"
-    " CROSS JOIN messages m ON m.key = x.message_key WHERE x.copied = 0 AND m.created_at >= 0) found"
-    f" WHERE gap > 0 AND gap <= {LONGEST_GAP // timedelta(milliseconds=1)}) parted GROUP BY quarter_hour"
+_LIMIT: Final = LONGEST_GAP // timedelta(milliseconds=1)
+
+# One row of a JSON array for each session: the module `sqlite3` takes longer for a row than SQLite to find it, and a
+# window of SQL twice as long as the loop over them.
+_TIMES: Final = (
+    "SELECT (SELECT json_group_array(m.created_at) FROM memberships x CROSS JOIN messages m ON m.key = x.message_key"
+    " WHERE x.session_key = s.key AND x.copied = 0 AND m.created_at IS NOT NULL)"
+    " FROM sessions s WHERE s.key IN (SELECT value FROM json_each(?))"
 )
 
 
@@ -60,11 +61,28 @@ def active_by_day(connection: sqlite3.Connection, wanted: UsageFilter, zone: tzi
                 found[day_of(begin)] += active
             else:
                 of_several_days.append(key)
-    asked = f"[{','.join(map(str, of_several_days))}]"
-    for quarter_hour, inside, before in connection.execute(_STRETCHES, (asked,)) if of_several_days else ():
-        for each, milliseconds in ((quarter_hour, inside), (quarter_hour - 1, before)):
-            if milliseconds and first <= each * _QUARTER_HOUR < last:
-                found[day_of(each * _QUARTER_HOUR)] += int(milliseconds)
+    for quarter_hour, milliseconds in _by_quarter_hour(connection, of_several_days).items():
+        if first <= quarter_hour * _QUARTER_HOUR < last:
+            found[day_of(quarter_hour * _QUARTER_HOUR)] += milliseconds
+    return found
+
+
+def _by_quarter_hour(connection: sqlite3.Connection, keys: Iterable[int]) -> Mapping[int, int]:
+    """Quarter hour since 1970 -> milliseconds between the messages of these sessions, without long gaps."""
+    found: defaultdict[int, int] = defaultdict(int)
+    asked = json.dumps(list(keys))
+    for (listed,) in connection.execute(_TIMES, (asked,)) if asked != "[]" else ():
+        times: list[int] = json.loads(listed or "[]")
+        times.sort()
+        for begin, end in pairwise(times):
+            gap = end - begin
+            if 0 < gap <= _LIMIT:
+                quarter_hour, passed = divmod(end, _QUARTER_HOUR)
+                # A gap is within two quarter hours at most.
+                if gap > passed:
+                    found[quarter_hour - 1] += gap - passed
+                    gap = passed
+                found[quarter_hour] += gap
     return found
 
 
