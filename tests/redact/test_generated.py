@@ -1,12 +1,14 @@
 """Passwords made of letters, digits and signs are masked whole; variables, types and lines of code are not."""
 
 import json
+import time
 from collections.abc import Callable
 from html import escape
 
 import pytest
 
 from turnlog.redact import Redactor, mask_text
+from turnlog.redact.masking import find_secrets
 
 GENERATED = (
     'RiNTN9~Ox98"whGcTZc(',
@@ -84,3 +86,18 @@ def test_code_stays(code: str) -> None:
     redactor = Redactor()
     redactor.learn(code)
     assert redactor.redact(code) == code
+
+
+def test_many_headings_in_a_row_take_time_that_grows_with_their_number() -> None:
+    took: list[float] = []
+    for lines in (2_000, 12_000):
+        began = time.process_time()
+        assert find_secrets("a,token\n" * lines) == []
+        took.append(time.process_time() - began)
+    assert took[1] < 15 * took[0]
+
+
+def test_a_table_right_below_another_one_is_masked_too() -> None:
+    first, second, third = "name,password\nana,{}\n", "token,name\n{},ben\n", "name,count\nana,k8Lm2Pq8&Zz4\n"
+    made = mask_text(first.format("k9Lm2Pq8&Zz4") + second.format("qW7zTn4kLp2x") + third)
+    assert made == first.format("[REDACTED:password]") + second.format("[REDACTED:named-secret]") + third

@@ -126,10 +126,15 @@ def _in_rows(text: str, position: int, limit: int, heading: _Heading) -> Iterato
         cells = list(_cells(row, heading.mark))
         if len(cells) != heading.width:
             return
-        for index, name in heading.columns.items():
-            found = _secret_in(text, start + cells[index][0], start + cells[index][1], name)
-            if found is not None:
-                yield found
+        found = [
+            _secret_in(text, start + cells[index][0], start + cells[index][1], name)
+            for index, name in heading.columns.items()
+        ]
+        secrets = [each for each in found if each is not None]
+        yield from secrets
+        # Of a table below this one. Without an end here, many headings in a row would each be read to the last of them.
+        if not secrets and _NAMED_CELL.search(f"{row}\n".lower()) is not None and _heading(row) is not None:
+            return
 
 
 def _cells(row: str, mark: str) -> Iterator[tuple[int, int]]:
