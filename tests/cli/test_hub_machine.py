@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,24 @@ from support.postgres_stores import PostgresDatabases
 from support.toy_store import ToyStore
 from turnlog.store import open_store
 
+SESSION = "7d1f6a52-3a70-4a57-9d0c-0b4b6f0a1c11"
+
 ROW = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"my password is Tr0ub4dor&3xyz, hello"}\n'
+
+
+def claude_line(number: int, text: str) -> str:
+    """A prompt, as Claude Code logs it."""
+    record = {
+        "type": "user",
+        "uuid": f"00000000-0000-4000-8000-{number:012}",
+        "parentUuid": f"00000000-0000-4000-8000-{number - 1:012}" if number else None,
+        "sessionId": SESSION,
+        "timestamp": f"2026-11-20T10:{number:02}:00.000Z",
+        "cwd": "/home/ada/shop",
+        "version": "2.1.30",
+        "message": {"role": "user", "content": text},
+    }
+    return json.dumps(record) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +94,30 @@ def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str]
     file.write_text("other")
     again = call("hub", "pull", "--all", "--to", str(everything), *store)
     assert (again.exit_code, "1 of 1 session" in again.output) == (4, True)
-    assert ": none (nothing leaves)" in call("hub", "level", "/srv/client", "none", *store).output
+    assert ": none (nothing leaves)" in call("hub", "level", str(tmp_path), "none", *store).output
     assert "Disconnected" in call("hub", "disconnect", *store).output
     assert call("hub", "status", *store).exit_code == 3
+
+
+def test_a_new_machine_reads_its_logs_before_it_sends_or_says_how_far_it_is(
+    place: tuple[HubProcess, str], home: Path
+) -> None:
+    log = home / ".claude" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(claude_line(0, "mend the till"))
+    call("hub", "connect", place[0].url, "--name", "new")
+    assert call("hub", "push", "--dry-run", "--no-sync").exit_code == 3
+    plan = msgspec.json.decode(call("hub", "push", "--dry-run", "--json").stdout)
+    assert plan["sessions"] == {f"claude-code:{SESSION}": "redacted"}
+    assert "Sent 1 message of 1 session." in call("hub", "push", "--yes").output
+    with log.open("a") as file:
+        file.write(claude_line(1, "and the receipts"))
+    assert "Everything is sent." in call("hub", "status", "--no-sync").output
+    assert "to send." in call("hub", "status").output
+    with log.open("a") as file:
+        file.write(claude_line(2, "and the drawer"))
+    assert "Sent 0 messages" not in call("hub", "push").output
+    assert "Everything is sent." in call("hub", "status").output
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd is Linux's")

@@ -44,9 +44,9 @@ def agent_option(command: CommandT) -> CommandT:
     )(command)
 
 
-def project_argument(name: str) -> Callable[[CommandT], CommandT]:
+def project_argument(name: str, *, required: bool = True) -> Callable[[CommandT], CommandT]:
     """A project as an argument; pass it through `find_project`."""
-    return click.argument(name, shell_complete=partial(_complete, project_names))
+    return click.argument(name, required=required, shell_complete=partial(_complete, project_names))
 
 
 def project_option(command: CommandT) -> CommandT:

@@ -23,7 +23,7 @@ COMMANDS = {
     "sign-in": _Entry("hub_serve", "sign_in", "Print a link that signs a person's browser in."),
     "connect": _Entry("hub_machine", "connect", "Connect this machine with a hub."),
     "push": _Entry("hub_machine", "push", "Send what has changed to the hub."),
-    "level": _Entry("hub_machine", "level", "Choose how much of a project leaves this machine."),
+    "level": _Entry("hub_levels", "level", "Choose how much of a project leaves this machine."),
     "agent": _Entry("hub_machine", "agent", "Send what changes, until Ctrl-C."),
     "status": _Entry("hub_machine", "status", "Show the hub of this machine, and how far it is."),
     "pull": _Entry("hub_machine", "pull", "Write a session's log files from the hub here."),

@@ -1,4 +1,4 @@
-"""`turnlog hub connect`, `push`, `status`, `level`, `agent`, `pull` and `disconnect`: this machine and its hub."""
+"""`turnlog hub connect`, `push`, `status`, `agent`, `pull` and `disconnect`: this machine and its hub."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
 from turnlog.errors import ConflictError, NotFoundError, TurnlogError
@@ -73,7 +74,7 @@ def _wait(client: HubClient, device: dict[str, object]) -> dict[str, object]:
 @click.option("--dry-run", is_flag=True, help="List what would leave, and send nothing.")
 @click.option("--yes", is_flag=True, help="Send without asking, also the first time.")
 @json_option
-@store_option
+@fresh_store_option
 def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     """Send what has changed to the hub. The first time, show what would leave and ask.
 
@@ -84,11 +85,11 @@ def push(dry_run: bool, yes: bool, as_json: bool, store_path: Path) -> None:
     from turnlog.hub.machine.pusher import StorePusher
     from turnlog.hub.machine.state import MachineState
 
-    with open_existing(store_path) as store:
-        messages = store.status().messages
     with ExitStack() as opened:
         state = opened.enter_context(MachineState(store_path))
         connection = state.connection()
+        with open_fresh(store_path) as store:
+            messages = store.status().messages
         pusher = StorePusher(store_path, state, opened.enter_context(HubClient(connection.url, connection.token)))
         if dry_run or not (yes or state.is_agreed):
             report = pusher.plan()
@@ -157,37 +158,9 @@ def _write_masked(report: PushReport) -> None:
         click.echo(f"Secrets taken out: {every}.")
 
 
-@click.command(epilog=examples("turnlog hub level ~/work/client none", "turnlog hub level /srv/app metrics"))
-@click.argument("project", required=False)
-@click.argument("level", required=False, type=click.Choice(["none", "metrics", "redacted", "full"]))
-@store_option
-def level(project: str | None, level: str | None, store_path: Path) -> None:
-    """Choose how much of a project leaves this machine; without a level, show the levels.
-
-    It holds for the folder of the project and all below. What was sent by another level is taken back with the next
-    push.
-    """
-    from turnlog.hub.machine.levels import MEANINGS
-    from turnlog.hub.machine.pusher import current_levels
-    from turnlog.hub.machine.state import MachineState
-
-    with MachineState(store_path) as state:
-        if level is not None and project is not None:
-            path = str(Path(project).expanduser().absolute())
-            state.set_level(path, level)
-            click.echo(f"{plain(path)}: {level} ({MEANINGS[current_levels(state).of(path)]})")
-            return
-        levels = current_levels(state)
-        with open_existing(store_path) as store:
-            wanted = None if project is None else str(Path(project).expanduser().absolute())
-            for found in store.projects():
-                if wanted in (None, found.path):
-                    click.echo(f"{levels.of(found.path):9} {plain(found.path)}")
-
-
 @click.command(epilog=examples("turnlog hub status"))
 @json_option
-@store_option
+@fresh_store_option
 def status(as_json: bool, store_path: Path) -> None:
     """Show the hub of this machine, and how far it is."""
     from turnlog.hub.machine.client import HubClient
@@ -200,7 +173,7 @@ def status(as_json: bool, store_path: Path) -> None:
         problem: str | None = state.noted("problem")
         behind: int | None = None
         try:
-            open_existing(store_path).close()
+            open_fresh(store_path).close()
             with HubClient(connection.url, connection.token, seconds=0) as client:
                 behind = StorePusher(store_path, state, client).behind()
         except TurnlogError as error:
@@ -235,7 +208,7 @@ def disconnect(store_path: Path) -> None:
     with MachineState(store_path) as state:
         connection = state.connection()
         state.disconnect()
-    click.echo(f"Disconnected from {plain(connection.url)}. Its token still holds there: end it on the hub's page.")
+    click.echo(f"Disconnected from {plain(connection.url)}. Its token still holds there: revoke it on the hub's page.")
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""Upload levels: how much of a project leaves this machine. The user chooses, and the hub raises nothing."""
+"""Upload levels: how much of a project leaves this machine. The user chooses; the hub cannot raise one."""
 
 from __future__ import annotations
 
