@@ -52,7 +52,11 @@ def test_a_machine_joins_shows_what_would_leave_and_sends_it(place: tuple[HubPro
     store = ["--store", str(toy.path)]
     assert call("hub", "push", *store).exit_code == 3
     connected = call("hub", "connect", hub.url, "--name", "laptop", *store)
-    assert (connected.exit_code, "ABCD-EFGH" in connected.output, "as ana" in connected.output) == (0, True, True)
+    assert (
+        connected.exit_code,
+        "ABCD-EFGH" in connected.output,
+        "as Ana Maria, machine laptop" in connected.output,
+    ) == (0, True, True)
     assert (tmp_path / "hub.db").stat().st_mode & 0o777 == 0o600
     plan = call("hub", "push", "--dry-run", "--json", *store)
     planned = msgspec.json.decode(plan.stdout)

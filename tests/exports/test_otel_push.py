@@ -13,7 +13,7 @@ from support.plain_history import OTHER, SESSION, answer, prompt, write_history
 from support.plain_store import read_home
 from turnlog.errors import TurnlogError
 from turnlog.exports import otel_push
-from turnlog.exports.otel_push import Receiver, push
+from turnlog.exports.otel_push import Receiver, push, send
 from turnlog.model import TextPart
 from turnlog.store import open_store
 
@@ -72,11 +72,18 @@ def test_what_is_refused_is_an_error_and_not_tried_again(store: Path, double: Ot
     assert len(double.heads) == 1
 
 
-def test_a_receiver_that_is_away_is_an_error_in_the_end(store: Path) -> None:
+def test_a_receiver_that_is_away_is_an_error_in_the_end() -> None:
+    waits: list[float] = []
+    with pytest.raises(TurnlogError, match="does not answer"):
+        send(Receiver("http://127.0.0.1:9", {}, as_json=True), b"{}", waits.append)
+    assert waits == [1, 2, 4, 8]
+
+
+def test_where_nothing_listens_a_push_by_hand_fails_at_once(store: Path) -> None:
     waits: list[float] = []
     with open_store(store) as opened, pytest.raises(TurnlogError, match="does not answer"):
         push(opened, [OTHER], Receiver("http://127.0.0.1:9", {}, as_json=True), sleep=waits.append)
-    assert waits == [1, 2, 4, 8]
+    assert waits == []
 
 
 def test_requests_have_a_size_that_receivers_take(

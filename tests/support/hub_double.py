@@ -62,7 +62,8 @@ def hub_app(store: PostgresStore, blobs: BlobStore | None = None, load: Load | N
         if calls[code] < 1:
             return JSONResponse({"error": "expired_token"}, 400)
         machine = code.removesuffix("-code")
-        return JSONResponse({"access_token": f"ana/{machine}", "team": "1", "user": "ana", "machine": machine})
+        names = {"user_name": "Ana Maria", "machine_name": machine}
+        return JSONResponse({"access_token": f"ana/{machine}", "team": "1", "user": "ana", "machine": machine, **names})
 
     def stored(caller: Caller) -> PostgresStore:
         return store

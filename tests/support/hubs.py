@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,14 @@ def hub(databases: PostgresDatabases, cache: Path, settings: HubSettings | None 
 @contextmanager
 def listening(found: Hub) -> Generator[str]:
     """Let a hub listen on a port; its address."""
-    server = uvicorn.Server(uvicorn.Config(found.app, port=0, log_level="warning", lifespan="off", ws="none"))
+    with listening_app(found.app, found.app.state.contexts.end_streams) as address:
+        yield address
+
+
+@contextmanager
+def listening_app(app: FastAPI, before_end: Callable[[], object] = lambda: None) -> Generator[str]:
+    """Let an application listen on a port; its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off", ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -84,7 +91,7 @@ def listening(found: Hub) -> Generator[str]:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        found.app.state.contexts.end_streams()
+        before_end()
         thread.join()
 
 

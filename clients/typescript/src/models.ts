@@ -100,7 +100,7 @@ export interface AuditEntry {
   last_at: string;
 }
 
-/** Entries of the audit log, and the names of people in them. */
+/** Entries of the audit log, and the names of people, machines, tokens and invitations in them. */
 export interface AuditPage {
   items: AuditEntry[];
   names: Record<string, string>;
@@ -549,6 +549,8 @@ export interface Joined {
   team: string;
   user: string;
   machine: string;
+  user_name: string;
+  machine_name: string;
 }
 
 /** Lines of a file, one after the other, that came from the same place. */

@@ -41,14 +41,20 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
     from turnlog.hub.machine.state import HubConnection, MachineState
 
     with HubClient(url) as client:
-        device = client.begin_device(name or platform.node() or "machine", platform.system().lower())
+        name = name or platform.node() or "machine"
+        device = client.begin_device(name, platform.system().lower())
         code = plain(str(device["user_code"]))
         click.echo(f"Open {plain(str(device['verification_uri']))} and enter this code: {code}")
         joined = _wait(client, device)
-    connection = HubConnection(client.url, *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")))
+    connection = HubConnection(
+        client.url,
+        *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")),
+        str(joined.get("user_name", "")),
+        str(joined.get("machine_name", name)),
+    )
     with MachineState(store_path) as state:
         state.connect(connection)
-    click.echo(f"Connected as {plain(connection.user)}, machine {plain(connection.machine)}.")
+    click.echo(f"Connected as {plain(connection.who())}.")
     click.echo("`turnlog hub push` shows what would leave this machine, and sends it.", err=True)
 
 
@@ -190,7 +196,7 @@ def status(as_json: bool, store_path: Path) -> None:
     if as_json:
         write_json(document)
         return
-    click.echo(f"{plain(connection.url)} as {plain(connection.user)}, machine {plain(connection.machine)}")
+    click.echo(f"{plain(connection.url)} as {plain(connection.who())}")
     if not document["agreed"]:
         click.echo("Nothing is sent yet: `turnlog hub push` shows what would leave.")
     if behind is not None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from importlib import import_module
+from socket import gaierror
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -109,7 +110,8 @@ def push(
         sleep: Waits so many seconds before another try.
 
     Raises:
-        TurnlogError: The receiver refused a request, or did not take it after five tries. What was sent before stays.
+        TurnlogError: The receiver refused a request, did not take it after five tries, or nothing listens there.
+            What was sent before stays.
         ImportError: The binary form without the extra `otel`.
     """
     receiver.check()
@@ -122,7 +124,8 @@ def push(
             yield session_id
 
     for batch, count in batches(_resources(store, counted(), content=content)):
-        rejected += send(receiver, batch, sleep)
+        # Before the first answer the address may be wrong, and whoever has typed it waits.
+        rejected += send(receiver, batch, sleep, needs_listener=not requests)
         spans += count
         requests += 1
     return Pushed(sessions, spans, requests, rejected)
@@ -162,10 +165,10 @@ def _request(resources: list[dict[str, Any]]) -> bytes:
     return msgspec.json.encode({"resourceSpans": [each for each in resources if each["scopeSpans"][0]["spans"]]})
 
 
-def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None]) -> int:
+def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None], *, needs_listener: bool = False) -> int:
     """Send a request, in OTLP's JSON, until it is taken; the number of spans that were rejected.
 
-    Raises RefusedError, or TurnlogError after five tries.
+    Raises RefusedError, or TurnlogError after five tries; with `needs_listener`, at once where nothing listens.
     """
     body = gzip.compress(document if receiver.as_json else to_protobuf(document), 5)
     kind = "application/json" if receiver.as_json else "application/x-protobuf"
@@ -185,8 +188,8 @@ def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None]) ->
                 raise TurnlogError(f"{receiver.url} answered {error.code} {error.reason}") from error
             wait = _asked_wait(error, wait)
         except (URLError, OSError) as error:
-            if attempt == TRIES:
-                reason = error.reason if isinstance(error, URLError) else error
+            reason = error.reason if isinstance(error, URLError) else error
+            if attempt == TRIES or (needs_listener and isinstance(reason, (ConnectionRefusedError, gaierror))):
                 raise TurnlogError(f"{receiver.url} does not answer: {reason}") from error
         sleep(wait)
     raise AssertionError("the last try returns or raises")

@@ -135,7 +135,7 @@ class OpenedLink(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Entries of the audit log, and the names of people in them."""
+    """Entries of the audit log, and the names of people, machines, tokens and invitations in them."""
 
     items: list[AuditEntry]
     names: dict[str, str]

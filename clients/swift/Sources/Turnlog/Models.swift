@@ -227,7 +227,7 @@ public enum Turnlog {
         }
     }
 
-    /// Entries of the audit log, and the names of people in them.
+    /// Entries of the audit log, and the names of people, machines, tokens and invitations in them.
     public struct AuditPage: Codable, Equatable, Sendable {
         public var items: [AuditEntry]
         public var names: [String: String]
@@ -1102,12 +1102,16 @@ public enum Turnlog {
         public var team: String
         public var user: String
         public var machine: String
+        public var userName: String
+        public var machineName: String
 
         public enum CodingKeys: String, CodingKey {
             case accessToken = "access_token"
             case team
             case user
             case machine
+            case userName = "user_name"
+            case machineName = "machine_name"
         }
     }
 

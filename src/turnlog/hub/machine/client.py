@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -31,9 +32,18 @@ _BYTES: Final = "application/octet-stream"
 
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 
+_NO_HUB: Final = frozenset({404, 405, 501})
+"""A hub gives every machine a code. `turnlog serve` has pages below every address, which take no POST."""
+
+_NOBODY_THERE: Final = (ConnectionRefusedError, socket.gaierror)
+
 
 class HubUnreachableError(StoreError):
     """No hub answers now."""
+
+
+class NotAHubError(StoreError):
+    """Something answers that is no hub, such as `turnlog serve`."""
 
 
 class HubRefusedError(StoreError):
@@ -87,11 +97,13 @@ class HubClient:
     ) -> None:
         """`seconds` is how long a request is tried again while the hub is busy or away.
 
+        Where nothing listens at first, or no machine has the name, it is not tried again: the address may be wrong.
+
         Raises TurnlogError for a URL that is none, or that would send the token where others can read it.
         """
         parts = urlsplit(url.rstrip("/"))
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise TurnlogError(f"{url} is no address of a hub: https://hub.example")
+            raise TurnlogError(f"{url} is no address of a hub; one looks like this: https://hub.example")
         if parts.scheme == "http" and not _is_local(parts.hostname):
             raise TurnlogError(f"{url} would send the token in the open: use https")
         self.url = parts.geturl()
@@ -100,6 +112,7 @@ class HubClient:
         self._seconds = seconds
         self._sleep = sleep
         self._connection: http.client.HTTPConnection | None = None
+        self._has_answered = False
 
     def __enter__(self) -> Self:
         """The client itself."""
@@ -120,8 +133,15 @@ class HubClient:
     # -- joining
 
     def begin_device(self, machine: str, platform: str) -> dict[str, Any]:
-        """Ask for a code that a person enters in a browser."""
-        return self._json("POST", "/hub/v1/device", {"machine": machine, "platform": platform})
+        """Ask for a code that a person enters in a browser. Raises NotAHubError if something else answers."""
+        body = json.dumps({"machine": machine, "platform": platform}).encode()
+        answer = self._request("POST", "/hub/v1/device", body, kind=_JSON)
+        if answer.status in _NO_HUB:
+            raise NotAHubError(f"{self.url} is not a hub ({answer.status}): a hub is run with `turnlog hub serve`")
+        begun = self._checked(answer).json()
+        if not isinstance(begun, dict) or "user_code" not in begun:
+            raise NotAHubError(f"{self.url} is not a hub: a hub is run with `turnlog hub serve`")
+        return begun
 
     def poll_device(self, device_code: str) -> dict[str, Any] | str:
         """The token, or why there is none (yet): `authorization_pending`, `slow_down` and so on."""
@@ -205,6 +225,7 @@ class HubClient:
             retry_after: float | None = None
             try:
                 answer = self._once(method, path, body, packed=packed, kind=kind)
+                self._has_answered = True
                 if answer.status not in _AGAIN:
                     return answer
                 retry_after = _seconds(answer.headers.get("Retry-After"))
@@ -212,6 +233,8 @@ class HubClient:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 failure = HubUnreachableError(f"cannot reach the hub {self.url}: {_reason(error)}")
+                if isinstance(error, _NOBODY_THERE) and not self._has_answered:
+                    raise failure from error
             wait = min(wait * 2, _LONGEST_WAIT)
             pause = wait if retry_after is None else min(retry_after, _LONGEST_WAIT * 3)
             if time.monotonic() + pause > until:

@@ -41,6 +41,13 @@ class HubConnection(NamedTuple):
     team: str
     user: str
     machine: str
+    user_name: str = ""
+    """What people are shown instead of ids; empty if an older hub, or an older turnlog, has not said it."""
+    machine_name: str = ""
+
+    def who(self) -> str:
+        """Who this machine is there, for people."""
+        return f"{self.user_name or self.user}, machine {self.machine_name or self.machine}"
 
 
 class Sent(NamedTuple):

@@ -58,6 +58,8 @@ class Joined(msgspec.Struct, frozen=True):
     team: str
     user: str
     machine: str
+    user_name: str
+    machine_name: str
 
 
 class _PendingEnrolment(msgspec.Struct):
@@ -86,6 +88,12 @@ class Machines(Tables):
                 *(team, user),
             )
         return [_machine(row) for row in rows]
+
+    def names(self, team: int) -> dict[str, str]:
+        """Id -> name of the machines of a team, also of those that were ended."""
+        with self._transaction() as transaction:
+            rows = transaction.rows("SELECT id, name FROM turnlog.machines WHERE team_key = $1", team)
+        return {row[0]: row[1] for row in rows}
 
     def end(self, team: int, id: str, *, user: str | None = None) -> bool:
         """Make a machine's tokens invalid; False if there is none of this id, or not of this person."""
@@ -177,7 +185,8 @@ class Machines(Tables):
                 name=enrolment.machine,
                 within=transaction,
             )
-        return Joined(token, str(team), user, machine)
+            person = transaction.row("SELECT name FROM turnlog.users WHERE id = $1", user)
+        return Joined(token, str(team), user, machine, person[0] if person else user, enrolment.machine)
 
 
 _FROM_CODE: Final = (

@@ -168,6 +168,14 @@ class Secrets(Tables):
             )
         return [_secret(row) for row in rows]
 
+    def names(self, team: int) -> dict[str, str]:
+        """Id -> name of the tokens and invitations of a team, also of those that were ended."""
+        with self._transaction() as transaction:
+            rows = transaction.rows(
+                "SELECT id, name FROM turnlog.secrets WHERE team_key = $1 AND kind IN ('personal', 'invitation')", team
+            )
+        return {row[0]: row[1] for row in rows}
+
     def end(self, team: int, id: str, *, user: str | None = None) -> Secret | None:
         """Make a secret of a team invalid; None if there is none of this id, or not of this person."""
         with self._transaction() as transaction:

@@ -62,6 +62,8 @@ def get_team_audit(request: Request, hub: HubOf, caller: AdminOf, query: Annotat
 
 def _page(request: Request, hub: HubState, caller: Caller, owner: str, query: AuditQuery) -> Response:
     items = hub.people.audit.of_owner(caller.team_key, owner, **query.model_dump())
-    names = hub.people.teams.names(caller.team_key)
-    actors = {item.actor for item in items}
-    return write(request, AuditPage(items, {id: name for id, name in names.items() if id in actors}))
+    ids = {id for item in items for id in (item.actor, item.subject)}
+    people = hub.people
+    found = people.secrets.names(caller.team_key) | people.machines.names(caller.team_key)
+    found |= people.teams.names(caller.team_key)
+    return write(request, AuditPage(items, {id: name for id, name in found.items() if id in ids and name}))
