@@ -16,6 +16,7 @@ import httpx2
 import psycopg
 import pytest
 
+from support.cli_runner import call
 from turnlog.errors import SettingsError
 from turnlog.hub.embedded import running_url
 from turnlog.hub.settings import load_hub_settings
@@ -90,6 +91,7 @@ def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
             text=True,
             check=True,
         ).stdout
+        assert link.startswith(f"{found.address}sign-in#code=")
         with httpx2.Client(base_url=found.address) as client:
             answer = client.post("/hub/v1/sign-in", json={"code": link.strip().partition("#code=")[2]})
             assert answer.json()["user"]["name"] == "Ana"
@@ -124,6 +126,28 @@ def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
         assert found.process.wait(20) == 0
 
 
+def test_without_a_running_hub_a_link_needs_an_address(folder: Path) -> None:
+    (folder / "hub").mkdir()
+    gone = b'{"address":"http://127.0.0.1:8790/","process":[1,"another boot","0"]}'
+    (folder / "hub" / "address.json").write_bytes(gone)
+    refused = subprocess.run(
+        [sys.executable, "-m", "turnlog", "hub", "sign-in", "Ana"],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "--url" in refused.stderr
+
+
+def test_an_address_of_no_database_is_one_sentence() -> None:
+    for arguments in (("serve", "--port", "0"), ("sign-in", "Ana", "--url", "https://hub.example")):
+        refused = call("hub", *arguments, "--database", "nonsense")
+        assert refused.exit_code == 1
+        assert refused.stderr.startswith("turnlog: the address of the database cannot be used")
+
+
 def test_settings_come_from_a_file_and_what_is_given_counts_more(tmp_path: Path) -> None:
     file = tmp_path / "hub.toml"
     file.write_text(
@@ -143,6 +167,10 @@ def test_settings_come_from_a_file_and_what_is_given_counts_more(tmp_path: Path)
         ("ports = 1", "unknown field `ports`"),
         ("[proxy]\npeers = ['x']", r"proxy\.peers: 'x'"),
         ("[openid]\njoins = 'king'", "openid"),
+        ("url = 'notaurl'", "url: 'notaurl' is not an address"),
+        ("url = 'ftp://hub.example'", "is not an address"),
+        ("url = 'https://hub.example:x'", "is not an address"),
+        ("url = 'https:///path'", "is not an address"),
         ("= 1", "hub.toml"),
     ],
 )

@@ -83,18 +83,27 @@ def _announce(address: str, link: str | None) -> None:
 @click.command("sign-in", epilog=examples("turnlog hub sign-in ann@example.com"))
 @_settings_options
 @click.argument("person")
-@click.option("--url", envvar="TURNLOG_HUB_URL", default="http://127.0.0.1:8765", show_default=True)
-def sign_in(person: str, url: str, config: Path | None, **given: Any) -> None:
+@click.option(
+    "--url",
+    envvar="TURNLOG_HUB_URL",
+    help="Where browsers find the hub.  [default: where the hub of this machine runs]",
+)
+def sign_in(person: str, config: Path | None, **given: Any) -> None:
     """Print a link that signs a browser of PERSON (an id, a name or an address of mail) in, once, within ten minutes.
 
     For whoever runs the hub: it opens its database.
     """
     require_extra()
-    from turnlog.hub.serve import opened
+    from turnlog.hub.serve import opened, running_address
     from turnlog.hub.settings import load_hub_settings
 
     settings = load_hub_settings(config, **given)
-    click.echo(f"{(settings.url or url).rstrip('/')}/sign-in#code={_code(settings, person, opened)}")
+    address = settings.url or running_address(settings)
+    if address is None:
+        raise NotFoundError(
+            "no hub runs here with this data folder: start it, or say with --url where browsers find it"
+        )
+    click.echo(f"{address.rstrip('/')}/sign-in#code={_code(settings, person, opened)}")
 
 
 def _code(settings: HubSettings, person: str, opened: Any) -> str:

@@ -7,15 +7,17 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
+import msgspec
 import psycopg
 import uvicorn
 
 from turnlog import paths
+from turnlog.atomic_files import write_atomically
 from turnlog.errors import StoreError
 from turnlog.hub.app import create_hub
 from turnlog.hub.blobs import open_blobs
@@ -24,6 +26,7 @@ from turnlog.hub.embedded import EmbeddedPostgres, running_url
 from turnlog.hub.observing import JsonLineFormatter
 from turnlog.hub.people.registry import People
 from turnlog.hub.settings import HubSettings
+from turnlog.platforms.processes import ProcessIdentity, is_alive, this_process
 from turnlog.server.run import bind, page_address
 from turnlog.store.postgres import visibility
 from turnlog.store.postgres.connection import connect
@@ -39,6 +42,34 @@ MOST_CONNECTIONS: Final = 32
 def data_folder(settings: HubSettings) -> Path:
     """The hub's own folder."""
     return paths.data_dir() / "hub" if settings.data is None else Path(settings.data).expanduser().absolute()
+
+
+def running_address(settings: HubSettings) -> str | None:
+    """Where the hub is that runs on this machine with the data of these settings; None if none runs."""
+    try:
+        found = msgspec.json.decode(_address_file(settings).read_bytes(), type=_RunningHub)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return found.address if is_alive(found.process) else None
+
+
+class _RunningHub(msgspec.Struct):
+    """What a running hub notes of itself for commands beside it."""
+
+    address: str
+    process: ProcessIdentity
+
+
+def _address_file(settings: HubSettings) -> Path:
+    return data_folder(settings) / "address.json"
+
+
+def _note_address(settings: HubSettings, address: str) -> None:
+    """Note where this process serves. A hub that cannot write there serves all the same: links need `--url` then."""
+    file = _address_file(settings)
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(file, msgspec.json.encode(_RunningHub(address, this_process())), 0o600)
 
 
 @contextmanager
@@ -89,6 +120,7 @@ def serve(settings: HubSettings, announce: Callable[[str, str | None], None]) ->
             link = None
             if not people.teams.has_owner():
                 link = f"{address.rstrip('/')}/join#code={people.teams.invite_first(FIRST_LINK_SECONDS)}"
+            _note_address(settings, address)
             announce(address, link)
 
         config = uvicorn.Config(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -87,4 +88,18 @@ def load_hub_settings(path: Path | None, **given: object) -> HubSettings:
     except msgspec.ValidationError as error:
         raise SettingsError(f"cannot use the settings{'' if path is None else f' {path}'}: {error}") from error
     settings.networks()
+    _check_address(settings.url)
     return settings
+
+
+def _check_address(url: str | None) -> None:
+    """Raise SettingsError for a `url` from which no link could be made."""
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or any(character.isspace() for character in url) or parts.query or parts.fragment:
+        raise SettingsError(f"url: {url!r} is not an address; one looks like this: https://turnlog.example")

@@ -68,6 +68,10 @@ class Database:
 
 
 def _without_password(url: str) -> str:
-    parts = conninfo_to_dict(url)
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        # What it is may hold a password, so the error does not repeat it.
+        raise StoreError("the address of the database cannot be used: postgresql://user@host/database") from None
     parts.pop("password", None)
     return make_conninfo("", **{name: value for name, value in parts.items() if value is not None})
