@@ -60,6 +60,7 @@ def test_people_join_connect_and_share_in_the_browser(
     with hub(databases, tmp_path) as found, listening(found) as base:
         ana, ben, guest = (opened(browser, errors) for _ in range(3))
         join(ana, f"{base}/join#code={found.people.teams.invite_first(60)}", "Ana")
+        expect(ana.get_by_text(f"turnlog hub connect {base}")).to_be_visible()
         with httpx2.Client(base_url=base) as machine:
             asked = machine.post("/hub/v1/device", json={"machine": "laptop", "platform": "Linux"}).json()
             ana.goto(f"{base}/connect")
@@ -152,8 +153,8 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         token = page.locator(".secret code").inner_text()
         assert found.client(token).get("/hub/v1/me").json()["scopes"] == ["read"]
         row = page.get_by_role("listitem").filter(has_text="nightly")
-        row.get_by_role("button", name="End").click()
-        page.get_by_role("dialog").get_by_role("button", name="End").click()
+        row.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         row.wait_for(state="detached")
         assert found.client(token).get("/hub/v1/me").status_code == 401
         assert_usable(page)

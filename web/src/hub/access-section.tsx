@@ -37,7 +37,7 @@ export function AccessSection({ isAdmin }: SectionProps) {
               {[whose === "all" && nameOf(user), platform, used(seen_at)].filter(Boolean).join(", ")}
             </span>
             <EndButton
-              label="End"
+              label="Revoke"
               question={`${name} will push and read no more, at once. What it pushed stays.`}
               path={`${MACHINES}/${id}`}
             />
@@ -64,7 +64,7 @@ export function AccessSection({ isAdmin }: SectionProps) {
                 .join(", ")}
             </span>
             <EndButton
-              label="End"
+              label="Revoke"
               question="This access ends at once. If it is this browser, you are signed out."
               path={`${TOKENS}/${token.id}`}
             />

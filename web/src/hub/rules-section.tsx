@@ -132,7 +132,7 @@ function RulesForm({ rules, me }: { rules: Rules; me: Me }) {
           {days ? describe(plan.data) : "Empty: nothing is forgotten for its age."}
         </p>
         <label>
-          Smallest group that team figures show apart
+          Fewest people that team figures show as a group of their own
           <input
             className="field"
             type="number"

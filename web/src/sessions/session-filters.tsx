@@ -102,14 +102,16 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
         label={filters.hour && hourLabel(filters.hour)}
         onEnd={() => onChange({ hour: "" })}
       />
-      <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
-      <FilterSelect
-        label="Sort"
-        everything="Newest first"
-        value={filters.sort}
-        choices={SORTS}
-        onChange={(sort) => onChange({ sort })}
-      />
+      <span className="filter-pair">
+        <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
+        <FilterSelect
+          label="Sort"
+          everything="Newest first"
+          value={filters.sort}
+          choices={SORTS}
+          onChange={(sort) => onChange({ sort })}
+        />
+      </span>
     </FilterBar>
   );
 }

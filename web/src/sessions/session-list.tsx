@@ -127,12 +127,24 @@ export function NoMatches({ onClear }: { onClear: () => void }) {
 }
 
 export function NoSessions() {
-  const sync = useStatus()?.sync;
+  const status = useStatus();
+  const sync = status?.sync;
   if (sync?.state === "running" && sync.passes === 0) {
     return (
       <main className="problem">
         <h2>Reading the logs for the first time</h2>
         <p>The newest sessions appear here first, in a moment.</p>
+      </main>
+    );
+  }
+  if (status?.hub) {
+    return (
+      <main className="problem">
+        <h2>No sessions yet</h2>
+        <p>
+          Sessions come here from your machines. Connect one: run{" "}
+          <code>turnlog hub connect {location.origin}</code> there, then <code>turnlog hub push</code>.
+        </p>
       </main>
     );
   }
