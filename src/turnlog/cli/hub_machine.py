@@ -48,9 +48,12 @@ def connect(url: str, name: str | None, store_path: Path) -> None:
         joined = _wait(client, device)
     connection = HubConnection(
         client.url,
-        *(str(joined[fact]) for fact in ("access_token", "team", "user", "machine")),
-        str(joined.get("user_name", "")),
-        str(joined.get("machine_name", name)),
+        token=str(joined["access_token"]),
+        team=str(joined["team"]),
+        user=str(joined["user"]),
+        machine=str(joined["machine"]),
+        user_name=str(joined.get("user_name", "")),
+        machine_name=str(joined.get("machine_name", name)),
     )
     with MachineState(store_path) as state:
         state.connect(connection)

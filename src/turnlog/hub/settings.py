@@ -96,10 +96,14 @@ def _check_address(url: str | None) -> None:
     """Raise SettingsError for a `url` from which no link could be made."""
     if url is None:
         return
+    if not _is_address(url):
+        raise SettingsError(f"url: {url!r} is not an address; one looks like this: https://turnlog.example")
+
+
+def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_reached = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_address = False
-    if not is_address or any(character.isspace() for character in url) or parts.query or parts.fragment:
-        raise SettingsError(f"url: {url!r} is not an address; one looks like this: https://turnlog.example")
+        return False
+    return is_reached and not parts.query and not parts.fragment and not any(map(str.isspace, url))

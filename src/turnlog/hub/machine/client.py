@@ -138,8 +138,8 @@ class HubClient:
         answer = self._request("POST", "/hub/v1/device", body, kind=_JSON)
         if answer.status in _NO_HUB:
             raise NotAHubError(f"{self.url} is not a hub ({answer.status}): a hub is run with `turnlog hub serve`")
-        begun = self._checked(answer).json()
-        if not isinstance(begun, dict) or "user_code" not in begun:
+        begun: dict[str, Any] = self._checked(answer).json()
+        if "user_code" not in begun:
             raise NotAHubError(f"{self.url} is not a hub: a hub is run with `turnlog hub serve`")
         return begun
 
