@@ -148,7 +148,7 @@ class Questions:
         """All of them."""
         for method in (
             *("projects", "models", "agents", "agent_versions", "fingerprints", "unknown_kinds", "status", "sources"),
-            *("reasoning", "diagnostic_counts", "tasks"),
+            *("reasoning", "diagnostic_counts", "unread_logs", "tasks"),
         ):
             yield Question(method)
         yield from (Question("task", (name,)) for name in ("t1", "nobody"))
