@@ -210,13 +210,13 @@ def test_of_somebody_elses_session_only_what_one_may_do_is_offered(
 
 
 def test_a_session_goes_to_the_trash_and_comes_back(
-    databases: PostgresDatabases, tmp_path: Path, chromium: Browser
+    databases: PostgresDatabases, tmp_path: Path, browser: Browser
 ) -> None:
     errors: list[str] = []
     with hub(databases, tmp_path) as found, listening(found) as base:
         ana = found.browser("Ana", "owner")
         session = save_session(ana, "a", "a hat", cwd="/work/shop")
-        page = opened(chromium, errors)
+        page = opened(browser, errors)
         page.context.add_cookies([{"name": "turnlog_browser", "value": ana.cookies["turnlog_browser"], "url": base}])
         page.goto(f"{base}/sessions/{session}")
         page.get_by_role("button", name="Share", exact=True).click()
