@@ -15,6 +15,7 @@ import pytest
 
 from support.environment import hide_places
 from turnlog.errors import StoreBusyError
+from turnlog.server import background as background_process
 from turnlog.server import worker
 from turnlog.server.background import Background, PassProgress
 from turnlog.server.worker import PassEnded, PassFailed, PassMoved, Report, keep_reading
@@ -205,6 +206,8 @@ def test_a_session_that_is_requested_is_read_next(tmp_path: Path, monkeypatch: p
         os.utime(path, (moment, moment))
     store, oldest = tmp_path / "turnlog.db", "claude-code:00000000-aaaa-4aaa-8aaa-000000000000"
     progress = PassProgress()
+    # On a busy machine its process takes longer to start than a page would wait.
+    monkeypatch.setattr(background_process, "WAIT_SECONDS", 60.0)
     background = Background(store, progress, seconds=60)
     assert not background.read_next(oldest)
     background.start()
