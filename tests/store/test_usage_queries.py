@@ -94,7 +94,7 @@ def test_periods_are_those_of_the_zone(store: Store) -> None:
 
 def active(store: Store, by: UsageBy = "day", zone: str = "UTC", **wanted: Any) -> dict[str | None, int]:
     """Minutes of each row."""
-    report = store.usage(by, UsageFilter(**wanted), zone=ZoneInfo(zone))
+    report = store.usage(by, UsageFilter(**wanted), zone=ZoneInfo(zone), active=True)
     minutes = {row.name: row.active_ms // 60_000 for row in report.rows if row.active_ms is not None}
     assert sum(minutes.values()) == (report.active_ms or 0) // 60_000
     return minutes
@@ -125,7 +125,8 @@ def test_days_say_how_long_sessions_were_active(nights: Store) -> None:
     assert active(nights, "month") == {"2026-11": 36}
     assert active(nights, project="two") == {"2026-11-02": 6, "2026-11-03": 10}
     assert active(nights, since=at(15), until=at(900)) == {"2026-11-02": 11}
-    for report in (nights.usage("hour"), nights.usage("project"), nights.usage("day", UsageFilter(model="large"))):
+    others = nights.usage("day"), nights.usage("hour", active=True), nights.usage("project", active=True)
+    for report in (*others, nights.usage("day", UsageFilter(model="large"), active=True)):
         assert report.active_ms is None
         assert {row.active_ms for row in report.rows} == {None}
 

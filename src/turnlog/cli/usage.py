@@ -110,7 +110,7 @@ def usage(
         if is_compared:
             _compare(store, wanted, zone, as_json)
             return
-        report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=zone)
+        report = store.usage(by, wanted, then_by=inner[0] if inner else None, zone=zone, active=not as_csv)
         report = replace(report, budgets=_budgets(store, zone))
         shown: Mapping[str, str] = {}
         if report.by in _SESSIONS and not (as_csv or as_json):

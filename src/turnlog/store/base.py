@@ -507,13 +507,15 @@ class Store(Protocol):
         *,
         then_by: UsageBy | None = None,
         zone: tzinfo | None = UTC,
+        active: bool = False,
     ) -> UsageReport:
         """Tokens and cost, from totals that every write updates; `then_by` divides each row again.
 
         Without an agent in the filter, blocks contain only calls of Claude Code.
 
         Hours, days, weeks and months are those of `zone` (None: of this machine), ascending; other rows are descending
-        by cost. Raises ValueError if a report is divided twice by the same.
+        by cost. With `active`, days, weeks and months have the time in which sessions were active, which takes longer.
+        Raises ValueError if a report is divided twice by the same.
         """
         ...
 

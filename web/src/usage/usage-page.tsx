@@ -76,7 +76,7 @@ export default function UsagePage() {
   const parameters = { ...others, by, ...timesOf(zone === "UTC", since, until) };
   const usage = useQuery({
     queryKey: ["usage", parameters],
-    queryFn: ({ signal }) => getJson<UsageReport>(USAGE, parameters, signal),
+    queryFn: ({ signal }) => getJson<UsageReport>(USAGE, { ...parameters, active: true }, signal),
     placeholderData: (previous) => previous,
     enabled: !isCompared,
   });

@@ -50,11 +50,12 @@ class UsageQuery(QueryParameters):
     team: str | None = None
     task: str | None = None
     machine: str | None = None
+    active: bool = Field(False, description="Add how long sessions were active to days, weeks and months.")
     format: Literal["json", "csv"] | None = Field(None, description="Without it, what `Accept` asks for.")
 
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
-        return UsageFilter(**self.model_dump(exclude={"by", "then_by", "zone", "format"}))
+        return UsageFilter(**self.model_dump(exclude={"by", "then_by", "zone", "active", "format"}))
 
 
 class ComparisonQuery(QueryParameters):
@@ -116,7 +117,7 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
     with judging("zone"):
         zone = to_zone(query.zone)
     with judging("then_by"):
-        report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone)
+        report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone, active=query.active)
     if not report.rows:
         explain_nothing(context.store, query)
     report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))

@@ -88,6 +88,7 @@ class UsageQueries(SpendingQueries):
         *,
         then_by: UsageBy | None = None,
         zone: tzinfo | None = UTC,
+        active: bool = False,
     ) -> UsageReport:
         if by == then_by:
             raise ValueError(f"usage cannot be divided by {by} twice")
@@ -117,11 +118,12 @@ class UsageQueries(SpendingQueries):
             if totals.unpriced_calls:
                 table = EVERY_ROW if days is None else days.rows(_needed("model", None, filter))
                 unpriced = _unpriced_models(connection, filter, table)
-            active = active_by_day(connection, filter, zone) if by in DATE_PERIODS and filter.model is None else None
+            has_active = active and by in DATE_PERIODS and filter.model is None
+            activity = active_by_day(connection, filter, zone) if has_active else None
         if days is not None and is_worth_keeping(days):
             keep(self.path, days)
         report = usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
-        return report if active is None else with_activity(report, active)
+        return report if activity is None else with_activity(report, activity)
 
     def _days(
         self,
