@@ -125,7 +125,7 @@ def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -
 def test_nothing_used_is_an_empty_table(run: Command) -> None:
     result = run("usage", "--since", "2030-01-01")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[-1].split() == ["Total", "0", "0", "0", "0", "0", "$0"]
+    assert result.stdout.splitlines()[-1].split() == ["Total", "0", "ms", "0", "0", "0", "0", "0", "$0"]
 
 
 def test_another_store_can_be_named(run: Command, tmp_path: Path, store: Path) -> None:
