@@ -35,7 +35,7 @@ def refuse_other_than_file(path: Path, *, follow: bool = False) -> None:
 def _refuse(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         what = _KINDS.get(stat.S_IFMT(mode), "something else")
-        raise OSError(errno.EINVAL, f"{what} is there, and no file", os.fspath(path))
+        raise OSError(errno.EINVAL, f"this is {what}, not a file", os.fspath(path))
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -68,7 +68,7 @@ def refuse_device(file: BinaryIO, name: str) -> None:
     except (OSError, ValueError):
         return  # bytes in memory
     if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
-        raise OSError(errno.EINVAL, "a device is there, and no file", name)
+        raise OSError(errno.EINVAL, "this is a device, not a file", name)
 
 
 def make_folders(folder: Path, top: Path) -> None:

@@ -60,7 +60,7 @@ def test_what_is_no_file_is_in_the_way(run: Command, tmp_path: Path, kind: Kind,
     top.mkdir()
     with kind(top / LOG):
         result = run("restore", "3f2a", "--to", str(top))
-        assert (result.exit_code, result.stderr) == (4, f"turnlog: {top / LOG}: {reason} is there, and no file\n")
+        assert (result.exit_code, result.stderr) == (4, f"turnlog: {top / LOG}: this is {reason}, not a file\n")
         assert list(top.iterdir()) == [top / LOG]
         assert not (tmp_path / "outside").exists()
 

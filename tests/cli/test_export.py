@@ -159,7 +159,7 @@ def test_what_is_no_file_is_not_written_to(run: Command, tmp_path: Path, kind: K
     output.parent.mkdir()
     with kind(output):
         result = run("export", SESSION, "--as", "json", "-o", str(output))
-        assert (result.exit_code, result.stderr) == (1, f"turnlog: {output}: {reason} is there, and no file\n")
+        assert (result.exit_code, result.stderr) == (1, f"turnlog: {output}: this is {reason}, not a file\n")
         assert list(output.parent.iterdir()) == [output]
         assert not (tmp_path / "outside").exists()
 
@@ -291,3 +291,9 @@ def test_formats_of_many_sessions_take_no_session(
     assert f"{short} is a session" in result.stderr
     assert not (tmp_path / short).exists()
     assert run("export", "--as", name, f"./{short}/").exit_code == 0
+
+
+@pytest.mark.usefixtures("store")
+def test_a_model_is_only_for_a_request(run: Command) -> None:
+    result = run("export", SESSION, "--as", "markdown", "--model", "gpt")
+    assert (result.exit_code, "--model is for requests: anthropic, " in result.stderr) == (2, True)

@@ -89,3 +89,26 @@ def test_a_session_is_handed_only_to_agents_that_take_one(run: Command, store: P
     result = run("resume", SESSION, "--in", "clod", "--print")
     agents = "claude-code, codex, gemini-cli, kilo, opencode, pi, qwen-code"
     assert (result.exit_code, result.stderr) == (3, f"turnlog: there is no agent 'clod'; there are {agents}\n")
+
+
+@pytest.mark.parametrize("option", ["branch", "tag", "task"])
+def test_a_branch_tag_or_task_of_no_session_is_an_error(option: str, run: Command, store: Path) -> None:
+    result = run("sessions", f"--{option}", "nosuch")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert f"there is no {option} 'nosuch'" in result.stderr
+
+
+def test_a_branch_that_no_session_of_the_agent_has_is_an_empty_list(run: Command, store: Path) -> None:
+    near = run("sessions", "--branch", "nosuch").stderr
+    [branch, *_] = near.partition("; there are ")[2].split(", ")
+    result = run("sessions", "--branch", branch.strip(), "--agent", "codex")
+    assert (result.exit_code, result.stderr) == (0, "Nothing found.\n")
+
+
+def test_a_context_says_which_files_no_session_touched(run: Command, store: Path) -> None:
+    assert "no session that was read touched nosuchfile" in run("context", "nosuchfile").stderr
+
+
+def test_an_empty_text_is_no_session(run: Command, store: Path) -> None:
+    result = run("show", "")
+    assert (result.exit_code, result.stderr) == (3, "turnlog: there is no session with an empty id\n")

@@ -113,11 +113,12 @@ def test_an_agent_that_has_never_run_is_shown_a_session_and_gets_none(program: s
     ("arguments", "reason"),
     [
         ((SESSION, "--to", "codex"), "/home/dev/sample; name another one with --folder"),
+        ((SESSION, "--to", "codex", "--folder", "/nonexistent"), "turnlog: there is no folder /nonexistent"),
         ((SESSION, "--to", "pi-of-nobody"), "there is no agent 'pi-of-nobody'; there are "),
         ((SESSION, "--to", "droid"), "no session can be handed to Droid"),
         ((SESSION, "--to", "kilo", "--folder", "."), "Kilo CLI is not installed here: there is no program 'kilo'"),
         ((SESSION, "--to", "opencode", "--folder", "."), "start the agent once"),
-        ((SESSION, "--to", "codex", "--folder", ".", "--at", "nothing"), "no message of this window has the id"),
+        ((SESSION, "--to", "codex", "--folder", ".", "--at", "nothing"), "no message 'nothing' in this part"),
         ((SESSION, "--to", "codex", "--folder", ".", "--max-tokens", "1"), "does not fit into 1 tokens"),
         (("undo", SESSION), "was not written by turnlog"),
         ((SESSION,), "Missing option '--to'"),

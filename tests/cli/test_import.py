@@ -43,7 +43,7 @@ def test_what_is_nobodys_fails_and_says_why(run: Command, tmp_path: Path) -> Non
     notes.write_text("hello\n")
     result = run("import", str(notes))
     assert result.exit_code == 1
-    message = f"turnlog: {notes}: of no agent that is read here"
+    message = f"turnlog: {notes}: of no agent that turnlog reads"
     assert result.stderr == f"{message}; --verbose says why\n"
     first, *reasons = run("import", str(notes), "--verbose").stderr.splitlines()
     assert first == message
@@ -82,9 +82,9 @@ def test_what_is_no_file_is_refused_before_it_is_read(
         path = link
     result = subprocess.run(command("import", str(path)), capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 1, result.stderr
-    assert f"{what} is there, and no file" in result.stderr
+    assert f"this is {what}, not a file" in result.stderr
     assert str(path) in result.stderr
-    assert f"{what} is there, and no file" in str(detect(path).reason)
+    assert f"this is {what}, not a file" in str(detect(path).reason)
 
 
 def test_a_folder_without_an_export_is_refused(run: Command, tmp_path: Path) -> None:
@@ -100,4 +100,4 @@ def test_a_device_is_refused_as_a_pipe_too() -> None:
             command("import", "-"), stdin=endless, capture_output=True, text=True, timeout=60, check=False
         )
     assert result.returncode == 1
-    assert result.stderr == "turnlog: standard input: a device is there, and no file\n"
+    assert result.stderr == "turnlog: standard input: this is a device, not a file\n"

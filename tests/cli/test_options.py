@@ -81,7 +81,7 @@ def test_a_pipe_is_no_store_and_keeps_nobody_waiting(arguments: tuple[str, ...],
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     result = run(*arguments, "--store", str(pipe))
-    assert (result.exit_code, result.stderr) == (1, f"turnlog: {pipe}: a pipe is there, and no file\n")
+    assert (result.exit_code, result.stderr) == (1, f"turnlog: {pipe}: this is a pipe, not a file\n")
 
 
 def test_sockets_and_devices_are_no_stores(run: Command, tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_sockets_and_devices_are_no_stores(run: Command, tmp_path: Path) -> None
         listener.bind(str(tmp_path / "s"))
         link = tmp_path / "link"
         link.symlink_to(tmp_path / "s")
-        assert "a socket is there, and no file" in run("sessions", "--store", str(link)).stderr
-    assert "a device is there, and no file" in run("sessions", "--store", "/dev/null").stderr
+        assert "this is a socket, not a file" in run("sessions", "--store", str(link)).stderr
+    assert "this is a device, not a file" in run("sessions", "--store", "/dev/null").stderr

@@ -208,14 +208,16 @@ def test_a_tag_that_is_not_there_cannot_be_removed_in_silence(run: Command) -> N
 
 
 def test_a_tag_is_one_line(run: Command) -> None:
-    assert as_json(run, "--tag", " two\n words ", "--tag", " ")["tags"] == ["two words"]
+    assert as_json(run, "--tag", " two\n words ")["tags"] == ["two words"]
     assert as_json(run, "--untag", "two words")["tags"] == []
+    empty = run("annotate", SESSION, "--tag", " ")
+    assert (empty.exit_code, "a tag cannot be empty" in empty.stderr) == (2, True)
 
 
 def test_lists_ask_for_stars_and_tags_and_leave_out_what_is_put_away(run: Command) -> None:
     as_json(run, "--star", "--tag", "work")
     assert listed(run, "--starred") == listed(run, "--tag", "work") == [SESSION]
-    assert listed(run, "--tag", "play") == []
+    assert run("sessions", "--tag", "play").exit_code == 3
     as_json(run, "--archive")
     assert listed(run) == [OTHER]
     assert listed(run, "--archived") == [SESSION]

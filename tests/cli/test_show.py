@@ -143,6 +143,11 @@ def test_raw_and_json_cannot_be_combined(run: Command) -> None:
     assert run("show", SESSION, "--raw", "--json").exit_code == 2
 
 
+def test_around_is_wrong_use_without_a_message(run: Command) -> None:
+    result = run("show", SESSION, "--around", "3")
+    assert (result.exit_code, "--around needs --at MESSAGE" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -250,7 +250,7 @@ def test_a_server_that_ends_does_not_wait_for_a_busy_receiver(home: Home, double
 
 
 def test_an_address_of_another_protocol_is_refused(home: Home) -> None:
-    with pytest.raises(TurnlogError, match="no address of HTTP"):
+    with pytest.raises(TurnlogError, match="does not begin with http"):
         LiveExport(home.store, Receiver("ftp://127.0.0.1", {}, as_json=False))
 
 

@@ -303,7 +303,7 @@ def test_a_window_begins_and_ends_at_messages(store: Store, tmp_path: Path) -> N
     plan = planned(store, tmp_path, window=Window(since="a1", until="u2"))
     assert prompts(plan) == ["Prompt 1", "Prompt 2"]
     assert plan.notes == ("3 messages after it are left out", "2 messages before its turn are left out")
-    with pytest.raises(HandoffError, match="no message of this window has the id 'b7'"):
+    with pytest.raises(HandoffError, match="no message 'b7' in this part of the session"):
         planned(store, tmp_path, window=Window(until="b7"))
 
 

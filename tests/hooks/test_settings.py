@@ -470,7 +470,7 @@ def test_what_is_no_file_is_refused_at_once(home: Path, data: Path, name: str, k
     path.parent.mkdir()
     with kind(path):
         for plan in (plan_install, plan_remove):
-            with pytest.raises(SourceError, match=f"{reason} is there, and no file"):
+            with pytest.raises(SourceError, match=f"this is {reason}, not a file"):
                 plan(HOOKED["claude"], data)
         assert list(path.parent.iterdir()) == [path]
 

@@ -110,7 +110,7 @@ def test_a_stream_beside_its_log_adds_nothing(store: Path, tmp_path: Path, log_f
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"a": 1}\n', b"\x00" * 100])
 def test_what_is_nobodys_is_refused_with_reasons_and_not_kept(store: Path, content: bytes) -> None:
-    with pytest.raises(FormatError, match=r"notes.txt: of no agent that is read here") as caught:
+    with pytest.raises(FormatError, match=r"notes.txt: of no agent that turnlog reads") as caught:
         import_stream(store, io.BytesIO(content), "notes.txt")
     assert caught.value.of_agents or "(empty)" in str(caught.value)
     assert list(imports_folder(store).iterdir()) == []

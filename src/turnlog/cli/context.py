@@ -10,6 +10,7 @@ from turnlog.cli.filters import project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import WholeNumber, examples, json_option
 from turnlog.cli.terminal import write_json
+from turnlog.plain_text import one_line
 from turnlog.store.names import find_project
 
 
@@ -53,6 +54,9 @@ def context(
             path = project_of(projects, Path.cwd())
         subject = Subject(path, tuple(str(Path(file).absolute()) if Path(file).exists() else file for file in files))
         page = project_context(store, subject, max_tokens=max_tokens, is_redacted=not no_redact)
+        untouched = [file for file, name in zip(files, subject.files, strict=True) if not store.file_history(name).uses]
+    for file in untouched:
+        click.echo(f"turnlog: no session that was read touched {one_line(file)}", err=True)
     if as_json:
         write_json({"project": path, "page": page})
     else:

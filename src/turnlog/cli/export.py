@@ -17,7 +17,7 @@ from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import complete_session, examples, find_session, period_options
 from turnlog.cli.terminal import progress, write_json_text
 from turnlog.errors import NotFoundError, TurnlogError
-from turnlog.exports import Export, ExportFormat, export_session
+from turnlog.exports import REQUESTS, Export, ExportFormat, export_session
 from turnlog.plain_text import one_line, plain
 from turnlog.store.names import find_agent, find_project
 
@@ -95,6 +95,8 @@ def export(
         raise click.UsageError(f"--agent, --project, --since and --until are for {' and '.join(_FOLDERS)}.")
     if content and format_name != ExportFormat.OTEL:
         raise click.UsageError(f"--content is for {ExportFormat.OTEL}.")
+    if model and format_name not in REQUESTS:
+        raise click.UsageError(f"--model is for requests: {', '.join(REQUESTS)}.")
 
     if output is not None:
         refuse_other_than_file(output)

@@ -232,8 +232,10 @@ def find_session(store: Store, text: str) -> Session:
     An id is abbreviated to its beginning, or, where it has dots, to the beginnings of what is between them; a `…` may
     stand for the middle of each, as in lists. A session
     goes before its subagents, whose ids begin with its own. A subagent is also found by its own id alone, with the
-    `agent-` of Claude Code's names for it. Raises NotFoundError for none and for several.
+    `agent-` of Claude Code's names for it. Raises NotFoundError for none, for several and for an empty text.
     """
+    if not text.strip():
+        raise NotFoundError("there is no session with an empty id")
     try:
         return store.session(text)
     except NotFoundError:

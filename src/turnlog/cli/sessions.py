@@ -28,7 +28,7 @@ from turnlog.cli.terminal import Column, write_json, write_json_text, write_tabl
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter
 from turnlog.store.choices import SESSION_HAVINGS, SESSION_SORTS, SESSION_STATUSES, SessionSort, SessionStatus
-from turnlog.store.names import find_agent, find_model, find_project
+from turnlog.store.names import check_session_names, find_agent, find_model, find_project
 from turnlog.store.values import Page
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def sessions(
             page = _page(store, wanted, status, sort, limit, cursor)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+        if not page.items:
+            check_session_names(store, wanted)
         if as_json:
             _write_sessions_document(store, page)
         else:
@@ -259,6 +261,8 @@ def annotate(
     from turnlog.hooks.send import task_of
     from turnlog.store.values import Annotations, AnnotationsChange
 
+    if not all(map(one_line, tags)):
+        raise click.UsageError("--tag needs a word: a tag cannot be empty.")
     with open_existing(store_path) as store:
         session_id = find_session(store, session).id
         annotations = store.annotations([session_id]).get(session_id, Annotations())

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PAGE = 200
 """Messages that are read at a time, so that the first are shown before the last are read."""
 
+AROUND = 5
+"""Messages that `--at` shows before a message, and from it on."""
+
 
 @click.command(
     epilog=examples(
@@ -41,9 +44,7 @@ PAGE = 200
     "--around",
     metavar="N",
     type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="With --at: show so many messages before it, and as many from it on.",
+    help=f"With --at: show so many messages before it, and as many from it on; by default {AROUND}.",
 )
 @click.option("--raw", is_flag=True, help="Write the log as the agent wrote it, byte for byte.")
 @click.option("--pager/--no-pager", default=True, help="Use a pager on a terminal, or do not.")
@@ -54,7 +55,7 @@ def show(
     reasoning: bool,
     full: bool,
     message: str | None,
-    around: int,
+    around: int | None,
     raw: bool,
     pager: bool,
     as_json: bool,
@@ -70,6 +71,8 @@ def show(
         raise click.UsageError("--raw and --json cannot be combined.")
     if message is not None and (raw or as_json):
         raise click.UsageError("--at shows a part of the transcript: it goes with neither --raw nor --json.")
+    if around is not None and message is None:
+        raise click.UsageError("--around needs --at MESSAGE: around which message?")
     with open_fresh(store_path) as store:
         session = find_session(store, session_id)
         if raw:
@@ -77,7 +80,7 @@ def show(
         elif as_json:
             _write_document(store, session)
         else:
-            part = None if message is None else _around(store, session.id, message, around)
+            part = None if message is None else _around(store, session.id, message, around or AROUND)
             _write_transcript(store, session, part, reasoning=reasoning, full=full, pager=pager)
 
 

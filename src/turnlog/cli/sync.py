@@ -69,7 +69,7 @@ def _sample_roots(roots: Sequence[Path], store_path: Path) -> tuple[Path, ...]:
     if roots:
         raise click.UsageError("--sample and --root cannot be combined.")
     if store_path == paths.database_path():
-        raise click.UsageError("--sample needs --store PATH: the sample does not belong into your own store.")
+        raise click.UsageError("--sample needs --store PATH: the sample must not get into your own store.")
     return tuple(sample_roots())
 
 

@@ -58,13 +58,16 @@ def find_origin(
 
 
 def _file_and_line(subject: str, base: Path) -> tuple[Path, int | None] | None:
-    """The file that is there, and the line after it."""
+    """The file that is there, and the line after it. Raises NotFoundError for line 0."""
     if (base / subject).is_file():
         return base / subject, None
     found = _LINE.fullmatch(subject)
     if found is None or not (base / found["path"]).is_file():
         return None
-    return base / found["path"], int(found["line"])
+    line = int(found["line"])
+    if line == 0:
+        raise NotFoundError(f"there is no line 0 in {found['path']}: the first is 1")
+    return base / found["path"], line
 
 
 def _pull_request(subject: str, repository: Repository) -> PullRequest | None:
@@ -73,7 +76,11 @@ def _pull_request(subject: str, repository: Repository) -> PullRequest | None:
     if number is None:
         return pull_request(subject)
     if len(repository.remotes) != 1:
-        raise NotFoundError(f"which repository has {subject}? The clone has {len(repository.remotes)} remotes: name it")
+        remotes = len(repository.remotes) or "no"
+        raise NotFoundError(
+            f"which repository has {subject}? The clone has {remotes} remotes: give the address of the pull request,"
+            f" as https://github.com/OWNER/NAME/pull/{number['number']}"
+        )
     return PullRequest(next(iter(repository.remotes)), int(number["number"]))
 
 

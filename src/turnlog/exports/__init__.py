@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.exports.formats import Format
@@ -32,6 +32,16 @@ class ExportFormat(StrEnum):
     OPENROUTER = "openrouter"
     RESPONSES = "responses"
     GEMINI = "gemini"
+
+
+REQUESTS: Final = (
+    ExportFormat.ANTHROPIC,
+    ExportFormat.OPENAI_CHAT,
+    ExportFormat.OPENROUTER,
+    ExportFormat.RESPONSES,
+    ExportFormat.GEMINI,
+)
+"""The formats that are the body of a request to a model."""
 
 
 class Export(NamedTuple):
@@ -78,6 +88,8 @@ def export_session(
     from turnlog.exports.formats import FORMATS
     from turnlog.exports.source import ExportSource
 
+    if format_name not in (names := [each.value for each in ExportFormat]):
+        raise ValueError(f"there is no format {format_name!r}; there are {', '.join(names)}")
     chosen = FORMATS[ExportFormat(format_name)]
     source = ExportSource(store, session_id, redact=redact or content, content=content)
     made = chosen.write(source, model)

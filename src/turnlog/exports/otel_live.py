@@ -100,7 +100,7 @@ class LiveExport:
             announce: Told what is wrong, each thing once, and that it is over.
 
         Raises:
-            TurnlogError: The receiver has no address of HTTP.
+            TurnlogError: The receiver has no `http` or `https` address.
             ImportError: The binary form without the extra `otel`.
         """
         receiver.check()

@@ -68,9 +68,9 @@ class Receiver(NamedTuple):
         return whole if urlsplit(whole).path.endswith("/v1/traces") else f"{whole}/v1/traces"
 
     def check(self) -> None:
-        """Raise TurnlogError if it is no address of HTTP, ImportError for the binary form without its extra."""
+        """Raise TurnlogError for another protocol than HTTP, ImportError for the binary form without its extra."""
         if urlsplit(self.endpoint).scheme not in ("http", "https"):
-            raise TurnlogError(f"{self.endpoint} is no address of HTTP")
+            raise TurnlogError(f"{self.endpoint} does not begin with http:// or https://")
         if not self.as_json:
             import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 

@@ -125,6 +125,8 @@ def plan(
     session = store.session(session_id)
     work = (folder or Path(session.cwd or Path.cwd())).absolute()
     if not work.is_dir():
+        if folder is not None:
+            raise HandoffError(f"there is no folder {work}")
         raise HandoffError(f"the folder of the session is gone: {work}; name another one with --folder")
     selection = select(store, session.id, window)
     converted = _convert(store, selection.messages, agent, reasoning, subagents=subagents)

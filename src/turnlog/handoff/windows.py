@@ -124,9 +124,12 @@ def _index(messages: Sequence[Message], wanted: str) -> int:
         index for index, message in enumerate(messages) if message.id.startswith(wanted) or message.id.endswith(wanted)
     ]
     if len(found) != 1:
-        reason = "no message" if not found else f"{len(found)} messages"
-        hint = "" if found else "; one that was rewound or compacted is only in the whole session"
-        raise HandoffError(f"{reason} of this window has the id {wanted!r}{hint}")
+        if found:
+            raise HandoffError(f"{len(found)} messages have an id that begins or ends with {wanted!r}")
+        raise HandoffError(
+            f"there is no message {wanted!r} in this part of the session;"
+            " one that was rewound or compacted is only in the whole session"
+        )
     return found[0]
 
 

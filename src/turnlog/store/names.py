@@ -5,16 +5,17 @@ A name that nothing has is an error that names the near ones: an empty list woul
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from turnlog.errors import NotFoundError
 from turnlog.plain_text import one_line
 
 if TYPE_CHECKING:
-    from turnlog.store.base import Store
+    from turnlog.model import Session
+    from turnlog.store.base import SessionFilter, Store
 
 
 def find_agent(store: Store, text: str | None) -> str | None:
@@ -105,6 +106,19 @@ def check_tool(store: Store, text: str) -> None:
         raise NotFoundError(unknown_name("tool", text, names))
 
 
+def check_session_names(store: Store, wanted: SessionFilter) -> None:
+    """Raise NotFoundError when no session at all has the branch, the tag or the task that a filter names."""
+    from turnlog.store.base import SessionFilter
+
+    for what, names in _NAMES_OF_SESSIONS.items():
+        text: str | None = getattr(wanted, what)
+        if (
+            text is not None
+            and not store.sessions(SessionFilter(subagents=True)._replace(**{what: text}), limit=1).items
+        ):
+            raise NotFoundError(unknown_name(what, text, names(store)))
+
+
 def unknown_name(what: str, text: str, names: Iterable[str]) -> str:
     """The error for a name that does not exist: with the names that are like it, else with some that exist."""
     by_lower = {name.lower(): name for name in names}
@@ -164,3 +178,35 @@ def model_names(store: Store) -> list[str]:
 def tool_names(store: Store) -> list[str]:
     """The tools that were called."""
     return [usage.tool_name for usage in store.tool_usage()]
+
+
+def _pages(store: Store) -> Iterator[tuple[Session, ...]]:
+    """All sessions, page by page."""
+    from turnlog.store.base import SessionFilter
+
+    page = store.sessions(SessionFilter(subagents=True), limit=200)
+    yield page.items
+    while page.next_cursor is not None:
+        page = store.sessions(SessionFilter(subagents=True), limit=200, cursor=page.next_cursor)
+        yield page.items
+
+
+def _branches(store: Store) -> list[str]:
+    return sorted({session.git_branch for page in _pages(store) for session in page if session.git_branch})
+
+
+def _tags(store: Store) -> list[str]:
+    said = (store.annotations([session.id for session in page]) for page in _pages(store))
+    return sorted({tag for page in said for annotations in page.values() for tag in annotations.tags})
+
+
+def _tasks(store: Store) -> list[str]:
+    return [task.id for task in store.tasks()]
+
+
+_NAMES_OF_SESSIONS: Final[dict[str, Callable[[Store], list[str]]]] = {
+    "branch": _branches,
+    "tag": _tags,
+    "task": _tasks,
+}
+"""What sessions are selected by -> the names that there are, which only an error looks for."""
