@@ -431,3 +431,26 @@ def _describe_one(hint: Hint) -> str:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return f"one of {', '.join(repr(each.value) for each in hint)}"
     return _NAMES.get(name, f"an {name}" if name.startswith(_LIKE_AN) else f"a {name}")
+
+
+# -- what pydantic refused
+
+
+def plain_reason(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    """Why pydantic refused a value, in plain words: from the type, the text and the context of its error."""
+    words = _REASONS.get(kind)
+    return message if words is None else words.format_map(context)
+
+
+_REASONS: Final = {
+    "missing": "is missing",
+    "extra_forbidden": "there is no such parameter",
+    "literal_error": "expected {expected}",
+    "enum": "expected {expected}",
+    "greater_than_equal": "expected {ge} or more",
+    "less_than_equal": "expected {le} or less",
+    "int_parsing": "expected a whole number",
+    "int_type": "expected a whole number",
+    "string_type": "expected a text",
+}
+"""Type of an error -> what to say of it."""

@@ -102,7 +102,7 @@ def test_a_branch_that_no_session_of_the_agent_has_is_an_empty_list(run: Command
     near = run("sessions", "--branch", "nosuch").stderr
     [branch, *_] = near.partition("; there are ")[2].split(", ")
     result = run("sessions", "--branch", branch.strip(), "--agent", "codex")
-    assert (result.exit_code, result.stderr) == (0, "Nothing found.\n")
+    assert (result.exit_code, "Nothing found." in result.stderr) == (0, True)
 
 
 def test_a_context_says_which_files_no_session_touched(run: Command, store: Path) -> None:

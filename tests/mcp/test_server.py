@@ -89,16 +89,22 @@ def test_errors_are_answers_that_a_model_can_read(tmp_path: Path) -> None:
                     await client.call_tool("read_session", {"session": "codex:none"}),
                     await client.call_tool("list_sessions", {"since": "yesterday"}),
                     await client.call_tool("usage", {"by": "year"}),
+                    await client.call_tool("read_session", {}),
+                    await client.call_tool("usage", {"max_tokens": 5}),
                 ]
             history.close()
             return results
 
-    missing, no_time, no_unit = asyncio.run(run())
+    missing, no_time, no_unit, no_name, too_few = asyncio.run(run())
     assert missing.is_error
     assert "there is no session codex:none" in text_of(missing)
     assert no_time.is_error
     assert "yesterday" in text_of(no_time)
     assert no_unit.is_error
+    assert text_of(no_unit).startswith("usage cannot be called so: by: expected 'hour', 'day', 'week', ")
+    assert "\n" not in text_of(no_unit)
+    assert text_of(no_name) == "read_session cannot be called so: session: is missing"
+    assert text_of(too_few).startswith("usage cannot be called so: max_tokens: expected ")
 
 
 def test_a_session_is_a_resource(home: Path, tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ def test_a_status_selects_sessions_that_do_this_and_counts_none(client: TestClie
     assert client.get("/api/sessions", params={"status": "quiet"}).status_code == 422
 
 
+def test_a_value_that_cannot_be_used_is_refused_with_those_that_can(client: TestClient) -> None:
+    hour = client.get("/api/sessions", params={"hour": "9-99"})
+    expected = "cannot be used: hour: expected a weekday from 1 (Monday) to 7 and an hour, as 6-02"
+    assert (hour.status_code, hour.json()["error"]["message"]) == (422, expected)
+    by = client.get("/api/usage", params={"by": "foo"}).json()["error"]["message"]
+    assert by.startswith("cannot be used: by: expected 'hour', 'day', 'week', ")
+
+
 @pytest.mark.parametrize("path", ["sessions", "tool-calls", "usage", "insights", "search?q=shop"])
 def test_a_period_that_ends_before_it_begins_is_wrong_use(client: TestClient, path: str) -> None:
     refused = client.get(

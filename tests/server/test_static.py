@@ -113,6 +113,7 @@ def test_other_methods_are_refused(page: TestClient) -> None:
         response = page.post(path)
         assert response.status_code == 405
         assert response.json()["error"]["type"] == "method_not_allowed"
+        assert response.json()["error"]["message"].startswith("this address takes GET")
 
 
 def test_without_a_built_app_the_page_says_so(client: TestClient) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
-from pydantic import Field
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field, ValidationError
 
 from turnlog import __version__
+from turnlog.arguments import plain_reason
 from turnlog.errors import TurnlogError
 from turnlog.mcp.budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS
 from turnlog.mcp.history import History, day_or_time
@@ -166,12 +167,35 @@ class HistoryTools:
                 self._refreshed_at = time.monotonic()
 
 
+class HistoryServer(MCPServer):
+    """A server that says what is wrong with arguments in one sentence."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool. Raises ToolError for wrong arguments too."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            refused = error.__cause__
+            if type(error) is not ToolError or not isinstance(refused, ValidationError):
+                raise
+            raise ToolError(f"{name} cannot be called so: {_problems(refused)}") from refused
+
+
+def _problems(refused: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc']))}: {plain_reason(each['type'], each['msg'], each.get('ctx', {}))}"
+        for each in refused.errors()
+    )
+
+
 def make_server(history: History, refresh: Callable[[], None] = lambda: None, *, has_clones: bool = True) -> MCPServer:
     """The server of this history; `run()` serves standard input and output until they end.
 
     Without `has_clones`, it asks nothing of repositories on this machine: the sessions are of other machines.
     """
-    server: MCPServer = MCPServer(
+    server = HistoryServer(
         name="turnlog", title="turnlog", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
     tools = HistoryTools(history, refresh)

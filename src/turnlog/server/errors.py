@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from fastapi import FastAPI, Request
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from turnlog.arguments import plain_reason
 from turnlog.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
 
 
@@ -121,7 +122,7 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     found = error.errors()
     if any(problem["type"] == "json_invalid" for problem in found):
         return error_response(400, "invalid_json", "the body is not JSON")
-    fields = [FieldError(_field_name(problem["loc"]), _reason(problem["type"], problem["msg"])) for problem in found]
+    fields = [FieldError(_field_name(each["loc"]), _reason(each)) for each in found]
     return _refused(fields)
 
 
@@ -147,7 +148,10 @@ async def _invalid_body(request: Request, error: Exception) -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     type = _HTTP_ERRORS.get(error.status_code, "internal")
-    return error_response(error.status_code, type, str(error.detail), headers=error.headers)
+    allowed = (error.headers or {}).get("Allow")
+    methods = ", ".join(sorted((allowed or "").split(", ")))
+    sentence = f"this address takes {methods}, not {request.method}" if allowed else str(error.detail)
+    return error_response(error.status_code, type, sentence, headers=error.headers)
 
 
 async def _disconnected(request: Request, error: Exception) -> Response:
@@ -166,5 +170,11 @@ def _field_name(location: tuple[int | str, ...]) -> str:
     return ".".join(names) if names and isinstance(location[1], str) else str(location[0])
 
 
-def _reason(type: str, message: str) -> str:
-    return "there is no such parameter" if type == "extra_forbidden" else message
+def _reason(problem: dict[str, Any]) -> str:
+    if problem["type"] == "string_pattern_mismatch":
+        return _FORMS.get(_field_name(problem["loc"]), str(problem["msg"]))
+    return plain_reason(problem["type"], problem["msg"], problem.get("ctx", {}))
+
+
+_FORMS = {"hour": "expected a weekday from 1 (Monday) to 7 and an hour, as 6-02"}
+"""Parameter with a form of its own -> that form, which a regular expression would say to few."""

@@ -27,7 +27,7 @@ _SUBAGENTS: Final[dict[UsageBy, str]] = {
     "session": "A session's row does not contain its subagents: each has its own row.",
     "subagent": "The row without a name is all that no subagent did.",
 }
-_SUBAGENTS_INCLUDED: Final = "What subagents did is in it."
+_SUBAGENTS_INCLUDED: Final = "The calls of subagents are included."
 
 _BLOCKS: Final = (
     "A block is five hours from the full hour (UTC) of its first call."

@@ -19,7 +19,7 @@ from turnlog.store.keys import session_key
 from turnlog.store.packed_columns import event_json, unpack_many
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.messages import children_of_calls
-from turnlog.store.sqlite.reading import Connections, Span, held, select_span
+from turnlog.store.sqlite.reading import Connections, Span, check_limit, held, select_span
 from turnlog.store.values import LONGEST_MEMORY, ChangeEntry, SessionChanges
 from turnlog.store.window import FrameWindow, MessageRow
 
@@ -96,6 +96,7 @@ class ChangeQueries(Connections):
         around: int | None = None,
         limit: int = 40,
     ) -> FrameWindow:
+        check_limit(limit)
         with self._snapshot() as connection:
             key = session_key(connection, session_id)
             table = held(connection, key)
