@@ -152,7 +152,10 @@ def _bring_up_to_date(store_path: Path) -> None:
             raise
         _note(f"new logs are not read: {error}")
     else:
-        click.get_current_context().meta[_PROBLEMS] = len(summary.problems)
+        # A command that answers for hours reads in threads of its own, where no command is known.
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.meta[_PROBLEMS] = len(summary.problems)
         if is_new and not summary.sources:
             _note("no logs of agents were found: `turnlog agents` lists where they should be")
 
