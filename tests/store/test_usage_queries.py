@@ -125,6 +125,8 @@ def test_days_say_how_long_sessions_were_active(nights: Store) -> None:
     assert active(nights, "month") == {"2026-11": 36}
     assert active(nights, project="two") == {"2026-11-02": 6, "2026-11-03": 10}
     assert active(nights, since=at(15), until=at(900)) == {"2026-11-02": 11}
+    # A time within a quarter hour means all of it, as for calls: 9:07 is 9:00.
+    assert active(nights, since=at(7), until=at(10)) == {"2026-11-02": 15}
     others = nights.usage("day"), nights.usage("hour", active=True), nights.usage("project", active=True)
     for report in (*others, nights.usage("day", UsageFilter(model="large"), active=True)):
         assert report.active_ms is None

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from turnlog.store.periods import LONGEST_GAP
-from turnlog.store.sqlite.reading import aware_milliseconds
+from turnlog.store.sqlite.usage_rows import quarter_hours
 from turnlog.store.usage_filter import UsageFilter
 
 _CONDITIONS: Final = {
@@ -47,9 +47,9 @@ def active_by_day(connection: sqlite3.Connection, wanted: UsageFilter, zone: tzi
 
     A filter by model chooses calls, and is not looked at. Its times count by quarter hours, as in all of a report.
     """
-    since = None if wanted.since is None else aware_milliseconds(wanted.since)
-    until = None if wanted.until is None else aware_milliseconds(wanted.until)
-    first, last = since or _BEFORE_ALL, _AFTER_ALL if until is None else until
+    since, until = quarter_hours(wanted)
+    first = _BEFORE_ALL if since is None else since * _QUARTER_HOUR
+    last = _AFTER_ALL if until is None else until * _QUARTER_HOUR
     day_of = _days(zone)
     found: Counter[date] = Counter()
     of_several_days: list[int] = []
