@@ -294,6 +294,9 @@ def test_the_number_of_hits_does_not_depend_on_time_or_on_the_page(store: Search
         assert (page.total, page.total_is_exact) == (100, True)
         page = store.search("few", limit=limit)
         assert (page.total, page.total_is_exact) == (32, True)
+    # No page says that there are fewer than it lists.
+    page = store.search("word", limit=MAX_COUNTED + 20)
+    assert (len(page.hits), page.total, page.total_is_exact) == (MAX_COUNTED + 20, MAX_COUNTED + 20, False)
 
 
 @pytest.mark.parametrize("sort", ["newest", "relevance"])

@@ -275,6 +275,14 @@ def test_a_misspelt_word_is_answered_with_what_may_be_meant(store: SearchStore, 
     assert (page.sessions, page.total, page.suggestion) == ((), 0, meant)
 
 
+def test_the_name_of_a_project_that_exists_is_not_taken_for_another(empty: SearchStore) -> None:
+    empty.log("stall", cwd="/home/dev/stall").message(text_message("m1", "the lexer reads tokens"))
+    empty.log("stalls", cwd="/home/dev/stalls").message(text_message("m2", "a ledger adds up"))
+    empty.index()
+    assert sessions(empty, "stalls lexer").suggestion == "stall lexer"
+    assert sessions(empty, "project:stalls lexer").suggestion is None
+
+
 def test_a_suggestion_finds_something_where_was_searched(empty: SearchStore) -> None:
     empty.log("parser", cwd="/home/dev/parser").message(text_message("p1", "the lexer reads tokens"))
     shop = empty.log("shop", cwd="/home/dev/shop")

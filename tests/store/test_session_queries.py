@@ -29,6 +29,7 @@ from turnlog.model import (
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.choices import SESSION_SORTS, SessionSort
+from turnlog.store.names import check_project, find_project
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.values import Annotations, SessionPreview
 
@@ -436,15 +437,37 @@ def test_a_branch_is_also_a_worktree_and_that_of_a_fork(tmp_path: Path) -> None:
         "on": {"project_path": "/w/shop", "git_branch": "fix-till"},
         "tree": {"project_path": "/w/shop/.claude/worktrees/fix-till", "git_branch": "worktree-fix-till"},
         "fork": {"project_path": "/w/shop"},
+        "again": {"project_path": "/w/shop"},
         "moved": {"project_path": "/w/shop", "git_branch": "main"},
+        "later": {"project_path": "/w/shop"},
     }
+    parents = {"fork": "on", "again": "fork", "moved": "on", "later": "moved"}
     for name, known in facts.items():
         log = Log(home, name)
         log.session(**known)
         log.message(Message(id=f"{name}1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
-        if name in ("fork", "moved"):
-            log.link(Link(kind="fork", parent_session_id="plain:on", child_session_id=f"plain:{name}"))
+        if name in parents:
+            log.link(Link(kind="fork", parent_session_id=f"plain:{parents[name]}", child_session_id=f"plain:{name}"))
     read_home(tmp_path / "branches.db", home)
     with open_store(tmp_path / "branches.db") as opened:
-        assert {*ids(opened, SessionFilter(branch="fix-till"))} == {"on", "tree", "fork"}
-        assert ids(opened, SessionFilter(branch="main")) == ["moved"]
+        assert {*ids(opened, SessionFilter(branch="fix-till"))} == {"on", "tree", "fork", "again"}
+        assert {*ids(opened, SessionFilter(branch="main"))} == {"moved", "later"}
+
+
+def test_a_project_that_only_subagents_worked_in_is_no_unknown_name(tmp_path: Path) -> None:
+    """Reports of usage have a row of it, and a row can be asked for."""
+    home = tmp_path / "subagents"
+    home.mkdir()
+    for name, path in {"main": "/w/shop", "main.scout": "/w/lib"}.items():
+        log = Log(home, name)
+        log.session(project_path=path)
+        log.message(Message(id=f"{name}1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
+    log.link(Link(kind="subagent", parent_session_id="plain:main", child_session_id="plain:main.scout"))
+    read_home(tmp_path / "subagents.db", home)
+    with open_store(tmp_path / "subagents.db") as opened:
+        for text in ("lib", "/w/lib"):
+            assert find_project(opened, text) == text
+            check_project(opened, text)
+        for check in (find_project, check_project):
+            with pytest.raises(NotFoundError, match="there is no project 'nowhere'"):
+                check(opened, "nowhere")

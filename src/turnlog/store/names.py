@@ -43,7 +43,7 @@ def find_project(store: Store, text: str | None) -> str | None:
     if text is None:
         return None
     projects = store.projects()
-    if any(text in (project.path, project.name) for project in projects):
+    if any(text in (project.path, project.name) for project in projects) or _is_of_subagents(store, text):
         return text
     folder = str(Path(text).absolute()) if text else ""
     for project in projects:
@@ -57,6 +57,13 @@ def find_project(store: Store, text: str | None) -> str | None:
     if len(merged) == 1:
         return merged.pop()
     raise NotFoundError(unknown_name("project", text, names))
+
+
+def _is_of_subagents(store: Store, text: str) -> bool:
+    """Whether subagents worked in the project of exactly this path or name; the list lacks one of nothing else."""
+    from turnlog.store.base import SessionFilter
+
+    return bool(store.sessions(SessionFilter(project=text, subagents=True), limit=1).items)
 
 
 def folder_name(path: str) -> str:
@@ -86,7 +93,7 @@ def check_agent(store: Store, text: str) -> None:
 def check_project(store: Store, text: str) -> None:
     """Raise NotFoundError when no project has exactly this path or name."""
     projects = store.projects()
-    if any(text in (project.path, project.name) for project in projects):
+    if any(text in (project.path, project.name) for project in projects) or _is_of_subagents(store, text):
         return
     target = next((project.path for project in projects if text in project.merged), None)
     if target is not None:

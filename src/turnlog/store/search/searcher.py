@@ -224,6 +224,8 @@ class _Search:
         total, is_exact = (None, False)
         if after is None:
             total, is_exact = (len(found), True) if is_complete else matches.count(seen)
+            # A page may list more than are counted.
+            total = max(total, len(page))
         return SearchPage(
             tuple(self._hits.hits(page)),
             next_cursor=encode_cursor("newest", *page[-1].position) if len(found) > limit else None,

@@ -29,6 +29,9 @@ _ALTERNATIVES = 4
 _TRIED = 8
 """Queries that are tried out: one is only suggested if it finds something."""
 
+_KNOWN = frozenset({"role", "tool", "is", "agent", "project", "model"})
+"""Fields whose values are not misspelt: but of tools, one that does not exist is an error (`Planner.check_names`)."""
+
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 _TABLES = ("word_list", "fresh_rows", "session_words_rows")
@@ -59,7 +62,7 @@ def suggestions(connection: sqlite3.Connection, vocabulary: Vocabulary, query: Q
     typed = dict.fromkeys(
         piece
         for term in (term for group in query.groups for term in group)
-        if not term.is_prefix and term.field not in ("role", "tool")
+        if not term.is_prefix and term.field not in _KNOWN
         for piece in term.pieces
         if _can_be_misspelt(index_form(piece))
     )

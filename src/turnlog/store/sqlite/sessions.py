@@ -104,7 +104,9 @@ _CONDITIONS = {
     "model": "EXISTS (SELECT 1 FROM usage u JOIN models d ON d.key = u.model_key"
     " WHERE u.session_key = s.key AND d.name = ?)",
     "branch": "(s.git_branch = ? OR s.folder_key IN (SELECT key FROM projects WHERE worktree = ?)"
-    " OR (s.git_branch IS NULL AND s.parent_key IN (SELECT key FROM sessions WHERE git_branch = ?)))",
+    " OR (s.git_branch IS NULL AND s.key IN (WITH RECURSIVE found (key) AS (SELECT key FROM sessions"
+    " WHERE git_branch = ? UNION SELECT x.key FROM found JOIN sessions x ON x.parent_key = found.key"
+    " WHERE x.git_branch IS NULL) SELECT key FROM found)))",
     "title": "instr(casefold(coalesce(a.title, s.title)), casefold(?)) > 0",
     "relationship": "s.relationship = ?",
     "user": "s.owner_key IN (SELECT key FROM owners WHERE user = ?)",
