@@ -86,7 +86,7 @@ def test_usage_downloads_as_csv(visit: Visit) -> None:
 def test_a_division_that_there_is_not_is_reported(visit: Visit) -> None:
     visit.expect_refusal(422)
     page = visit.open("/usage?by=moon")
-    expect(page.get_by_role("heading", name="could not be loaded")).to_be_visible()
+    expect(page.get_by_role("heading", name="This choice cannot be used")).to_be_visible()
     expect(page.locator(".usage-table")).to_have_count(0)
 
 

@@ -458,11 +458,11 @@ def test_a_project_that_only_subagents_worked_in_is_no_unknown_name(tmp_path: Pa
     """Reports of usage have a row of it, and a row can be asked for."""
     home = tmp_path / "subagents"
     home.mkdir()
+    logs = {name: Log(home, name) for name in ("main", "main.scout")}
     for name, path in {"main": "/w/shop", "main.scout": "/w/lib"}.items():
-        log = Log(home, name)
-        log.session(project_path=path)
-        log.message(Message(id=f"{name}1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
-    log.link(Link(kind="subagent", parent_session_id="plain:main", child_session_id="plain:main.scout"))
+        logs[name].session(project_path=path)
+        logs[name].message(Message(id=f"{name}1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
+    logs["main.scout"].link(Link(kind="subagent", parent_session_id="plain:main", child_session_id="plain:main.scout"))
     read_home(tmp_path / "subagents.db", home)
     with open_store(tmp_path / "subagents.db") as opened:
         for text in ("lib", "/w/lib"):

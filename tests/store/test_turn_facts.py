@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -140,6 +141,35 @@ def test_a_session_that_is_silent_after_a_failed_request_has_failed(scripted: Sc
     assert (failed.state, failed.evidence, failed.detail, failed.since) == ("done", "answer", "error", at(1))
     scripted.prompt("m2")
     assert scripted.state(minutes=3).state == "quiet"
+
+
+def test_a_turn_that_began_after_a_failed_request_has_not_failed(tmp_path: Path) -> None:
+    """Codex logs the start of a turn before its messages: it may compact for minutes first."""
+
+    def line(minute: float, record: str, **payload: Any) -> str:
+        return json.dumps({"timestamp": at(minute).isoformat(), "type": record, "payload": payload})
+
+    name = "019a0000-0000-7000-8000-000000000001"
+    log = tmp_path / f"home/sessions/2026/11/02/rollout-2026-11-02T09-00-00-{name}.jsonl"
+    log.parent.mkdir(parents=True)
+    text = [{"type": "input_text", "text": "Mend it"}]
+    lines = [
+        line(0, "session_meta", id=name, timestamp=at(0).isoformat(), cwd="/w/shop", cli_version="0.60.0"),
+        line(0, "event_msg", type="task_started"),
+        line(0, "response_item", type="message", role="user", content=text),
+        line(0, "event_msg", type="user_message", message="Mend it"),
+        line(1, "event_msg", type="error", message="the stream was cut"),
+    ]
+    states: list[tuple[str, str]] = []
+    for more in ([], [line(2, "event_msg", type="task_started")]):
+        lines += more
+        log.write_text("\n".join(lines) + "\n")
+        sync(tmp_path / "store.db", roots=[tmp_path / "home"])
+        with open_store(tmp_path / "store.db") as store:
+            [session] = store.sessions().items
+            state = session_states(store, [session.id], at(6))[session.id]
+            states.append((state.state, state.evidence))
+    assert states == [("done", "answer"), ("quiet", "silence")]
 
 
 def test_silence_is_all_that_is_known_later(scripted: ScriptedSession) -> None:

@@ -31,6 +31,17 @@ it.each([
   expect(alert.textContent).toContain("the store is busy");
 });
 
+it.each([
+  ["/search?q=is:bad", "GET /api/search", SearchPage, "This query cannot be used"],
+  ["/?agent=nobody", "GET /api/sessions?", SessionsPage, "This choice cannot be used"],
+])("says at %s that what was asked for is wrong, not the server", async (address, request, Page, title) => {
+  answerWith({ [request]: { status: 422, message: "there is no such name" } });
+  renderAt(address, <Page />);
+  const alert = await screen.findByRole("alert");
+  expect(alert.textContent).toContain(title);
+  expect(alert.textContent).toContain("there is no such name");
+});
+
 it("has one field for which sessions are shown and for what they have had", async () => {
   const changes: unknown[] = [];
   const none = Object.fromEntries(SESSION_FILTERS.map((name) => [name, ""])) as SessionFilters;

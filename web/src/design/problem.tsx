@@ -25,12 +25,18 @@ export function ProblemBox({ title, whole = false, children }: ProblemBoxProps) 
 interface ProblemProps {
   error: Error;
   what: string;
+  /** What the user can change where the server refuses it: "This query". */
+  asked?: string;
   whole?: boolean;
 }
 
-export function Problem({ error, what, whole = false }: ProblemProps) {
+export function Problem({ error, what, asked, whole = false }: ProblemProps) {
   const missing = isMissing(error);
-  const title = missing ? `${what} is not in the store` : `${what} could not be loaded`;
+  const title = missing
+    ? `${what} is not in the store`
+    : asked && isRefused(error)
+      ? `${asked} cannot be used`
+      : `${what} could not be loaded`;
   return (
     <ProblemBox title={title} whole={whole}>
       <p>{describeFailure(error)}</p>
@@ -42,6 +48,11 @@ export function Problem({ error, what, whole = false }: ProblemProps) {
 /** Whether the server knows nothing of it, or no more. */
 export function isMissing(error: Error): boolean {
   return error instanceof ApiError && error.status === 404;
+}
+
+/** Whether the server cannot use what was asked for. */
+function isRefused(error: Error): boolean {
+  return error instanceof ApiError && error.status === 422;
 }
 
 /** The message of a failure; for a request without a response (a `TypeError` of fetch), the usual reason. */

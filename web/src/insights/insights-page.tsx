@@ -61,7 +61,7 @@ export default function InsightsPage() {
         <AgentFilter value={filters.agent} onChange={(agent) => change({ agent })} />
         <ProjectFilter value={filters.project} onChange={(project) => change({ project })} />
       </FilterBar>
-      {insights.isError && <Problem error={insights.error} what="The insights" />}
+      {insights.isError && <Problem error={insights.error} what="The insights" asked="This choice" />}
       {insights.data && !insights.isError && (
         <ReportFilters value={filters}>
           <Sections report={insights.data} csv={csv} sorting={sorting} onSort={sort} />

@@ -50,7 +50,7 @@ export default function SearchPage() {
       <SearchFiltersBar filters={filters} onChange={change} />
       {isTooLong ? <TooLong query={filters.q} /> : !submitted && <SearchHints />}
       {submitted && pages?.[0]?.note && <p className="search-note">{pages[0].note}</p>}
-      {submitted && search.isError && <Problem error={search.error} what="The search" />}
+      {submitted && search.isError && <Problem error={search.error} what="The search" asked="This query" />}
       {submitted && search.data && groups.length === 0 && (
         <NothingFound filters={filters} instead={pages?.[0]?.suggestion ?? null} />
       )}

@@ -59,7 +59,7 @@ export function SessionsPage() {
       </div>
       {selection && <SelectionBar sessions={selectedOf(items, selection)} onEnd={end} />}
       <SessionFiltersBar filters={filters} onChange={change} />
-      {sessions.isError && <Problem error={sessions.error} what="The list of sessions" />}
+      {sessions.isError && <Problem error={sessions.error} what="The list of sessions" asked="This choice" />}
       {empty && <NoMatches onClear={() => change(CLEARED)} />}
       <SelectionContext value={selection}>
         <div ref={list} aria-busy={sessions.isFetching}>

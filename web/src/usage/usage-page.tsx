@@ -159,7 +159,7 @@ export default function UsagePage() {
         <ModelFilter value={filters.model} onChange={(model) => change({ model })} />
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
-      {usage.isError && <Problem error={usage.error} what="The usage" />}
+      {usage.isError && <Problem error={usage.error} what="The usage" asked="This choice" />}
       {isCompared && (
         <Comparison
           parameters={{ ...timesOf(zone === "UTC", since, until), ...whose(filters) }}

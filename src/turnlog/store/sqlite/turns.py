@@ -142,7 +142,9 @@ def _turn_facts(
         markers += _answer_end(metadata, newest, moment(updated_at))
     has_failed = False
     if newest is not None and markers and markers[-1].kind in _UNENDED:
-        has_failed = bool(connection.execute(_FAILED_AFTER, (key, newest.position)).fetchone()[0])
+        # A turn that began after the error is another attempt.
+        last = max(newest.position, markers[-1].position)
+        has_failed = bool(connection.execute(_FAILED_AFTER, (key, last)).fetchone()[0])
     return TurnFacts(markers, calls, moment(updated_at), has_failed)
 
 
