@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -156,3 +157,26 @@ def test_of_two_values_with_the_same_beginning_the_longer_one_is_masked() -> Non
         "[REDACTED:password] [REDACTED:password] [REDACTED:password]-"
     )
     assert len("hunter2h") == SHORTEST_KNOWN
+
+
+def test_thousands_of_values_with_the_same_beginning_take_no_longer_than_a_few() -> None:
+    text = " ".join(["hunter2h-none", "hunter2horse0"] * 2_000)
+    took: list[float] = []
+    for count in (100, 6_000):
+        known = KnownValues()
+        for number in range(count):
+            known.add(f"hunter2horse{number}", "password")
+        began = time.process_time()
+        assert len(known.find(text)) == 2_000
+        took.append(time.process_time() - began)
+    assert took[1] < 8 * took[0]
+
+
+@pytest.mark.parametrize("count", [9, 900])
+def test_many_values_are_found_and_no_part_of_another_word(count: int) -> None:
+    known = KnownValues()
+    for number in range(count):
+        known.add(f"{number}-hunter2horse", "password")
+    last = f"{count - 1}-hunter2horse"
+    assert known.mask(f"{last}! x{last} {count}-hunter2horse") == f"[REDACTED:password]! x{last} {count}-hunter2horse"
+    assert known.mask(f"so it is {last[:6]}", is_cut=True) == "so it is [REDACTED:cut]"

@@ -7,7 +7,8 @@ alone, where nothing shows what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from html import escape, unescape
 from json import dumps
 from urllib.parse import quote, unquote
@@ -27,6 +28,9 @@ SHORTEST_KNOWN = 8
 
 _SHORTEST_CUT = 4
 """Characters of a known value that are masked where a text is cut."""
+
+_MOST_IN_TREE = 200
+"""Beginnings of values that are looked for as such: a pattern of thousands takes seconds to compile."""
 
 _RECOGNISED_ANYWHERE = frozenset(rule.name for rule in (*TOKENS, *BLOCKS)) | {MNEMONIC, CUT}
 """Rules that need no name or context; and pieces, of which nobody knows what they are."""
@@ -49,6 +53,9 @@ class KnownValues:
         """Begin without values."""
         self._rules: dict[str, str] = {}
         self._of_start: dict[str, list[str]] = {}
+        """The values by their first characters, in order once there is a pattern."""
+        self._ordered: list[str] = []
+        self._longest = 0
         self._pattern: re.Pattern[str] | None = None
 
     def __len__(self) -> int:
@@ -69,7 +76,7 @@ class KnownValues:
         """Where known values stand alone in a text, in order and without overlaps: no part of a longer word."""
         if not self._rules or len(text) < SHORTEST_KNOWN:
             return []
-        pattern = self._pattern or self._compiled()
+        pattern = self._compiled()
         spans: list[SecretSpan] = []
         match = pattern.search(text)
         while match is not None:
@@ -90,11 +97,13 @@ class KnownValues:
 
     def find_cut(self, text: str) -> list[SecretSpan]:
         """The beginning of a known value at the end of a text that was cut there; an ellipsis may replace the rest."""
+        self._compiled()
         end = len(text.rstrip().removesuffix("…").removesuffix("..."))
-        for start in range(max(0, end - max(map(len, self._rules), default=0)), end - _SHORTEST_CUT + 1):
+        for start in range(max(0, end - self._longest), end - _SHORTEST_CUT + 1):
             if start and text[start - 1].isalnum():
                 continue
-            if any(value.startswith(text[start:end]) for value in self._rules):
+            number = bisect_left(self._ordered, text[start:end])
+            if number < len(self._ordered) and self._ordered[number].startswith(text[start:end]):
                 return [SecretSpan(start, end, CUT)]
         return []
 
@@ -105,17 +114,40 @@ class KnownValues:
             self._pattern = None
 
     def _compiled(self) -> re.Pattern[str]:
-        for values in self._of_start.values():
-            values.sort(key=len, reverse=True)
-        self._pattern = re.compile(literal_tree(self._of_start, ["", BOUNDARY]))
+        """What finds the beginnings of all values. Looking each of them up is left to `_at`."""
+        if self._pattern is None:
+            for values in self._of_start.values():
+                values.sort()
+            self._ordered = sorted(self._rules)
+            self._longest = max(map(len, self._ordered), default=0)
+            self._pattern = re.compile(_beginnings(self._of_start))
         return self._pattern
 
     def _at(self, text: str, start: int) -> SecretSpan | None:
-        for value in self._of_start[text[start : start + SHORTEST_KNOWN]]:
+        """The longest value that begins here and stands alone. Thousands may begin alike: none is tried in turn."""
+        values = self._of_start.get(text[start : start + SHORTEST_KNOWN], ())
+        rest = text[start : start + self._longest]
+        while (number := bisect_right(values, rest)) > 0:
+            # Each value that the rest begins with begins this one, too.
+            value = values[number - 1]
+            if not rest.startswith(value):
+                pairs = enumerate(zip(value, rest, strict=False))
+                rest = rest[: next(at for at, (one, other) in pairs if one != other)]
+                continue
             end = start + len(value)
-            if text.startswith(value, start) and not (text[end : end + 1].isascii() and text[end : end + 1].isalnum()):
+            if not (text[end : end + 1].isascii() and text[end : end + 1].isalnum()):
                 return SecretSpan(start, end, self._rules[value])
+            rest = value[:-1]
         return None
+
+
+def _beginnings(starts: Iterable[str]) -> str:
+    """A pattern for the first characters of values; for the first two of any of them, where there are many."""
+    starts = list(starts)
+    if len(starts) <= _MOST_IN_TREE:
+        return literal_tree(starts, ["", BOUNDARY])
+    first, second = ("".join(map(re.escape, sorted({start[at] for start in starts}))) for at in (0, 1))
+    return f"[{first}][{second}]{BOUNDARY}"
 
 
 def _values(found: str, rule: str) -> Iterator[str]:
