@@ -45,7 +45,7 @@ def test_in_and_out_again(run: Command, settings: Path) -> None:
     lines = [line.partition(" (")[0] for line in run("hooks", "status").stdout.splitlines()]
     states = dict(line.split(": ") for line in lines)
     assert {name for name, state in states.items() if state == "installed"} == {"Claude Code", "Codex"}
-    assert set(states.values()) == {"installed", "not installed"}
+    assert set(states.values()) == {"installed", "no hooks of turnlog"}
     assert "nothing to do" in run("hooks", "install", "claude", "--yes").stdout
     assert run("hooks", "remove", "claude", "codex", "--yes").exit_code == 0
     assert settings.read_text() == MINE

@@ -263,7 +263,7 @@ def test_the_command_shows_then_writes_then_undoes(run: Command, home: Path) -> 
     ]
     states = [line.partition(" (")[0] for line in run("mcp", "status").stdout.splitlines()]
     assert {"Claude Code: installed", "Codex: installed"} <= set(states)
-    assert [state.partition(": ")[2] for state in states].count("not installed") == len(AGENTS) - 2
+    assert [state.partition(": ")[2] for state in states].count("server not added") == len(AGENTS) - 2
     assert run("mcp", "remove", "claude", "codex", "--yes").exit_code == 0
     assert not place(home, "claude").exists()
 

@@ -49,7 +49,7 @@ def test_the_list_is_newest_first_without_subagents(client: TestClient) -> None:
         ({"project": "blog"}, [QUIET]),
         ({"project": "/work/shop"}, [FORK, MAIN]),
         ({"model": "large"}, [MAIN]),
-        ({"branch": "main"}, [MAIN]),
+        ({"branch": "main"}, [FORK, MAIN]),
         ({"title": "WOOD"}, [FORK]),
         ({"since": "2026-11-03"}, [QUIET]),
         ({"until": "2026-11-02T09:10:00Z"}, [FORK, MAIN]),

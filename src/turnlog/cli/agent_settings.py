@@ -33,6 +33,8 @@ class Change(NamedTuple):
     carry_out: Callable[[SettingsPlan], None]
     renewal: str
     """The command that renews an outdated installation."""
+    absent: str
+    """The state of settings without any of it."""
     note: Callable[[Agent], str] = lambda agent: ""
     """What the user must know after the installation."""
 
@@ -169,7 +171,7 @@ def _write_state(outcome: _Outcome, change: Change) -> None:
     if outcome.plan is None or outcome.problem is not None:
         click.echo(f"turnlog: {name}: {plain(outcome.problem or '')}", err=True)
         return
-    states = {"outdated": f"outdated: `{change.renewal}` renews it", "absent": "not installed"}
+    states = {"outdated": f"outdated: `{change.renewal}` renews it", "absent": change.absent}
     state = outcome.plan.state
     click.echo(f"{name}: {states.get(state, state)} ({plain(str(outcome.plan.path))})")
 

@@ -85,6 +85,7 @@ def _installation(store_path: Path, project: Path | None) -> Change:
         plan=partial(plan_install, folder=folder, project=project),
         carry_out=partial(carry_out, folder=folder),
         renewal="turnlog hooks install",
+        absent="no hooks of turnlog",
         note=_note,
     )
 

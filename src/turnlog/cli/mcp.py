@@ -138,6 +138,7 @@ def _installation(store_path: Path, project: Path | None) -> Change:
         ),
         carry_out=partial(carry_out, folder=folder),
         renewal="turnlog mcp install",
+        absent="server not added",
         note=_note,
     )
 

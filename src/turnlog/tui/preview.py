@@ -13,7 +13,7 @@ from rich.text import Text
 from textual.widgets import RichLog
 
 from turnlog.formats.edits import edit_diff
-from turnlog.formats.labels import DONE, call_outcome, facts, moment, part_label, subject
+from turnlog.formats.labels import DONE, call_outcome, facts, part_label, subject
 from turnlog.model import Fate, Part, ReasoningPart, Session, TextPart, ToolCallPart, ToolKind, ToolState
 from turnlog.model.message import command_line
 from turnlog.plain_text import one_line, plain
@@ -71,7 +71,8 @@ def message_lines(placed: PlacedMessage) -> Iterator[Text]:
     """A message: a prompt is marked, injected context is one line."""
     message = placed.message
     if message.origin in TURN_ORIGINS:
-        yield Text(f"── turn {placed.membership.turn or ''} · {moment(message.created_at) or ''} ".ljust(40, "─"), _DIM)
+        at = "" if message.created_at is None else f"{message.created_at.astimezone():%Y-%m-%d %H:%M:%S}"
+        yield Text(f"── turn {placed.membership.turn or ''} · {at} ".ljust(40, "─"), _DIM)
         typed = command_line(message)
         if typed:
             yield Text(f"> {one_line(typed)}", _PROMPT)

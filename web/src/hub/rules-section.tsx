@@ -129,7 +129,7 @@ function RulesForm({ rules, me }: { rules: Rules; me: Me }) {
           />
         </label>
         <p className="team-note" role="status">
-          {days ? describe(plan.data) : "Empty: nothing is forgotten for its age."}
+          {days ? describe(plan.data) : "Empty: sessions are kept, however old they are."}
         </p>
         <label>
           Fewest people that team figures show as a group of their own

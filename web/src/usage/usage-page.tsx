@@ -134,7 +134,7 @@ export default function UsagePage() {
           <>
             <FilterSelect
               label="Then by"
-              everything="Not divided"
+              everything="Nothing else"
               value={filters.then_by}
               choices={CHOICES.filter(({ value }) => value !== by)}
               onChange={(value) => change({ then_by: value })}
@@ -248,7 +248,7 @@ function cached(totals: UsageTotals): string {
 
 function thinking(totals: UsageTotals): string {
   return totals.reasoning > 0
-    ? `${formatTotalTokens(totals.reasoning, totals.session_totals)} of it thinking, as far as logs tell`
+    ? `${formatTotalTokens(totals.reasoning, totals.session_totals)} of which thinking, as far as logs record it`
     : "thinking included";
 }
 

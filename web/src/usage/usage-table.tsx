@@ -33,7 +33,7 @@ interface Column {
   of: (totals: UsageTotals) => number;
 }
 
-const THINKING = "of it thinking";
+const THINKING = "of which thinking";
 
 const COLUMNS: Column[] = [
   { label: "Calls", of: (totals) => totals.calls },

@@ -28,7 +28,7 @@ class RulesBody(Body):
 
     highest_level: HighestLevel | None = None
     visibility: NewVisibility | None = None
-    retention_days: Days | None = Field(None, description="Null: nothing is forgotten for its age.")
+    retention_days: Days | None = Field(None, description="Null: sessions are kept, however old they are.")
 
 
 class AgreementBody(Body):
