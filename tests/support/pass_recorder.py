@@ -94,6 +94,9 @@ def _note(
 ) -> int:
     if table is None or table.startswith("sqlite_") or column == "changed_seq":
         return sqlite3.SQLITE_OK
+    if trigger is not None and trigger.startswith("usage_"):
+        # It keeps the sums of days with the rows that they are of: no pass knows of them.
+        return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_READ:
         # A count of rows reads no column.
         touched.reads.add(_area(table, column or None))
