@@ -111,7 +111,7 @@ def test_what_is_no_field_is_words(query: str) -> None:
     [
         ("kiwi role:asistant", "there is no role 'asistant': did you mean assistant?"),
         ("-role:nosuch", "there is no role 'nosuch'; there are "),
-        ("kiwi is:faild", "there is no is: 'faild': did you mean failed?"),
+        ("kiwi is:faild", "there is no kind 'faild': did you mean failed?"),
         ("kiwi after:dinner", "after:dinner names no time: write a day (2026-11-20)"),
         ('before:"13:61"', "before:13:61 names no time"),
         ("kiwi status:running", "status:running is no field of a search: the list of sessions has a filter by status"),

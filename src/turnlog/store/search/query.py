@@ -276,7 +276,7 @@ def _named(field: str, typed: str, values: Mapping[str, str]) -> str:
     """The value that is meant of those of a field. Raises QueryError."""
     found = values.get(typed.lower())
     if found is None:
-        raise QueryError(unknown_name("role" if field == "role" else f"{field}:", typed, values))
+        raise QueryError(unknown_name("role" if field == "role" else "kind", typed, values))
     return found
 
 
