@@ -143,6 +143,16 @@ def test_a_session_that_is_silent_after_a_failed_request_has_failed(scripted: Sc
     assert scripted.state(minutes=3).state == "quiet"
 
 
+def test_a_session_whose_call_ended_after_a_failed_request_has_not_failed(scripted: ScriptedSession) -> None:
+    scripted.prompt("m1")
+    scripted.answer("m2", call("c1"), stop_reason="tool_use")
+    scripted.log.event(ErrorEvent(id="e1", error_text="overloaded", kind="api", created_at=at(2.5)))
+    scripted.log.result("c1", ToolResult(id="r1", completed_at=at(4)), message_id="m2")
+    scripted.log.session(last_at=at(4))
+    scripted.minute = 4
+    assert scripted.state(minutes=3).state == "quiet"
+
+
 def test_a_turn_that_began_after_a_failed_request_has_not_failed(tmp_path: Path) -> None:
     """Codex logs the start of a turn before its messages: it may compact for minutes first."""
 
