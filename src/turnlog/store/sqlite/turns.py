@@ -46,7 +46,7 @@ _MARKING_EVENTS: Final = (
 # A result has no place of its own, so that only its time shows that the agent went on after the error.
 _FAILED_AFTER: Final = (
     "SELECT EXISTS (SELECT 1 FROM events WHERE session_key = ?1 AND type = 'error' AND position > ?2"
-    " AND (created_at IS NULL OR ?3 IS NULL OR created_at >= ?3))"
+    " AND (created_at IS NULL OR created_at >= ?3))"
 )
 
 _OPEN_CALLS: Final = (
@@ -148,7 +148,7 @@ def _turn_facts(
     if newest is not None and markers and markers[-1].kind in _UNENDED:
         # A turn that began after the error is another attempt.
         last = max(newest.position, markers[-1].position)
-        has_failed = bool(connection.execute(_FAILED_AFTER, (key, last, updated_at)).fetchone()[0])
+        has_failed = bool(connection.execute(_FAILED_AFTER, (key, last, updated_at or 0)).fetchone()[0])
     return TurnFacts(markers, calls, moment(updated_at), has_failed)
 
 
