@@ -10,12 +10,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from support.plain_store import START, at
+from support.plain_agent import Log
+from support.plain_store import START, at, read_home
 from support.postgres_stores import PostgresDatabases, push
 from support.store_answers import Question, ask, some_questions
-from turnlog.model import Message, Ownership, Role, TextPart, ToolCallPart, ToolKind, ToolResult, Usage
+from turnlog.agents.changes import Link
+from turnlog.model import (
+    ErrorEvent,
+    Message,
+    Origin,
+    Ownership,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    Usage,
+)
 from turnlog.store import open_store
-from turnlog.store.base import Store, ToolCallFilter
+from turnlog.store.base import SessionFilter, Store, ToolCallFilter
 from turnlog.store.choices import SESSION_SORTS
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.values import AgentAnswer, Page, Run
@@ -169,6 +182,26 @@ def test_rows_of_equal_time_come_in_one_order_whatever_was_written_first(store: 
         # Newest first, also within one time: of a session, of a message.
         assert found == [f"c{number}.{call}" for number in (3, 2, 1) for call in (3, 2, 1, 0)]
         assert len(other.file_history("/w/a.py").touches.items) == 6
+
+
+def test_a_failed_request_and_forks_of_a_branch_are_found_on_both_engines(store: PostgresStore, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    parents = {"on": None, "fork": "on", "again": "fork"}
+    for name, parent in parents.items():
+        log = Log(home, name)
+        log.session(project_path="/w/shop", git_branch=None if parent else "fix")
+        log.message(msgspec.structs.replace(text_message(f"{name}1", "user", "Mend it"), origin=Origin.PROMPT))
+        log.event(ErrorEvent(id=f"{name}2", error_text="overloaded", created_at=at(1)))
+        if parent:
+            log.link(Link(kind="fork", parent_session_id=f"plain:{parent}", child_session_id=f"plain:{name}"))
+    read_home(tmp_path / "turnlog.db", home)
+    push(tmp_path / "turnlog.db", store)
+    with open_store(tmp_path / "turnlog.db") as other:
+        for each in (store, other):
+            found = [session.id for session in each.sessions(SessionFilter(branch="fix")).items]
+            assert {*found} == {"plain:on", "plain:fork", "plain:again"}
+            assert all(facts.has_failed for facts in each.turn_facts(found).values())
 
 
 CALLS_AT_ONCE = (
