@@ -59,23 +59,28 @@ _STATUSES: Final[dict[str, ResultStatus]] = {"approval": "denied", "cancelled": 
 
 _MOST_TOKENS: Final = 1 << 53
 
+_DEEPEST: Final = 100
+"""Levels in which attachments are looked for. A hostile log may nest values until Python refuses to follow."""
+
 
 class Attachments(NamedTuple):
     """Long texts and files of a sample, which its messages name by their hash."""
 
     texts: Mapping[str, Any]
 
-    def whole(self, value: Any) -> Any:
-        """A value of JSON with every text as it was."""
+    def whole(self, value: Any, depth: int = 0) -> Any:
+        """A value of JSON with every text as it was; what is nested deeper than any message is left as it is."""
         if isinstance(value, str):
             return _ATTACHED.sub(self._text, value) if "attachment://" in value else value
+        if depth == _DEEPEST:
+            return value
         if items := list_of(value):
-            return [self.whole(each) for each in items]
-        return self.fields(fields) if (fields := object_of(value)) else value
+            return [self.whole(each, depth + 1) for each in items]
+        return self.fields(fields, depth + 1) if (fields := object_of(value)) else value
 
-    def fields(self, value: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, value: dict[str, Any], depth: int = 0) -> dict[str, Any]:
         """An object with every text in it as it was."""
-        return {name: self.whole(each) for name, each in value.items()}
+        return {name: self.whole(each, depth) for name, each in value.items()}
 
     def _text(self, match: re.Match[str]) -> str:
         found = self.texts.get(match["name"])
