@@ -31,6 +31,8 @@ JSON = {"content-type": "application/json"}
 def _owner(user: str, team: str) -> Ownership:
     if not user:
         raise HTTPException(401)
+    if user == "nobody":
+        return Ownership()
     return Ownership(user=user, team=team or None)
 
 
@@ -92,6 +94,19 @@ def test_a_user_lists_renames_and_deletes_chats(serve: Serve, keeper: NativeKeep
         assert client.get("/api/chat/chat 1", headers=ann).json() == []
         assert client.delete("/api/chat/chat 1", headers=ann).status_code == 404
         assert begin(client, "chat 1", "ann") == 409
+
+
+def test_who_has_no_name_has_the_chats_that_nobody_owns(serve: Serve, keeper: NativeKeeper) -> None:
+    """In Python an owner without a name has all chats; a request without one must not open those of others."""
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        assert begin(client, "chat", "ann") == 200
+        nobody = {"user": "nobody"}
+        assert client.get("/api/chat", headers=nobody).json() == {"chats": []}
+        assert client.get("/api/chat/chat", headers=nobody).status_code == 404
+        assert client.delete("/api/chat/chat", headers=nobody).status_code == 404
+        assert begin(client, "chat", "nobody") == 404
+        assert begin(client, "free", "nobody") == 200
+        assert [chat["id"] for chat in client.get("/api/chat", headers=nobody).json()["chats"]] == ["free"]
 
 
 def test_somebody_elses_chat_is_as_one_that_does_not_exist(serve: Serve, keeper: NativeKeeper) -> None:

@@ -358,6 +358,42 @@ def test_an_answer_and_a_tool_end_when_their_time_is_over() -> None:
     asyncio.run(run())
 
 
+def test_a_tool_that_is_cancelled_or_exits_is_an_error_for_the_model() -> None:
+    """The answer goes on, and the server lives: an argument parser ends with SystemExit."""
+
+    async def cancelled(call: ToolCallPart, request: RunRequest) -> str:
+        task = asyncio.create_task(asyncio.sleep(9))
+        task.cancel()
+        await task
+        return "never"
+
+    def exits(call: ToolCallPart, request: RunRequest) -> str:
+        raise SystemExit(2)
+
+    async def run() -> None:
+        chat = Chat(runtime(Model(CALLS, DONE), {"read": Tool(cancelled), "fail": Tool(exits)}))
+        await asyncio.wait_for(drain(await chat.post(post())), 20)
+        errors = [part["errorText"] for part in await parts_of(chat) if part["type"] == "dynamic-tool"]
+        assert errors == ["CancelledError: ", "SystemExit: 2"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"limits": Limits(calls=0)},
+        {"limits": Limits(seconds=0)},
+        {"limits": Limits(tool_seconds=-1)},
+        {"retry": Retry(times=-1)},
+    ],
+)
+def test_a_limit_that_lets_nothing_happen_is_refused(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(ValueError, match=rf"^{name}\.\w+ must"):
+        runtime(Model(DONE), {}, **given)
+
+
 class _HttpError(Exception):
     def __init__(self, status: int | None) -> None:
         super().__init__(f"HTTP {status}")

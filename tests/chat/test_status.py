@@ -45,6 +45,7 @@ HALF = (StepStart(), TextStart(id="t"), TextDelta(id="t", delta="Hel"))
         (HALF, "done"),
         ((None,), "failed"),
         ((*HALF, None), "failed"),
+        ((*HALF, RunFinish(stop_reason="error")), "failed"),
         ((*CALL, ASK, WAIT), "waiting"),
     ],
 )
@@ -58,7 +59,7 @@ def test_a_chats_status_is_how_its_answer_ended(
             if event is None:
                 raise OSError("the model is away")
             yield event
-        if not events or events[-1] != WAIT:
+        if not events or not isinstance(events[-1], Pause | RunFinish):
             yield RunFinish(stop_reason="stop")
 
     async def run(store: Store) -> None:

@@ -38,7 +38,7 @@ from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, p
 from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime, resolved
 from turnlog.chat.streams import Streams
 from turnlog.model import Ownership
-from turnlog.model.stream import Abort, ApprovalRequest, StreamError, StreamEvent
+from turnlog.model.stream import Abort, ApprovalRequest, RunFinish, StreamError, StreamEvent
 from turnlog.store.session_state import AnswerOutcome
 
 logger = logging.getLogger(__name__)
@@ -404,6 +404,8 @@ class AnswerBuilder:
         """Apply an event."""
         if isinstance(event, Abort | StreamError):
             self._ending = "stopped" if isinstance(event, Abort) else "failed"
+        elif isinstance(event, RunFinish) and event.stop_reason == "error":
+            self._ending = "failed"
         self._read(self._writer.write(event))
 
     def end(self) -> None:

@@ -16,7 +16,7 @@ from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MAX_BYTES, ChatCaller, ChatHttp, HttpResponse, checked_path, split_chat_id
+from turnlog.chat.http import MAX_BYTES, ChatCaller, ChatHttp, HttpResponse, checked_path, of_caller, split_chat_id
 from turnlog.chat.loading import UIMessageStore
 from turnlog.chat.ui_http import UIMessagesHttp
 from turnlog.model import Ownership
@@ -51,8 +51,8 @@ def chat_endpoint(
         path: Where pages post to (`new DefaultChatTransport({api: path})`); the other routes are below it.
         version: The pages' AI SDK: 5, 6, 7 or an exact release.
         max_bytes: How large a request may be.
-        owner: Says who sends a request. A chat belongs to who began it; others get 404. Without `owner` and `key`,
-            everybody who reaches the server has the same chats.
+        owner: Says who sends a request. A chat belongs to who began it; others get 404. One without a name has the
+            chats that nobody owns. Without `owner` and `key`, everybody who reaches the server has the same chats.
         key: Maps ids to the user's own, for keepers that know no owners.
         dependencies: Makes what answers and tools get as `RunRequest.dependencies`; None for none.
 
@@ -74,7 +74,7 @@ def chat_endpoint(
         return chat_id if key is None else await key(request, chat_id)
 
     async def caller(request: Request) -> ChatCaller:
-        known = None if owner is None else await owner(request)
+        known = None if owner is None else of_caller(await owner(request))
         return ChatCaller(known, None if dependencies is None else await dependencies(request))
 
     router = APIRouter(tags=["chat"], lifespan=lifespan)
@@ -149,7 +149,8 @@ def ui_messages_endpoint(
     async def read_ui_messages(request: Request, session_id: str) -> Response:
         """A page of a session (`offset`, `limit`, `cursor`), or all of it (`all=true`)."""
         query: bytes = request.scope["query_string"]
-        return _response(await http.messages(session_id, query, None if owner is None else await owner(request)))
+        known = None if owner is None else of_caller(await owner(request))
+        return _response(await http.messages(session_id, query, known))
 
     return router
 

@@ -354,7 +354,7 @@ class ChatApp:
         return HttpResponse(404, {})
 
     async def _caller_of(self, scope: Scope) -> ChatCaller:
-        owner = None if self._owner is None else await self._owner(scope)
+        owner = None if self._owner is None else of_caller(await self._owner(scope))
         return ChatCaller(owner, None if self._dependencies is None else await self._dependencies(scope))
 
     def _key_of(self, scope: Scope) -> ChatKey | None:
@@ -366,6 +366,14 @@ class ChatApp:
             return await key(scope, chat_id)
 
         return find
+
+
+def of_caller(owner: Ownership) -> Ownership | None:
+    """Whose chats a request may see, as an application's `owner` says; None: those that nobody owns.
+
+    In Python, an owner without a name has all chats. A request whose sender has none must not.
+    """
+    return None if owner == Ownership() else owner
 
 
 def split_chat_id(rest: str, scope: Scope) -> tuple[str, str]:

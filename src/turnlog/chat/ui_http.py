@@ -28,6 +28,7 @@ from turnlog.chat.http import (
     flag_in,
     json_response,
     number_in,
+    of_caller,
     send_response,
 )
 from turnlog.chat.keepers import is_of
@@ -130,5 +131,5 @@ class UIMessagesApp:
             return HttpResponse(404, {})
         if scope["method"] != "GET":
             return HttpResponse(405, {"allow": "GET"})
-        owner = None if self._owner is None else await self._owner(scope)
+        owner = None if self._owner is None else of_caller(await self._owner(scope))
         return await self._http.messages(session_id, scope["query_string"], owner)

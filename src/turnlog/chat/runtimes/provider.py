@@ -97,6 +97,18 @@ OptionsFunction: TypeAlias = Callable[[RunRequest], Awaitable[RequestOptions] | 
 ToolsFunction: TypeAlias = Callable[[RunRequest], Awaitable[Mapping[str, Tool]] | Mapping[str, Tool]]
 
 
+def _check_numbers(limits: Limits, retry: Retry) -> None:
+    if limits.calls < 1:
+        raise ValueError(f"limits.calls must be at least 1, not {limits.calls}")
+    for name in ("tokens", "seconds", "tool_seconds"):
+        value = getattr(limits, name)
+        if value is not None and value <= 0:
+            raise ValueError(f"limits.{name} must be above 0, not {value}: None is no limit")
+    for name, value in retry._asdict().items():
+        if value < 0:
+            raise ValueError(f"retry.{name} must not be below 0, not {value}")
+
+
 @checked
 def keep_turns(turns: int) -> Compact:
     """A `compact` that sends the last turns: as many prompts of the user, and what follows them."""
@@ -138,10 +150,11 @@ class ProviderRuntime(FunctionRuntime):
             compact: Shortens what the model is sent (`keep_turns`); by default all of the chat is. It may be async.
 
         Raises:
-            ValueError: There is no API of this name.
+            ValueError: There is no API of this name, or a limit or the number of tries is below its least.
             TypeError: An argument is none of these.
         """
         super().__init__(self._answer_by_model)
+        _check_numbers(limits, retry)
         require_generator(send, "send", "the bytes of the response")
         self._provider = provider_of_name(provider) if isinstance(provider, str) else provider
         self._options = options
@@ -358,7 +371,13 @@ class _Run:
         except TimeoutError as error:
             reason = str(error) or f"the tool took longer than {self._seconds} seconds"
             final = ToolResult(id=name, status="error", error_text=f"TimeoutError: {reason}")
-        except Exception as error:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The tool waited for something that was cancelled; the answer itself was not.
+            final = ToolResult(id=name, status="error", error_text=f"CancelledError: {error}")
+        except (Exception, SystemExit) as error:  # a command-line parser in a tool must not end the server
             final = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
         await outputs.put((call, replace(final, preliminary=False)))
 
