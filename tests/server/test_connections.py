@@ -148,7 +148,7 @@ def test_streams_and_slow_readers_stay(own_store: Path) -> None:
     """What is being answered has no limit of time, also with the beginning of another request behind it."""
     text = b"x" * (12 << 20)  # more than the system's own buffers hold
     event = b'{"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "%b"}' % text
-    with serving(own_store, HEAD_SECONDS=0.5, BODY_SECONDS=0.5) as served, ExitStack() as opened:
+    with serving(own_store, HEAD_SECONDS=2, BODY_SECONDS=5) as served, ExitStack() as opened:
         with served.connect() as sender:
             lines = b"POST /api/hooks/claude HTTP/1.1\r\n" + served.head + b"Content-Length: %d\r\n\r\n" % len(event)
             sender.sendall(lines + event)

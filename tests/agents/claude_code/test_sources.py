@@ -207,7 +207,7 @@ def test_why_a_file_is_nobodys(content: bytes, reason: str, tmp_path: Path) -> N
 
 def test_a_file_that_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
     assert "No such file" in str(detect(tmp_path / "missing.jsonl").reason)
-    assert "a folder is there" in str(detect(tmp_path).reason)
+    assert "this is a folder" in str(detect(tmp_path).reason)
 
 
 def test_a_long_first_line_is_enough(tmp_path: Path) -> None:

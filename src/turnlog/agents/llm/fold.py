@@ -371,8 +371,8 @@ _CALLS: dict[str, Callable[[_Context, Row], None]] = {TURNS: _read_turn, RESPONS
 def usage_of(row: Row) -> Usage | None:
     """Tokens in disjoint buckets; None if none were counted. What a plugin counts apart is in `token_details`."""
     given, made = row.get("input_tokens"), row.get("output_tokens")
-    prompt = given if isinstance(given, int) and given >= 0 else None
-    output = made if isinstance(made, int) and made >= 0 else None
+    prompt = given if type(given) is int and given >= 0 else None
+    output = made if type(made) is int and made >= 0 else None
     if prompt is None and output is None:
         return None
     details = object_of(_json(row.get("token_details")))

@@ -191,7 +191,8 @@ def usage_of(counts: Json, provider: str | None) -> Usage | None:
     """The tokens of a thread in disjoint buckets; None if none were counted."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     found = [counts.get(name) for name in names]
-    known = [count if isinstance(count, int) and 0 <= count <= 1 << 53 else 0 for count in found]
+    # True is an int in Python, and no number of tokens.
+    known = [count if type(count) is int and 0 <= count <= 1 << 53 else 0 for count in found]
     if not any(known):
         return None
     fresh, read, written, output = known
