@@ -186,9 +186,7 @@ def usage_of(counted: Json) -> Usage | None:
     """Tokens in disjoint buckets; None if none were counted. A prompt includes cached ones, a completion thoughts."""
     names = ("prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completion_tokens", "reasoning_tokens")
     found = [counted.get(name) for name in names]
-    prompt, read, written, output, thought = (
-        value if type(value) is int and value >= 0 else None for value in found
-    )
+    prompt, read, written, output, thought = (value if type(value) is int and value >= 0 else None for value in found)
     if not prompt and not output:
         return None
     thought = thought or None
