@@ -19,8 +19,8 @@ from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file
 
 CREATED = 1_795_255_200_000
-ANNA, BERT = "ses_dfd1648610011Isvh9E80uUjvg", "ses_dfd1648620022Isvh9E80uUjvg"
-FIRST, SECOND, THIRD = (f"msg_202e9b{number}000ffIsvh9E80uUjvg" for number in (1, 2, 3))
+ANNA, BERT = "ses_e027396ffffeIsvh9E80uUjvg2", "ses_e027396ffffdHw4kR2mQz7LpXb"
+FIRST, SECOND, THIRD = (f"msg_1fd8c690{number}000Isvh9E80uUjvg2" for number in (1, 2, 3))
 
 
 def message(message_id: str, text: str, at: int, role: str = "user", **info: Any) -> dict[str, Any]:
@@ -31,8 +31,10 @@ def message(message_id: str, text: str, at: int, role: str = "user", **info: Any
 
 
 def export(session: str, *messages: dict[str, Any], began: int = 0) -> bytes:
+    """An export as OpenCode prints it: each of its messages names the session, unless the test says otherwise."""
     info = {"id": session, "title": "New", "version": "1.18.33", "time": {"created": CREATED + began}}
-    return json.dumps({"info": info, "messages": messages}).encode()
+    placed = [each | {"info": {"sessionID": session} | each["info"]} for each in messages]
+    return json.dumps({"info": info, "messages": placed}).encode()
 
 
 def read(data: bytes) -> Changes:
@@ -92,6 +94,92 @@ def test_an_id_that_opencode_did_not_make_counts_in_its_own_session(name: str, t
         assert f"{session}:{name}" in note.reason
         assert changes.messages[1].placement.parent_id == changes.messages[0].message.id
     assert histories(tmp_path, exports) == [["Anna asks", "Anna hears"], ["Bert asks", "Bert hears"]]
+
+
+@pytest.mark.parametrize("redacted", ["msg_1fd8c6901000REDACTEDREDACT", "msg_1fd8c6901000AAAAAAAAAAAAAA"])
+def test_a_redacted_id_with_opencodes_digits_counts_in_its_own_session(redacted: str, tmp_path: Path) -> None:
+    exports = [export(ANNA, message(redacted, "Anna asks", 1)), export(BERT, message(redacted, "Bert asks", 1))]
+    assert all(len(read(data).diagnostics) == 1 for data in exports)
+    assert histories(tmp_path, exports) == [["Anna asks"], ["Bert asks"]]
+
+
+LATER = 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("of_anna", "of_bert"),
+    [
+        pytest.param({"sessionID": None}, {"sessionID": None}, id="they name no session"),
+        pytest.param({"sessionID": ANNA}, {"sessionID": ANNA}, id="both name one session"),
+        pytest.param({}, {"time": {"created": CREATED + LATER}}, id="one has another time"),
+    ],
+)
+def test_an_id_of_opencode_that_two_sessions_have_does_not_mix_them(
+    of_anna: dict[str, Any], of_bert: dict[str, Any], tmp_path: Path
+) -> None:
+    """R-C13: in any order; only the message that says what OpenCode says of its own keeps the plain id."""
+    exports = [
+        export(ANNA, message(FIRST, "Anna says", 1, **of_anna)),
+        export(BERT, message(FIRST, "Bert says", 1, **of_bert)),
+    ]
+    [note] = read(exports[1]).diagnostics
+    assert (note.severity, note.json_path) == ("note", "$.messages[0].info.id")
+    assert f"{BERT}:{FIRST}" in note.reason
+    assert histories(tmp_path, exports) == [["Anna says"], ["Bert says"]]
+
+
+def test_a_prompt_that_waited_and_a_copy_of_a_fork_keep_their_ids() -> None:
+    """A client names a prompt before OpenCode takes it; a fork's copies have new ids and old times."""
+    assert not read(export(ANNA, message(FIRST, "waited", 3_600_000))).diagnostics
+    assert not read(export(ANNA, message(FIRST, "copied", -LATER * 9))).diagnostics
+
+
+MADE_UP = [
+    "ses_1",
+    "ses_anonymous",
+    "ses_000000000000",
+    "ses_" + 26 * "a",
+    "ses_abcdef123456AAAAAAAAAAAAAA",
+    "ses_dfd1648610011Isvh9E80uUjvg",
+    "session-1",
+    "<session-id>",
+    "REDACTED",
+    "4f1c9f6e-8a7b-4c1d-9d6e-0a1b2c3d4e5f",
+]
+
+
+@pytest.mark.parametrize("session", MADE_UP)
+@pytest.mark.parametrize("later", [0, LATER])
+def test_a_session_id_that_opencode_did_not_make_does_not_join_two_sessions(
+    session: str, later: int, tmp_path: Path
+) -> None:
+    """R-C13: the second export used to replace the first."""
+    exports = [
+        export(session, message(FIRST, "Anna asks", 1), message(SECOND, "Anna hears", 2, "assistant")),
+        export(session, message(FIRST, "Bert asks", 1), message(SECOND, "Bert hears", 2, "assistant"), began=later),
+    ]
+    assert all(read(data).diagnostics[0].json_path == "$.info.id" for data in exports)
+    assert histories(tmp_path, exports) == [["Anna asks", "Anna hears"], ["Bert asks", "Bert hears"]]
+
+
+@pytest.mark.parametrize("session", MADE_UP)
+def test_a_later_export_of_a_session_with_a_made_up_id_is_the_same_session(session: str, tmp_path: Path) -> None:
+    asked, heard = message(FIRST, "one", 1), message("msg_2", "two", 2, "assistant")
+    exports = [export(session, asked), export(session, asked, heard), export(session, asked, heard)]
+    assert histories(tmp_path, exports) == [["one", "two"]]
+
+
+@pytest.mark.parametrize("session", [ANNA, "session-1", ""])
+@pytest.mark.parametrize("order", [("id", "title", "version", "time"), ("title", "time", "version", "id")])
+def test_an_export_is_known_by_what_it_contains(session: str, order: tuple[str, ...], tmp_path: Path) -> None:
+    found = json.loads(export(session, message(FIRST, "one", 1)))
+    (tmp_path / "export.json").write_text(json.dumps(found | {"info": {name: found["info"][name] for name in order}}))
+    assert detect(tmp_path / "export.json").agent == "opencode"
+
+
+def test_another_document_with_info_is_no_export(tmp_path: Path) -> None:
+    (tmp_path / "api.json").write_text(json.dumps({"info": {"title": "x", "version": "1"}, "messages": {"a": 1}}))
+    assert detect(tmp_path / "api.json").agent != "opencode"
 
 
 @pytest.mark.parametrize("redacted", ["ses_REDACTED", "ses_[id]", "ses_00000000"])

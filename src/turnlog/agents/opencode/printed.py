@@ -35,11 +35,11 @@ from turnlog.agents.opencode.rows import (
     document_of,
     encode_line,
     event_kind,
-    is_redacted,
     is_unique,
     outcome_of,
     own_id,
     session_id,
+    time_near,
     time_of,
     time_of_id,
     to_datetime,
@@ -51,14 +51,27 @@ from turnlog.agents.opencode.tools import metadata_of_result
 # -- exports
 
 
-_EXPORT_HEAD = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
+_EXPORT_HEAD = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*(?P<session>"id"\s*:\s*"ses)?')
+
+_MESSAGES_HEAD = re.compile(rb'"messages"\s*:\s*\[\s*(?:\]|\{\s*"(?:info|parts)"\s*:)')
+
+_SESSION_FIELDS = (b'"title"', b'"directory"', b'"version"', b'"time"')
 
 _REDACTED = "[redacted:"
 
+_SOON_MS = 60_000
+"""How far the time in an id may be from the one that is written beside it; in recorded sessions 4 ms."""
+
+_QUEUED_MS = 24 * 60 * _SOON_MS
+"""The same of a message, which a client may name long before OpenCode takes it."""
+
 
 def is_export(head: bytes) -> bool:
-    """Whether a file begins as an export does."""
-    return _EXPORT_HEAD.match(head) is not None
+    """Whether a file begins as an export does. Somebody may have given its session a name of their own."""
+    begins = _EXPORT_HEAD.match(head)
+    if begins is None or begins["session"]:
+        return begins is not None
+    return _MESSAGES_HEAD.search(head) is not None or all(field in head for field in _SESSION_FIELDS)
 
 
 class OpenCodeExportFold(StatelessFold):
@@ -105,16 +118,31 @@ class ExportSession:
         self.oddities: list[tuple[str, str]] = []
         """JSON path of an id that does not say which session or message it is, and what was made of it."""
         self.info = {name: value for name, value in info.items() if not str(value).startswith(_REDACTED)}
-        self.external_id = self._session_id(str(info.get("id") or ""), messages)
+        self._given = str(info.get("id") or "")
+        self._began = time_of(self.info, "created")
+        self._is_named = is_unique(self._given) and self._is_near(time_near(self._given, self._began))
+        self.external_id = self._given if self._is_named else self._made_up_name(messages[:1])
+        self._shared: set[str] = set()
         self._messages = self._with_keys(messages)
 
-    def _session_id(self, given: str, messages: list[Row]) -> str:
-        if not is_redacted(given):
-            return given
-        # A later export of the same session has the same times, and that of another session has others.
-        times = [time_of(info, "created") for info in (self.info, *map(_info, messages[:1]))]
-        name = f"{given.replace(':', '_')}-{blake2b(repr(times).encode(), digest_size=6).hexdigest()}"
-        self.oddities.append(("$.info.id", f"{given!r} may stand for several sessions: this one is called {name}"))
+    def _is_near(self, time: int) -> bool:
+        return not self._began or abs(time - self._began) <= _SOON_MS
+
+    def _made_up_name(self, first: list[Row]) -> str:
+        """A name for a session whose id OpenCode did not make, and which may stand for others too.
+
+        A later export of the same session begins in the same way, and that of another session in another.
+        """
+        beginning = (
+            [time_of(info, "created") for info in (self.info, *map(_info, first))],
+            self.info.get("directory"),
+            [part.get("text") for message in first for part in map(object_of, list_of(message.get("parts")))],
+        )
+        name = f"{self._given.replace(':', '_')}-{blake2b(repr(beginning).encode(), digest_size=6).hexdigest()}"
+        reason = (
+            f"{self._given!r} may stand for several sessions: this one is called {name}, before the ids of messages"
+        )
+        self.oddities.append(("$.info.id", reason))
         return name
 
     def _with_keys(self, messages: list[Row]) -> list[tuple[str, Row]]:
@@ -129,11 +157,30 @@ class ExportSession:
                 key = f"{given}~{number}"
                 reason = f"another message is called {given!r} too"
             else:
-                reason = None if is_unique(given) else f"{given!r} may stand for messages of other sessions"
+                reason = self._doubt(given, _info(message))
+            # That the session's own name is doubtful has been told.
+            if reason is not None or not self._is_named:
+                self._shared.add(key)
             if reason is not None:
-                self._note(number, f"{reason}: this one is called {own_id(self.external_id, key)}")
+                name = own_id(self.external_id, key, is_shared=True)
+                self._note(number, f"{reason}: this one is called {name}")
             found[key] = message
         return list(found.items())
+
+    def _doubt(self, given: str, info: Row) -> str | None:
+        """Why the id of a message may stand for messages of other sessions; None if it does not.
+
+        OpenCode makes the id of a message, also that of a fork's copy, after the session has begun.
+        """
+        made, created = time_near(given, self._began), time_of(info, "created")
+        is_copy = created < self._began
+        if not is_unique(given):
+            return f"{given!r} may stand for messages of other sessions"
+        if text_of(info.get("sessionID")) != self._given:
+            return f"{given!r} does not say that it belongs to this session, and may belong to another"
+        if (self._began and made < self._began - _SOON_MS) or (not is_copy and abs(made - created) > _QUEUED_MS):
+            return f"{given!r} was made at another time than its message, and may belong to another session"
+        return None
 
     def _note(self, number: int, reason: str) -> None:
         self.oddities.append((f"$.messages[{number}].info.id", reason))
@@ -151,12 +198,12 @@ class ExportSession:
                 )
                 for key, message in self._messages
             ],
+            shared=frozenset(self._shared),
         )
 
     def older_than_session(self) -> set[str]:
         """Ids of the messages that a fork copied, which keep their time."""
-        began = time_of(self.info, "created")
-        return {key for key, message in self._messages if time_of(_info(message), "created") < began}
+        return {key for key, message in self._messages if time_of(_info(message), "created") < self._began}
 
     def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
         """None: an export has only one session."""

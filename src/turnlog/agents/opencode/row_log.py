@@ -91,6 +91,7 @@ def new_lines(rows: RowSource, blocks: Iterable[bytes]) -> RowUpdate:
         listed,
         is_subagent=bool(snapshot.info.get("parentID")),
         copies=_find_copies(rows, listed, snapshot, known),
+        shared=snapshot.shared,
     )
     newest = max((entry.position for _, entry in timeline), default=0)
     lines = _other_lines(snapshot, find_revert_point(snapshot.info.get("revert"), timeline), newest, log)

@@ -257,7 +257,10 @@ def outcome_of(kind: str) -> str | None:
 
 _TIME_AND_COUNTER = re.compile(r"[a-z]+_([0-9a-f]{12})")
 
-_MADE_BY_OPENCODE = re.compile(r"msg_[0-9a-f]{12}(?P<random>[0-9A-Za-z]{12,})")
+_MADE_BY_OPENCODE = re.compile(r"(?:ses|msg)_[0-9a-f]{12}(?P<random>[0-9A-Za-z]{12,})")
+
+_FEWEST_LETTERS = 5
+"""How many different letters the random end of an id has at least. One with fewer was typed: `AAAAAAAAAAAAAA`."""
 
 _REDACTED = re.compile(r"(?i)redact|[^0-9a-z_-]|_(?:(.)\1{3,})?\Z")
 _COUNTER_SIZE = 1 << 12
@@ -275,7 +278,7 @@ def session_id(external: str, agent: str = NAME) -> str:
     return f"{agent}:{external.replace('/', '_')}"
 
 
-def own_id(session: str, key: str) -> str:
+def own_id(session: str, key: str, *, is_shared: bool = False) -> str:
     """The id of a message in the model: the one in its row, if OpenCode gives it to no other message.
 
     Any other id counts in its own session only, because the store takes messages of one id for one message. An id that
@@ -284,18 +287,19 @@ def own_id(session: str, key: str) -> str:
     Args:
         session: The external id of the message's session.
         key: The id in its row.
+        is_shared: Whether another session may have a message of this id, although it looks like one of OpenCode's.
     """
     prefix = f"{session.replace('/', '_')}:"
-    return key if is_unique(key) or key.startswith(prefix) else prefix + key
+    return key if (is_unique(key) and not is_shared) or key.startswith(prefix) else prefix + key
 
 
-def is_unique(message_id: str) -> bool:
-    """Whether an id of a message was made by OpenCode, from the time and at random, so that it means one message.
+def is_unique(identifier: str) -> bool:
+    """Whether an id was made by OpenCode, from the time and at random, so that it means one message or session.
 
     Clients, tools and people name messages `msg_1` or `msg_user`, in one session as in the other.
     """
-    match = _MADE_BY_OPENCODE.fullmatch(message_id)
-    return match is not None and len(set(match["random"])) > 1
+    match = _MADE_BY_OPENCODE.fullmatch(identifier)
+    return match is not None and len(set(match["random"])) >= _FEWEST_LETTERS and not is_redacted(identifier)
 
 
 def is_redacted(identifier: str) -> bool:
@@ -351,6 +355,20 @@ def time_of_id(name: str, near: int) -> int:
     """When an id was made: the last time up to `near` that it fits (Unix milliseconds); `near` when it has no time."""
     number = _id_number(name)
     return near if number is None else near - ((near - number // _COUNTER_SIZE) % (_ID_SPAN // _COUNTER_SIZE))
+
+
+def time_near(name: str, near: int) -> int:
+    """When an id was made: the time nearest to `near` that it fits (Unix milliseconds); `near` when it has no time.
+
+    The id of a session has the inverse of its time, so that the newest session comes first.
+    """
+    number = _id_number(name)
+    if number is None:
+        return near
+    span = _ID_SPAN // _COUNTER_SIZE
+    made = (_ID_SPAN - 1 - number if name.startswith("ses_") else number) // _COUNTER_SIZE
+    distance = (made - near) % span
+    return near + (distance if distance < span // 2 else distance - span)
 
 
 def time_of_later_id(name: str, since: int) -> int | None:

@@ -63,6 +63,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
     todo: tuple[Row, ...] | None = None
     others: list[tuple[str, str, Row]] = []
     """Other rows: table, key, row."""
+    shared: frozenset[str] = frozenset()
+    """Keys that another session may use too, although they look like OpenCode's: see `rows.own_id`."""
 
 
 class MessageRows(NamedTuple):
@@ -133,7 +135,12 @@ _TURN_ORIGINS = (Origin.PROMPT, Origin.SHELL, Origin.SUBAGENT_PROMPT)
 
 
 def build_timeline(
-    session: str, messages: Iterable[ListedMessage], *, is_subagent: bool, copies: Mapping[str, MessageCopy]
+    session: str,
+    messages: Iterable[ListedMessage],
+    *,
+    is_subagent: bool,
+    copies: Mapping[str, MessageCopy],
+    shared: frozenset[str] = frozenset(),
 ) -> list[tuple[ListedMessage, TimelineEntry]]:
     """Every message with its timeline entry, in order.
 
@@ -142,10 +149,14 @@ def build_timeline(
         messages: All messages of the session, removed ones included.
         is_subagent: Whether the session is a subagent's.
         copies: By key, the originals of messages that a fork copied.
+        shared: Keys that another session may use too: see `Snapshot`.
     """
     ordered = sorted(messages, key=lambda message: message.order)
     originals = {key: own_id(copy.session, copy.message) for key, copy in copies.items()}
-    ids = {message.key: originals.get(message.key) or own_id(session, message.key) for message in ordered}
+    ids = {
+        key: originals.get(key) or own_id(session, key, is_shared=key in shared)
+        for key in (message.key for message in ordered)
+    }
     last_answer = max(
         (index for index, message in enumerate(ordered) if message.info.get("role") == "assistant"), default=-1
     )
