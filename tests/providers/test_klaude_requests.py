@@ -95,6 +95,57 @@ def test_signed_thinking_goes_back_to_its_model(tmp_path: Path, name: str, told:
     assert made.losses == ()
 
 
+MINIMAX = {"reasoning_field": "reasoning_details", "format": "MiniMax-response-v1"}
+
+DETAILS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "a phase": ("gpt-x", answer("a", text("said"), phase="commentary"), ["commentary"]),
+    "a phase of a call": ("gpt-x", answer("a", call("c1"), phase="commentary"), ["commentary"]),
+    "a phase that is not known": ("gpt-x", answer("a", text("said"), phase="musing"), ["musing"]),
+    "a signature after a call": ("gemini-3-x", answer("a", call("c1"), signature("gemini")), ["c2ln"]),
+    "one without a format": ("gemini-3-x", answer("a", call("c1"), signature("gemini", told=False)), ["c2ln"]),
+    "a signature after a text": ("gemini-3-x", answer("a", text("said"), signature("gemini")), ["c2ln"]),
+    "details of MiniMax": (
+        "minimax-x",
+        answer("a", thought("hm", "minimax-x", id="text-1", **MINIMAX), text("said"), call("c1")),
+        ["text-1", "MiniMax-response-v1"],
+    ),
+    "sealed details of MiniMax": (
+        "minimax-x",
+        answer(
+            "a",
+            thought("hm", "minimax-x", id="text-1", **MINIMAX),
+            signature("gemini", "minimax-x", told=False) | {"id": "sealed-1", "format": "MiniMax-response-v1"},
+            text("said"),
+        ),
+        ["text-1", "c2ln", "sealed-1", "MiniMax-response-v1"],
+    ),
+}
+CARRIED = {
+    ("a phase", "responses"),
+    ("a signature after a call", "gemini"),
+    ("one without a format", "gemini"),
+    ("a signature after a text", "gemini"),
+    ("details of MiniMax", "openai-chat"),
+    ("sealed details of MiniMax", "openai-chat"),
+    ("details of MiniMax", "openrouter"),
+    ("sealed details of MiniMax", "openrouter"),
+}
+"""Where the model's own API gets it back. Everywhere else it is reported as a loss."""
+
+
+@pytest.mark.parametrize("is_same", [True, False], ids=["same model", "another model"])
+@pytest.mark.parametrize("name", provider_names())
+@pytest.mark.parametrize("detail", DETAILS)
+def test_no_detail_of_klaude_code_vanishes(tmp_path: Path, detail: str, name: str, is_same: bool) -> None:
+    """R-K24, R-K26: it is sent, or `--strict` refuses."""
+    model, said, words = DETAILS[detail]
+    made = convert(tmp_path, name, user("u", "q"), said, result("c1"), model=model if is_same else MODELS[name])
+    is_carried = all(word in repr(made.body) for word in words)
+    assert is_carried or made.losses
+    if is_same or MODELS[name] == model:
+        assert is_carried == (((detail, name) in CARRIED) and not made.losses)
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_what_openai_sealed_goes_back_sealed(tmp_path: Path, told: bool) -> None:
     """R-K6, R-K27: klaude-code calls it a signature."""

@@ -13,6 +13,7 @@ from turnlog.model import (
     DataPart,
     FilePart,
     Message,
+    ProviderData,
     SourceDocumentPart,
     SourceUrlPart,
     TextPart,
@@ -32,10 +33,17 @@ ODD_FILE = FilePart(media_type="application/zip", data=b"PK")
 BLOB = BlobRef(sha256="0" * 64, size=100_000)
 SEARCH = call("other_1", result("found"), name="web_search", provider_executed=True)
 
+SIGNED = ProviderData(name="x", model="m", opaque={"thought_signature": "c2ln"})
+SAID = TextPart(text="a", provider=ProviderData(name="x", model="m", opaque={"phase": "commentary"}))
+
 FEATURES: list[tuple[str, Message, str, frozenset[str]]] = [
     ("thinking of another model", assistant(thinking("hm", "x", "m"), "a"), "reasoning-as-text", ALL - CHAT),
     ("thinking of another model", assistant(thinking("hm", "x", "m"), "a"), "reasoning-omitted", CHAT),
     ("withheld thinking", assistant(thinking("", "x", "m", data="d"), "a"), "reasoning-omitted", ALL),
+    ("a signed text", assistant(TextPart(text="a", provider=SIGNED)), "signature-omitted", ALL),
+    ("a signed call", assistant(call("c1", result("r"), provider=SIGNED)), "signature-omitted", ALL),
+    ("a phase", assistant(SAID), "phase-omitted", ALL - {"responses"}),
+    ("a phase that nothing has", assistant("a", metadata={"agent": {"phase": "musing"}}), "phase-omitted", ALL),
     ("an image that is too large", user("q", image(png(1, 1, 21 * 2**20))), "image-omitted", ALL),
     ("an image without bytes", user("q", FilePart(media_type="image/png", blob=BLOB)), "image-unavailable", ALL),
     (

@@ -23,6 +23,8 @@ from turnlog.providers.streaming import Assembler, ResponseStream, StreamReading
 LossKind = Literal[
     "reasoning-omitted",
     "reasoning-as-text",
+    "signature-omitted",
+    "phase-omitted",
     "image-omitted",
     "image-unavailable",
     "image-unsupported",

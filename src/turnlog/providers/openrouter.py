@@ -18,6 +18,7 @@ from turnlog.providers.openai_chat.request import FILES, ChatWriter, chat_body
 from turnlog.providers.openai_chat.response import ChunkAssembler, answer_of
 from turnlog.providers.repair import RequestRules, repair
 from turnlog.providers.request_parts import foreign_reasoning, is_own, proof
+from turnlog.providers.unsent import lose_phases, lose_unsent
 
 RULES = RequestRules(
     call_id_characters="a-zA-Z0-9_-",
@@ -39,6 +40,8 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
     writer.add_system(repaired.system)
     for message in repaired.messages:
         writer.add(message)
+    lose_unsent(repaired.messages, writer.messages, report)
+    lose_phases(repaired.messages, report)
     _mark_cached(writer.messages, options)
     return report.conversion(chat_body(writer.messages, options, "max_tokens"), strict=strict)
 

@@ -200,7 +200,7 @@ def _is_field(value: Any) -> bool:
 
 def has_proof(part: Part) -> bool:
     """Whether a part has something for its provider, even without text."""
-    return any(proof(part, name) is not None for name in _PROOFS)
+    return any(proof(part, name) is not None for name in PROOFS)
 
 
 def foreign_reasoning(part: ReasoningPart, message: Message, report: Report) -> str | None:
@@ -246,7 +246,7 @@ _FORMATS: tuple[tuple[str, frozenset[str]], ...] = (
 _UNTOLD = "unknown"
 """The provider's name where a log has a proof and does not say whose."""
 
-_PROOFS = ("signature", "data", "encrypted_content", "thought_signature", "reasoning_details")
+PROOFS = ("signature", "data", "encrypted_content", "thought_signature", "reasoning_details")
 
 _FITTING: dict[str, Callable[[Any], bool]] = {"reasoning_details": _is_details, "reasoning_field": _is_field}
 

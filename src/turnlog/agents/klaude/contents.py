@@ -252,10 +252,11 @@ def _wire_part(raw: Raw) -> KlaudePart:
 def _sign_google_part(found: list[Part], part: KlaudePart, provider: str | None) -> bool:
     """Sign the call or text right before a signature of Gemini, which signs any part; False if there is none."""
     before = found[-1] if found else None
-    is_of_google = (part.format or "").startswith("google")
+    # Some versions name no format; then the model says whose the signature is.
+    is_of_google = part.format.startswith("google") if part.format else "gemini" in (part.model_id or "")
     if not is_of_google or not isinstance(before, ToolCallPart | TextPart) or before.provider is not None:
         return False
-    opaque = {"thought_signature": part.signature, "format": part.format}
+    opaque = {"thought_signature": part.signature, **({"format": part.format} if part.format else {})}
     data = ProviderData(name=provider or _UNNAMED, model=part.model_id, opaque=opaque)
     found[-1] = msgspec.structs.replace(before, provider=data)
     return True

@@ -29,6 +29,7 @@ from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_o
 from turnlog.providers.files import FileLimits
 from turnlog.providers.repair import RequestRules, repair
 from turnlog.providers.request_parts import is_own, proof
+from turnlog.providers.unsent import lose_phases, lose_unsent
 
 RULES = RequestRules(
     call_id_characters="a-zA-Z0-9_-",
@@ -74,6 +75,8 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
     for message in repaired.messages:
         writer.add(message)
     turns = writer.finished()
+    lose_unsent(repaired.messages, turns, report)
+    lose_phases(repaired.messages, report)
     system: list[Block] = [_text(text) for text in repaired.system]
     _mark_cached(system, turns, options)
     body: dict[str, Any] = {

@@ -17,6 +17,7 @@ from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
 from turnlog.providers.repair import RequestRules, repair
 from turnlog.providers.request_parts import is_own, proof
+from turnlog.providers.unsent import lose_phases, lose_unsent
 
 RULES = RequestRules(
     tool_name_characters=r"a-zA-Z0-9_.:-",
@@ -54,6 +55,8 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
     writer = _Writer(options, report)
     for message in repaired.messages:
         writer.add(message)
+    lose_unsent(repaired.messages, writer.contents, report)
+    lose_phases(repaired.messages, report)
     system = [_text(text) for text in repaired.system]
     body: dict[str, Any] = {
         **({"systemInstruction": {"parts": system}} if system else {}),

@@ -19,6 +19,7 @@ from turnlog.providers.base import Conversion, Dialect, Report, RequestOptions, 
 from turnlog.providers.files import FileLimits
 from turnlog.providers.repair import RequestRules, repair
 from turnlog.providers.request_parts import is_own, proof
+from turnlog.providers.unsent import lose_phases, lose_unsent
 
 WireMessage = dict[str, Any]
 
@@ -64,6 +65,8 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
     writer.add_system(repaired.system)
     for message in repaired.messages:
         writer.add(message)
+    lose_unsent(repaired.messages, writer.messages, report)
+    lose_phases(repaired.messages, report)
     return report.conversion(chat_body(writer.messages, options, dialect.max_tokens_field), strict=strict)
 
 

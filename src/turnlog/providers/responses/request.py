@@ -17,6 +17,7 @@ from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
 from turnlog.providers.repair import RequestRules, repair
 from turnlog.providers.request_parts import is_own, proof
+from turnlog.providers.unsent import lose_unsent, phase_of
 
 RULES = RequestRules(call_id_length=64, tool_name_length=128, files=FileLimits(files=frozenset({"application/pdf"})))
 
@@ -35,6 +36,7 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
     writer = _Writer(options, report)
     for message in repaired.messages:
         writer.add(message)
+    lose_unsent(repaired.messages, writer.items, report)
     body: dict[str, Any] = {
         "model": options.model,
         **({"instructions": "\n\n".join(repaired.system)} if repaired.system else {}),
@@ -66,6 +68,9 @@ class _Writer:
                 self.items.append({"type": "message", "role": "user", "content": content})
             return
         items = self._answer_items(message)
+        phases = {phase_of(part, message) for part in message.parts} - {None}
+        if not phases <= {item.get("phase") for item in items}:
+            self._report.lose("phase-omitted", message.id, "no text has the phase, or the API does not know it")
         # Rule R5: reasoning needs the item that it led to.
         while items and items[-1]["type"] == "reasoning":
             self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
@@ -106,8 +111,7 @@ class _Writer:
 
     def _output_text(self, part: TextPart, message: Message) -> Item:
         """An answer: with its own id as the output it was, else in the short form, which needs none."""
-        phases = (request_parts.agent_fact(metadata, "phase") for metadata in (part.metadata, message.metadata))
-        phase = proof(part, "phase") or next((found for found in phases if found is not None), None)
+        phase = phase_of(part, message)
         phases = {"phase": phase} if phase in _PHASES else {}
         # The SDK's type for a whole output item demands its id, and the API looks up ids, so none is made up.
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
