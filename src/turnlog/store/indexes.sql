@@ -38,3 +38,8 @@ CREATE INDEX IF NOT EXISTS archived_texts_by_source ON archived_texts (source_ke
 CREATE INDEX IF NOT EXISTS sessions_of_projects ON sessions (project_key, relationship, updated_at);
 -- Which of them a list leaves out (sqlite/sessions.py).
 CREATE INDEX IF NOT EXISTS sessions_without_messages ON sessions (key) WHERE messages = 0;
+-- Totals of a session are deleted when it is forgotten, and read when it is pushed.
+CREATE INDEX IF NOT EXISTS call_totals_by_session ON call_totals (session_key);
+CREATE INDEX IF NOT EXISTS edit_totals_by_session ON edit_totals (session_key);
+-- A project is deleted when no session is in its folder, which SQLite looks for too.
+CREATE INDEX IF NOT EXISTS sessions_by_folder ON sessions (folder_key) WHERE folder_key IS NOT NULL;

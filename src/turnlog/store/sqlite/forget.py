@@ -119,10 +119,10 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         " WHERE sha256 IN (SELECT sha256 FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses))"
     )
     connection.execute(
-        "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL"
-        " UNION ALL SELECT folder_key FROM sessions WHERE folder_key IS NOT NULL"
-        " UNION ALL SELECT f.repository_key FROM projects f JOIN sessions s ON s.folder_key = f.key"
-        " WHERE f.repository_key IS NOT NULL)"
+        "DELETE FROM projects WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.project_key = projects.key)"
+        " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = projects.key)"
+        " AND key NOT IN (SELECT f.repository_key FROM projects f WHERE f.repository_key IS NOT NULL"
+        " AND EXISTS (SELECT 1 FROM sessions s WHERE s.folder_key = f.key))"
     )
     now = int(time.time() * 1000)
     # Codex's `history.jsonl` and Gemini CLI's `logs.json` contain what was typed in every session.
