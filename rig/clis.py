@@ -73,6 +73,10 @@ approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 
+[analytics]
+# It waits five seconds for a network before it ends.
+enabled = false
+
 [model_providers.rig]
 name = "rig"
 base_url = "{URL}/v1"
@@ -100,7 +104,16 @@ _OPENCODE = {
         "rig": {
             "npm": "@ai-sdk/openai-compatible",
             "options": {"baseURL": "{URL}/v1", "apiKey": "none"},
-            "models": {"rig": {"reasoning": True, "tool_call": True, "limit": {"context": 200000, "output": 9000}}},
+            "models": {
+                "rig": {
+                    "reasoning": True,
+                    "tool_call": True,
+                    # Of a model that takes texts only it keeps the images to itself.
+                    "attachment": True,
+                    "modalities": {"input": ["text", "image"], "output": ["text"]},
+                    "limit": {"context": 200000, "output": 9000},
+                }
+            },
         }
     },
 }
@@ -111,7 +124,9 @@ _PI = {
             "baseUrl": "{URL}/v1",
             "api": "openai-completions",
             "apiKey": "none",
-            "models": [{"id": "rig", "reasoning": True, "contextWindow": 200000, "maxTokens": 9000}],
+            "models": [
+                {"id": "rig", "reasoning": True, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 9000}
+            ],
         }
     }
 }
@@ -237,10 +252,14 @@ _CLINE = {
     },
 }
 
-_QUIET = {
+_QWEN = {
     "telemetry": {"enabled": False},
     "privacy": {"usageStatisticsEnabled": False},
     "general": {"enableAutoUpdate": False},
+    # An agent of its own that collects memories would ask the model, too.
+    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
+    # Images are sent to a model that is said to take them.
+    "model": {"generationConfig": {"modalities": {"image": True}}},
 }
 
 CLIS = [
@@ -429,8 +448,9 @@ CLIS = [
             "QWEN_TELEMETRY_ENABLED": "false",
             "NO_UPDATE_NOTIFIER": "1",
         },
-        files={".qwen/settings.json": json.dumps(_QUIET)},
+        files={".qwen/settings.json": json.dumps(_QWEN)},
         history_tool="mcp__turnlog__search_history",
+        resume=["--auth-type", "openai", "-m", "rig", "-y", "--resume", "{SESSION}", "-p", "{PROMPT}"],
         replays=False,
     ),
     Cli(
@@ -485,6 +505,8 @@ CLIS = [
         prompt=f'"{PROMPT}"',
         failed=ToolState.OUTPUT_AVAILABLE,
         history_tool="turnlog_search_history",
+        resume=["run", "--auto", "-m", "rig/rig", "-s", "{SESSION}", "{PROMPT}"],
+        makes_home=["session", "list"],
         replays=False,
     ),
     Cli(
@@ -554,36 +576,5 @@ CLIS = [
     ),
 ]
 
-TAKERS = [
-    *(cli for cli in CLIS if cli.resume),
-    Cli(
-        name="kilo",
-        package="@kilocode/cli",
-        program="kilo",
-        arguments=[],
-        home=".local/share/kilo",
-        tool="bash",
-        argument="command",
-        extra={"description": "Try"},
-        files={".config/kilo/kilo.json": json.dumps(_OPENCODE)},
-        resume=["run", "--auto", "-m", "rig/rig", "-s", "{SESSION}", "{PROMPT}"],
-        makes_home=["session", "list"],
-    ),
-    Cli(
-        name="qwen-code",
-        package="@qwen-code/qwen-code",
-        program="qwen",
-        arguments=[],
-        home=".qwen",
-        tool="run_shell_command",
-        argument="command",
-        extra={"description": "Try", "is_background": False},
-        environment={"OPENAI_BASE_URL": "{URL}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "rig"},
-        # An agent of its own that collects memories would ask the model, too.
-        files={
-            ".qwen/settings.json": '{"memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false}}'
-        },
-        resume=["--auth-type", "openai", "-m", "rig", "-y", "--resume", "{SESSION}", "-p", "{PROMPT}"],
-    ),
-]
-"""The agents that sessions are handed to; the last two are in no other check."""
+TAKERS = [cli for cli in CLIS if cli.resume]
+"""The agents that sessions are handed to."""

@@ -50,6 +50,7 @@ class Verdict:
     findings: list[str] = field(default_factory=list[str])
     models: set[str] = field(default_factory=set[str])
     """The models that the agent asked."""
+    seconds: float = 0
 
 
 def hand_over(
@@ -126,8 +127,8 @@ def _items_of_message(message: Message) -> Iterator[Item]:
     for part in message.parts:
         if isinstance(part, TextPart) and part.text.strip():
             yield Item("text", part.text, message.id)
-        elif isinstance(part, FilePart) and part.data:
-            yield Item("file", str(len(part.data)), message.id)
+        elif isinstance(part, FilePart) and (size := _size_of(part)):
+            yield Item("file", str(size), message.id)
         elif isinstance(part, ToolCallPart):
             yield Item("call", part.tool_name, message.id, part.tool_call_id)
             given = part.input_text if part.input_text is not None else bytes(part.input or b"{}").decode()
@@ -137,6 +138,13 @@ def _items_of_message(message: Message) -> Iterator[Item]:
             for part in result.content:
                 if isinstance(part, TextPart) and part.text.strip():
                     yield Item("result", part.text, message.id, call.tool_call_id)
+                elif isinstance(part, FilePart) and (size := _size_of(part)):
+                    yield Item("file", str(size), message.id, call.tool_call_id)
+
+
+def _size_of(part: FilePart) -> int:
+    """Bytes of a file that the session has; 0 of one that it only names."""
+    return part.blob.size if part.blob is not None else len(part.data or b"")
 
 
 def _plain_json(text: str) -> str:
@@ -216,6 +224,10 @@ def _result(content: Any) -> Iterator[Item]:
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
         if "text" in part:
             yield Item("result", part["text"])
+        elif "source" in part:
+            yield Item("file", _size(part["source"].get("data", "")))
+        elif "image_url" in part:
+            yield Item("file", _size(part["image_url"].partition(",")[2]))
 
 
 def _responses(body: dict[str, Any]) -> Iterator[Item]:
@@ -243,6 +255,8 @@ def _gemini(body: dict[str, Any]) -> Iterator[Item]:
             elif "functionResponse" in part:
                 response = part["functionResponse"].get("response") or {}
                 yield Item("result", "\n".join(str(value) for value in response.values()))
+                for nested in part["functionResponse"].get("parts", []):
+                    yield Item("file", _size(nested["inlineData"]["data"]))
             elif "inlineData" in part:
                 yield Item("file", _size(part["inlineData"]["data"]))
             elif "text" in part:

@@ -165,10 +165,10 @@ def prepare(cli: Cli, home: Path, url: str) -> None:
     for name, text in cli.files.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text.replace("{URL}", url))
-    (home / "work").mkdir(exist_ok=True)
+    (home / "work").mkdir(parents=True, exist_ok=True)
 
 
-def launch(cli: Cli, home: Path, url: str, arguments: list[str]) -> None:
+def launch(cli: Cli, home: Path, url: str, arguments: list[str], seconds: float = SECONDS) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb"}
     environment |= {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
     program = program_of(cli)
@@ -184,20 +184,20 @@ def launch(cli: Cli, home: Path, url: str, arguments: list[str]) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        wait(process)
+        wait(process, seconds)
         printed.seek(0)
         if process.returncode:
             raise Trouble(f"exit code {process.returncode}: {printed.read()[-600:]}")
 
 
-def wait(process: subprocess.Popen[bytes]) -> None:
+def wait(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Wait for the end, or end it with all that it started: the programs of npm are parents of the real ones."""
     try:
-        process.wait(SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        raise Trouble(f"did not end within {SECONDS} seconds") from None
+        raise Trouble(f"did not end within {seconds:.0f} seconds") from None
 
 
 def read(cli: Cli, home: Path) -> SessionHistory:

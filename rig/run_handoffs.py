@@ -1,18 +1,22 @@
 """Hands sessions of every agent to the real agents, and says in a table what they carried, lost and accepted.
 
-`make rig` runs it without a network. Exit code 0: nothing is missing; 1: something is; 2: wrong arguments.
+`make rig` runs it without a network. Exit code 0: nothing is missing; 1: something is; 2: wrong arguments. All pairs
+take hours: with `--results` each one is kept as it ends, and the next run goes on after the last.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
 import tempfile
-from collections import defaultdict
+import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from clis import CLIS, TAKERS, Cli
 from handoffs import Verdict, hand_over
@@ -27,6 +31,46 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
 
+SECONDS = 300
+"""For one pair, whatever its agent does."""
+
+
+class Pair(NamedTuple):
+    """A session, and the agent that goes on with it."""
+
+    target: str
+    version: str
+    agent: str
+    """The one that the session is from."""
+    session: str
+
+
+@dataclass
+class Results:
+    """The verdicts on all pairs, also of earlier runs."""
+
+    path: Path | None
+    """JSON lines, one a pair; the last one counts."""
+    verdicts: dict[Pair, Verdict] = field(default_factory=dict[Pair, Verdict])
+
+    def read(self) -> None:
+        """Take what earlier runs found. A line that was being written when the run ended is left out."""
+        lines = self.path.read_text().splitlines() if self.path is not None and self.path.exists() else []
+        for line in lines:
+            try:
+                fields = json.loads(line)
+            except ValueError:
+                continue
+            pair = Pair(*(fields.pop(name) for name in Pair._fields))
+            self.verdicts[pair] = Verdict(**fields | {"models": set(fields["models"])})
+
+    def add(self, pair: Pair, verdict: Verdict) -> None:
+        self.verdicts[pair] = verdict
+        if self.path is not None:
+            line = json.dumps(pair._asdict() | asdict(verdict) | {"models": sorted(verdict.models)})
+            with self.path.open("a") as file:
+                file.write(f"{line}\n")
+
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Let real agents go on with sessions (docs/how-to/rig.md).")
@@ -36,35 +80,45 @@ def main(words: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="all sessions, and not only the largest of each agent")
     parser.add_argument("--record", type=Path, metavar="DIR", help="keep what the agents left, for the tests")
     parser.add_argument("--logs", action="append", type=Path, metavar="HOME", help="homes of agents; default: samples")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep results here; pairs in it are not run again")
+    parser.add_argument("--again", action="store_true", help="run those pairs of --results again that failed")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for one pair (default: %(default)s)")
     chosen = parser.parse_args(words)
     # `make rig` gives both programs the same names, and not every agent takes sessions.
     if strangers := set(chosen.names) - {cli.name for cli in (*CLIS, *TAKERS)}:
         parser.error(f"no such agent: {', '.join(sorted(strangers))}")
     # The programs are looked for where the rig has installed them.
     os.environ["PATH"] = f"{MODULES / '.bin'}:{os.environ['PATH']}"
-    failures = 0
+    targets = [cli for cli in TAKERS if cli.name in chosen.names or (not chosen.names and is_installed(cli))]
+    results = Results(chosen.results)
+    results.read()
     with tempfile.TemporaryDirectory() as folder:
         store_path = Path(folder) / "store.db"
         sync(store_path, roots=chosen.logs or sample_roots())
         sessions = choose(store_path, chosen.origin, chosen.session, every=chosen.all)
-        targets = [cli for cli in TAKERS if cli.name in chosen.names or (not chosen.names and is_installed(cli))]
-        table: dict[str, dict[str, list[Verdict]]] = defaultdict(lambda: defaultdict(list))
         for cli in targets:
+            judge = Judge(cli, store_path, Path(folder) / cli.name, chosen.record, chosen.seconds)
             for session in sessions:
-                verdict = judge(cli, store_path, session, chosen.record)
-                table[session.agent][cli.name].append(verdict)
-                for finding in verdict.findings:
-                    failures += 1
-                    print(f"{session.id} -> {cli.name}: {finding}", flush=True)
-            failures += print_models(cli, [verdict for each in table.values() for verdict in each[cli.name]])
-        print_pairs(table, targets)
-    return 1 if failures else 0
+                pair = Pair(cli.name, version(cli), session.agent, session.id)
+                known = results.verdicts.get(pair)
+                if known is None or (chosen.again and known.findings):
+                    results.add(pair, judge.verdict(session))
+    for pair, verdict in results.verdicts.items():
+        for finding in verdict.findings:
+            print(f"{pair.session} -> {pair.target}: {finding}", flush=True)
+    differing = sum(print_models(name, results) for name in sorted({pair.target for pair in results.verdicts}))
+    print_pairs(results)
+    return 1 if differing or any(verdict.findings for verdict in results.verdicts.values()) else 0
 
 
-def print_models(cli: Cli, verdicts: list[Verdict]) -> int:
-    """Say which model the agent asked; 1 if it was not the same one whatever session it went on with, else 0."""
-    models = sorted({model for verdict in verdicts for model in verdict.models})
-    print(f"{cli.name} asked {' and '.join(models) or 'no model'}", flush=True)
+def print_models(name: str, results: Results) -> int:
+    """Say which model the agent asked; 1 if it was not the same one whatever session it went on with, else 0.
+
+    In its own sessions an agent may go on with their model.
+    """
+    verdicts = [each for pair, each in results.verdicts.items() if name == pair.target != pair.agent]
+    models = sorted({model for each in verdicts for model in each.models})
+    print(f"{name} asked {' and '.join(models) or 'no model'}", flush=True)
     return len(models) > 1
 
 
@@ -87,43 +141,74 @@ def choose(store_path: Path, origin: str | None, text: str | None, *, every: boo
     return [largest[name] for name in sorted(largest)]
 
 
-def judge(cli: Cli, store_path: Path, session: Session, recordings: Path | None) -> Verdict:
-    """One session and one target, in a HOME and a store of their own."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        home, own = Path(name) / "home", Path(name) / "store.db"
-        home.mkdir()
-        shutil.copy(store_path, own)
-        (home / "work").mkdir()
+class Judge:
+    """Lets one agent go on with sessions, each in a HOME and a store of its own."""
 
-        def start(url: str, arguments: Sequence[str]) -> None:
-            prepare(cli, home, url)
-            launch(cli, home, url, list(arguments))
+    def __init__(self, cli: Cli, store_path: Path, template: Path, recordings: Path | None, seconds: float) -> None:
+        self._cli = cli
+        self._store_path = store_path
+        self._template = template
+        """HOME as the agent makes it: OpenCode needs longer for that than for an answer."""
+        self._recordings = recordings
+        self._seconds = seconds
+
+    def verdict(self, session: Session) -> Verdict:
+        """How the session fared. Whatever happens to it, the next one is run."""
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+            try:
+                verdict = self._go_on(session, Path(name), began + self._seconds)
+            except Exception as error:
+                verdict = Verdict(findings=[str(error) if isinstance(error, TurnlogError | Trouble) else repr(error)])
+        verdict.seconds = round(time.monotonic() - began, 1)
+        return verdict
+
+    def _go_on(self, session: Session, folder: Path, end: float) -> Verdict:
+        cli = self._cli
+        home, own = folder / "home", folder / "store.db"
+
+        def start(place: Path, url: str, arguments: Sequence[str]) -> None:
+            prepare(cli, place, url)
+            launch(cli, place, url, list(arguments), max(end - time.monotonic(), 1))
 
         def keep(planned: HandoffPlan, request: list[tuple[str, str]]) -> None:
-            folder = (recordings or Path()) / cli.name / session.agent
-            record(planned, home, version(cli), request, folder)
+            record(planned, home, version(cli), request, (self._recordings or Path()) / cli.name / session.agent)
 
-        try:
-            if cli.makes_home:
-                start("http://127.0.0.1:1", cli.makes_home)
-            return hand_over(cli, own, session.id, home, start, keep if recordings else None)
-        except (TurnlogError, Trouble) as error:
-            return Verdict(findings=[str(error)])
+        if cli.makes_home and not self._template.exists():
+            start(home, "http://127.0.0.1:1", cli.makes_home)
+            shutil.copytree(home, self._template, symlinks=True)
+        elif cli.makes_home:
+            shutil.copytree(self._template, home, symlinks=True)
+        (home / "work").mkdir(parents=True, exist_ok=True)
+        shutil.copy(self._store_path, own)
+        return hand_over(
+            cli,
+            own,
+            session.id,
+            home,
+            lambda url, arguments: start(home, url, arguments),
+            keep if self._recordings else None,
+        )
 
 
-def print_pairs(table: dict[str, dict[str, list[Verdict]]], targets: Sequence[Cli]) -> None:
+def print_pairs(results: Results) -> None:
     """The pairs: items carried / reported as lost / sessions accepted of all."""
-    names = [f"{cli.name} {version(cli)}" for cli in targets]
-    print("| from | " + " | ".join(names) + " |")
-    print("|---" * (len(names) + 1) + "|")
-    for origin, row in sorted(table.items()):
-        print(f"| {origin} | " + " | ".join(cell(row[cli.name]) for cli in targets) + " |")
+    targets = sorted({(pair.target, pair.version) for pair in results.verdicts})
+    print("| from | " + " | ".join(f"{name} {number}" for name, number in targets) + " |")
+    print("|---" * (len(targets) + 1) + "|")
+    for origin in sorted({pair.agent for pair in results.verdicts}):
+        of_origin = {pair: each for pair, each in results.verdicts.items() if pair.agent == origin}
+        cells = [
+            cell([each for pair, each in of_origin.items() if (pair.target, pair.version) == target])
+            for target in targets
+        ]
+        print(f"| {origin} | " + " | ".join(cells) + " |")
 
 
 def cell(verdicts: Sequence[Verdict]) -> str:
     carried, lost = sum(each.carried for each in verdicts), sum(each.lost for each in verdicts)
     accepted = sum(not each.findings for each in verdicts)
-    return f"{carried} / {lost} / {accepted} of {len(verdicts)}"
+    return f"{carried} / {lost} / {accepted} of {len(verdicts)}" if verdicts else "-"
 
 
 if __name__ == "__main__":

@@ -132,6 +132,15 @@ def test_statuses_and_tools_that_nobody_knows_are_read_again_as_they_were(store:
         assert [each[2] for each in said(plan)[1][1][1:]] == [[status] for status in statuses]
 
 
+def test_claude_code_is_given_no_model_of_another_agent_to_go_on_with(store: Store, tmp_path: Path) -> None:
+    talk(store, prompt(1), answer("a", TextPart(text="Hello.")))
+    home = tmp_path / "home"
+    plan = planned(store, tmp_path, "claude-code")
+    assert [line["message"]["model"] for line in written(plan) if line["type"] == "assistant"] == ["unknown"]
+    sync(tmp_path / "store.db", roots=[home])
+    assert [placed.message.model for placed in store.messages(plan.session_id)] == [None, "some-model"]
+
+
 def test_a_text_that_no_model_could_take_is_cut_and_reported(store: Store, tmp_path: Path) -> None:
     talk(store, prompt(1), answer("a", call("c", TextPart(text="x" * 3_000_000))))
     plan = planned(store, tmp_path)

@@ -56,7 +56,10 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
         context.state.logs_decisions = True
     # Each record of a copy says where it is from: only assistant records have `requestSessionId`.
     draft.copied_from = context.copied_from(record)
-    draft.handed_over = record.turnlog is not None and context.carried(record) is not None
+    carried = context.carried(record)
+    draft.handed_over = carried is not None
+    if carried is not None and carried.model is not None:
+        draft.model = carried.model
     _add_blocks(context, draft, record, message)
     context.changes.counts.messages += 1
 

@@ -117,18 +117,21 @@ class _Records:
 
     def _answer(self, message: Message) -> Iterator[dict[str, Any]]:
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        # Claude Code goes on with the model of the newest answer if it has it, and not with that of its settings.
+        is_own = self._conversation.origin.startswith("claude-code:")
+        marked = {} if is_own else {"model": message.model}
         body = {
             "id": f"msg_{uuid.uuid4().hex}",
             "type": "message",
             "role": "assistant",
-            "model": message.model or "unknown",
+            "model": (is_own and message.model) or "unknown",
             "stop_reason": "tool_use" if calls else "end_turn",
             "stop_sequence": None,
         }
         sources: dict[str, str] = {}
         # Claude Code writes a record for each block of an answer, all with the id of the message.
         for number, part in enumerate(message.parts):
-            record = self._record("assistant", message, body | {"content": [_block(part)]})
+            record = self._record("assistant", message, body | {"content": [_block(part)]}, **marked)
             record["apiBlockIndex"] = number
             yield record
             if isinstance(part, ToolCallPart):
