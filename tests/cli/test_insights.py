@@ -16,7 +16,7 @@ from support.plain_agent import Log
 from support.plain_history import SESSION
 from support.plain_store import at, read_home
 from turnlog.cli.insights import insights
-from turnlog.model import Message, ToolCallPart, ToolKind, ToolResult, ToolState, Usage
+from turnlog.model import ErrorEvent, Message, ToolCallPart, ToolKind, ToolResult, ToolState, Usage
 from turnlog.store.insights import SECTIONS
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -107,6 +107,21 @@ def test_commands_are_listed_by_time_failures_or_calls(run: Command, tmp_path: P
         assert [each["command"] for each in document["commands"][:3]] == first
         rows = list(csv.DictReader(io.StringIO(run(*orders, *options, "--csv", "commands").stdout)))
         assert (len(rows), [row["command"] for row in rows[:3]]) == (24, first)
+
+
+def test_errors_are_in_plain_words_and_an_unknown_kind_is_code(run: Command, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log = Log(logs, "s")
+    log.message(Message(id="m", role="assistant", created_at=at(0), parts=(shell("{ a; }", 5), shell("", 5))))
+    for number, kind in enumerate(("api_req_failed", "hologram_error")):
+        log.event(ErrorEvent(id=f"e{number}", created_at=at(number), error_text="No.", kind=kind, status=429))
+    read_home(tmp_path / "errors.db", logs)
+    table = run("insights", "--store", str(tmp_path / "errors.db")).stdout
+    assert "plain, model request failed, 429, limit" in table
+    assert "plain, `hologram_error`, 429, limit" in table
+    assert "(no program recognised)" in table
+    assert "unknown" not in table.partition("Commands\n")[2].partition("Models")[0]
 
 
 def shell(

@@ -266,6 +266,19 @@ def test_compactions_and_limits_are_counted(report: Insights) -> None:
     assert found.median_tokens_before == 2000
     errors = {each.kind: (each.errors, each.is_limit, each.last_session_id) for each in report.errors}
     assert errors == {"api": (1, True, "plain:shop"), "hook": (1, False, "plain:shop")}
+    assert {each.kind: each.label for each in report.errors} == {"api": "model request failed", "hook": "hook failed"}
+
+
+def test_a_kind_of_error_that_is_not_known_has_no_plain_words(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    shop = Log(home, "shop")
+    for number, kind in enumerate(("api_req_failed", "hologram_error", None)):
+        shop.event(ErrorEvent(id=f"e{number}", created_at=at(number), error_text="No.", kind=kind))
+    read_home(tmp_path / "turnlog.db", home)
+    with open_store(tmp_path / "turnlog.db") as store:
+        labels = {each.kind: each.label for each in store.insights().errors}
+    assert labels == {"api_req_failed": "model request failed", "hologram_error": None, None: None}
 
 
 def test_the_context_of_a_session_grows_step_by_step_until_it_is_compacted(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from turnlog.store.base import InsightFilter
 from turnlog.store.names import find_agent, find_project
 
 if TYPE_CHECKING:
-    from turnlog.store.insights import CommandFigures, ContextStep, Insights, ProjectPeriod, Section
+    from turnlog.store.insights import CommandFigures, ContextStep, ErrorFigures, Insights, ProjectPeriod, Section
 
 _SECTIONS = ("activity", "projects", "tools", "commands", "files", "models", "subagents", "compactions", "errors")
 
@@ -223,7 +223,7 @@ def _tools(report: Insights) -> list[tuple[str, ...]]:
 def _commands(report: Insights) -> list[tuple[str, ...]]:
     return [
         (
-            each.command or "unknown",
+            each.command or "(no program recognised)",
             formatting.count(each.calls),
             formatting.count(each.failed),
             _time_taken(each.median_ms),
@@ -281,12 +281,19 @@ def _compactions(report: Insights) -> list[tuple[str, ...]]:
 def _errors(report: Insights) -> list[tuple[str, ...]]:
     return [
         (
-            " ".join(filter(None, (each.agent, each.kind, str(each.status or ""), "(limit)" if each.is_limit else ""))),
+            _error_name(each),
             formatting.count(each.errors),
             formatting.count(each.sessions),
         )
         for each in report.errors
     ]
+
+
+def _error_name(error: ErrorFigures) -> str:
+    """The agent, and the kind in plain words; a kind without them is as the agent has it, marked as code."""
+    kind = error.label or (f"`{error.kind}`" if error.kind else None)
+    facts = (error.agent, kind, str(error.status or ""), "limit" if error.is_limit else "")
+    return ", ".join([fact for fact in facts if fact])
 
 
 def _number(value: float | None) -> str:

@@ -56,7 +56,8 @@ class CommandFigures(StoreValue, frozen=True):
     """All calls that ran commands with the same head, such as `git push`."""
 
     command: str | None
-    """The program and its subcommand. None: the call names no command, or an earlier version stored it."""
+    """The program and its subcommand. None: the call names no command, none of a program, or an earlier version stored
+    it."""
     calls: int
     failed: int
     duration_ms: int
@@ -133,6 +134,9 @@ class ErrorFigures(StoreValue, frozen=True):
 
     agent: str
     kind: str | None
+    """In the agent's words: `rate_limit`."""
+    label: str | None
+    """What the kind is in plain words; None if it has none, and for an agent's word that is not known."""
     status: int | None
     """HTTP status."""
     is_limit: bool
@@ -143,6 +147,38 @@ class ErrorFigures(StoreValue, frozen=True):
     last_session_id: str | None
     last_message_id: str | None
     """The message in the place of the answer; None if the last one is an event."""
+
+
+_ERROR_LABELS: Final = {
+    **dict.fromkeys(("api", "api_error", "api_req_failed", "APIError", "stream"), "model request failed"),
+    **dict.fromkeys(("stream_error", "response_stream_disconnected"), "connection lost"),
+    **dict.fromkeys(("http_connection_failed", "response_stream_connection_failed"), "no connection"),
+    **dict.fromkeys(("overloaded", "overloaded_error", "server_overloaded"), "service overloaded"),
+    **dict.fromkeys(("server_error", "internal_server_error"), "service failed"),
+    **dict.fromkeys(("rate_limit", "rate_limit_error"), "rate limit reached"),
+    **dict.fromkeys(("authentication_failed", "authentication_error", "ProviderAuthError"), "not signed in"),
+    **dict.fromkeys(("invalid_request", "invalid_request_error", "bad_request"), "request refused"),
+    **dict.fromkeys(("context_window_exceeded", "ContextOverflowError"), "context too long"),
+    **dict.fromkeys(("max_output_tokens", "MessageOutputLengthError"), "answer too long"),
+    **dict.fromkeys(("rooignore_error", "clineignore_error"), "file not allowed"),
+    **dict.fromkeys(("error", "unknown", "other", "UnknownError", "cli"), "error of no known kind"),
+    "response_too_many_failed_attempts": "too many retries",
+    "usage_limit_exceeded": "usage limit reached",
+    "unauthorized": "not signed in",
+    "billing_error": "payment needed",
+    "condense_context_error": "compaction failed",
+    "diff_error": "edit could not be applied",
+    "sandbox_error": "sandbox failed",
+    "hook": "hook failed",
+    "subagent": "subagent failed",
+    "turn": "turn failed",
+}
+"""A kind of error, in an agent's words -> what it is in plain words."""
+
+
+def error_label(kind: str | None) -> str | None:
+    """What a kind of error is in plain words; None for a kind that is not known here, and for none."""
+    return None if kind is None else _ERROR_LABELS.get(kind)
 
 
 class ContextStep(StoreValue, frozen=True):

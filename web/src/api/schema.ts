@@ -270,6 +270,7 @@ export interface ErrorEvent {
 export interface ErrorFigures {
   agent: string;
   kind: string | null;
+  label: string | null;
   status: number | null;
   is_limit: boolean;
   errors: number;

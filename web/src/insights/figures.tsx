@@ -20,7 +20,7 @@ import {
   formatTotalCost,
   UNKNOWN,
 } from "@/format/numbers";
-import { formatDuration } from "@/format/time";
+import { dayKey, formatDuration } from "@/format/time";
 import { useAgents } from "@/sessions/use-agents";
 import { SearchLink, SessionsLink } from "./links";
 
@@ -85,8 +85,12 @@ export function CommandTable({ commands, found, ...sorted }: CommandTableProps) 
               {each.command}
             </SearchLink>
           ) : (
-            <span key="name" className="unknown">
-              {UNKNOWN}
+            <span
+              key="name"
+              className="unknown"
+              title="Of these calls no command is recorded, or its first word names no program"
+            >
+              (no program recognised)
             </span>
           ),
           formatCount(each.calls),
@@ -234,15 +238,13 @@ export function ErrorTable({ errors, found }: { errors: ErrorFigures[]; found: n
         key: `${each.agent} ${each.kind} ${each.status} ${each.is_limit}`,
         cells: [
           <SessionsLink key="name" to={{ agent: each.agent, having: "error" }}>
-            {[look(each.agent).name, each.kind, each.status, each.is_limit ? "limit" : null]
-              .filter(Boolean)
-              .join(", ")}
+            <ErrorName each={each} agent={look(each.agent).name} />
           </SessionsLink>,
           formatCount(each.errors),
           formatCount(each.sessions),
           each.last_session_id ? (
             <Link key="last" href={sessionPage(each.last_session_id, each.last_message_id ?? undefined)}>
-              {each.last_at?.slice(0, 10) ?? "Session"}
+              {each.last_at ? dayKey(each.last_at) : "time not recorded"}
             </Link>
           ) : (
             UNKNOWN
@@ -250,5 +252,23 @@ export function ErrorTable({ errors, found }: { errors: ErrorFigures[]; found: n
         ],
       }))}
     />
+  );
+}
+
+/** "Claude Code, rate limit reached, 429": a kind without plain words is code, as the agent has it. */
+function ErrorName({ each, agent }: { each: ErrorFigures; agent: string }) {
+  const { kind, label, status, is_limit } = each;
+  return (
+    <>
+      {agent}
+      {label && `, ${label}`}
+      {kind && !label && (
+        <>
+          , <code>{kind}</code>
+        </>
+      )}
+      {status !== null && `, ${status}`}
+      {is_limit && ", limit"}
+    </>
   );
 }

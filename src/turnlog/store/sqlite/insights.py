@@ -29,6 +29,7 @@ from turnlog.store.insights import (
     ModelFigures,
     ProjectPeriod,
     SubagentShare,
+    error_label,
 )
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.call_figures import (
@@ -378,14 +379,18 @@ def _errors(connection: sqlite3.Connection, chosen: Chosen) -> list[ErrorFigures
     most = sorted(found.items(), key=lambda item: (-len(item[1]), str(item[0])))
     return [
         ErrorFigures(
-            *key,
+            agent,
+            kind,
+            error_label(kind),
+            status,
+            is_limit,
             errors=len(each),
             sessions=len({one.session_id for one in each}),
             last_at=moment(last.created_at),
             last_session_id=last.session_id,
             last_message_id=last.message_id,
         )
-        for key, each in most
+        for (agent, kind, status, is_limit), each in most
         for last in [max(each, key=lambda one: one.created_at or 0)]
     ]
 
