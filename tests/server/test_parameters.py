@@ -117,6 +117,20 @@ def test_a_name_that_nothing_has_is_422_with_a_sentence(client: TestClient, para
         assert f"there is no {parameter} 'nosuch'; there are " in response.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("parameter", ["branch", "tag", "task"])
+def test_a_branch_tag_or_task_that_no_session_has_is_422_with_the_near_ones(client: TestClient, parameter: str) -> None:
+    response = client.get("/api/sessions", params={parameter: "nosuch"})
+    assert response.status_code == 422
+    assert response.json()["error"]["detail"][0]["field"] == parameter
+    assert f"there is no {parameter} 'nosuch'" in response.json()["error"]["message"]
+
+
+def test_a_near_branch_is_named(client: TestClient) -> None:
+    message = client.get("/api/sessions", params={"branch": "mian"}).json()["error"]["message"]
+    assert message == "cannot be used: branch: there is no branch 'mian': did you mean main?"
+    assert client.get("/api/sessions", params={"branch": "main", "since": "2031-01-01"}).json()["items"] == []
+
+
 def test_the_near_names_are_named(client: TestClient) -> None:
     message = client.get("/api/sessions", params={"project": "shopp"}).json()["error"]["message"]
     assert message == "cannot be used: project: there is no project 'shopp': did you mean shop?"

@@ -15,6 +15,7 @@ from support.search_store import SearchStore, call, text_message
 from turnlog.model import Message, ToolCallPart, ToolKind
 from turnlog.store import open_store
 from turnlog.store.search import session_words
+from turnlog.store.search.base import SearchFilter
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.query import QueryError, parse_query
 from turnlog.store.search.searcher import Searcher
@@ -144,8 +145,8 @@ def test_a_value_that_may_be_meant_is_no_error(store: SearchStore, query: str) -
         ("kiwi OR NOT peeler", "Left out of everything: -peeler. Beside OR, an excluded word is no alternative."),
         ("-peeler OR kiwi", "Left out of everything: -peeler. Beside OR, an excluded word is no alternative."),
         (
-            "kiwi -peeler OR -tag:x",
-            "Left out of everything: -peeler, -tag:x. Beside OR, an excluded word is no alternative.",
+            "kiwi -peeler OR -tag:later",
+            "Left out of everything: -peeler, -tag:later. Beside OR, an excluded word is no alternative.",
         ),
         ("kiwi -peeler", None),
         ("kiwi OR peeler -dollar", None),
@@ -157,6 +158,37 @@ def test_an_excluded_word_beside_or_is_said_to_be_no_alternative(
 ) -> None:
     with Searcher(store.path, store.search_path) as searcher:
         assert searcher.search(query).note == searcher.sessions(query).note == note
+
+
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        ("kiwi branch:fix/peelr", "There is no branch 'fix/peelr': did you mean fix/peeler?"),
+        ("kiwi -branch:zzz", "There is no branch 'zzz'; there are fix/peeler, main."),
+        ("kiwi tag:latter", "There is no tag 'latter': did you mean later?"),
+        ("kiwi tool:Edti", "There is no tool 'Edti': did you mean Edit?"),
+        ("kiwi title:absent", "There is no title with 'absent'."),
+        ("kiwi file:absent.py", "There is no file with 'absent.py'."),
+        ("kiwi title:absent OR tag:later", "There is no title with 'absent'."),
+        ("kiwi tool:edit branch:main tag:harvest title:flaky file:src/peeler.py title:peel*", None),
+    ],
+)
+def test_a_value_of_a_field_that_nothing_has_is_said_to_be_none(
+    store: SearchStore, query: str, note: str | None
+) -> None:
+    with Searcher(store.path, store.search_path) as searcher:
+        assert searcher.search(query).note == searcher.sessions(query).note == note
+
+
+def test_a_value_of_a_field_is_none_to_readers_who_may_not_see_its_sessions(store: SearchStore) -> None:
+    seen = SearchFilter(only=frozenset({session_id("crate")}))
+    with Searcher(store.path, store.search_path) as searcher:
+        said = [searcher.search(query, seen).note for query in ("branch:fix/peeler", "title:flaky", "tool:Edit")]
+    assert said == [
+        "There is no branch 'fix/peeler'; there are main.",
+        "There is no title with 'flaky'.",
+        "There is no tool 'Edit'.",
+    ]
 
 
 def test_words_of_sessions_follow_the_store(tmp_path: Path) -> None:

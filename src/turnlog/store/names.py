@@ -115,15 +115,18 @@ def check_tool(store: Store, text: str) -> None:
 
 def check_session_names(store: Store, wanted: SessionFilter) -> None:
     """Raise NotFoundError when no session at all has the branch, the tag or the task that a filter names."""
+    for what in NAMES_OF_SESSIONS:
+        text: str | None = getattr(wanted, what)
+        if text is not None:
+            check_name_of_sessions(store, what, text)
+
+
+def check_name_of_sessions(store: Store, what: str, text: str) -> None:
+    """Raise NotFoundError when no session at all has this branch, tag or task: one of `NAMES_OF_SESSIONS`."""
     from turnlog.store.base import SessionFilter
 
-    for what, names in _NAMES_OF_SESSIONS.items():
-        text: str | None = getattr(wanted, what)
-        if (
-            text is not None
-            and not store.sessions(SessionFilter(subagents=True)._replace(**{what: text}), limit=1).items
-        ):
-            raise NotFoundError(unknown_name(what, text, names(store)))
+    if not store.sessions(SessionFilter(subagents=True)._replace(**{what: text}), limit=1).items:
+        raise NotFoundError(unknown_name(what, text, NAMES_OF_SESSIONS[what](store)))
 
 
 def unknown_name(what: str, text: str, names: Iterable[str]) -> str:
@@ -211,7 +214,7 @@ def _tasks(store: Store) -> list[str]:
     return [task.id for task in store.tasks()]
 
 
-_NAMES_OF_SESSIONS: Final[dict[str, Callable[[Store], list[str]]]] = {
+NAMES_OF_SESSIONS: Final[dict[str, Callable[[Store], list[str]]]] = {
     "branch": _branches,
     "tag": _tags,
     "task": _tasks,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import Annotated, Any, Final, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,7 +24,14 @@ from pydantic_core import PydanticCustomError
 from turnlog.errors import NotFoundError
 from turnlog.server.errors import InvalidParameterError
 from turnlog.store.base import Store
-from turnlog.store.names import check_agent, check_model, check_project, check_tool
+from turnlog.store.names import (
+    NAMES_OF_SESSIONS,
+    check_agent,
+    check_model,
+    check_name_of_sessions,
+    check_project,
+    check_tool,
+)
 
 LARGEST_POSITION = 2**62
 """Positions are 63-bit integers in the store; one more than the last must still be one."""
@@ -93,12 +102,19 @@ ListPage = Annotated[int, _page_size(50, 200), _page_schema(50, 200)]
 LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
 
 
-_CHECKS: Final = {"agent": check_agent, "project": check_project, "model": check_model, "tool": check_tool}
+def _check_name_of_sessions(what: str, store: Store, text: str) -> None:
+    check_name_of_sessions(store, what, text)
+
+
+_CHECKS: Final[dict[str, Callable[[Store, str], None]]] = {
+    **{"agent": check_agent, "project": check_project, "model": check_model, "tool": check_tool},
+    **{what: partial(_check_name_of_sessions, what) for what in NAMES_OF_SESSIONS},
+}
 """Filter by name -> what refuses a name that nothing has."""
 
 
 def explain_nothing(store: Store, query: QueryParameters) -> None:
-    """Called where a query finds nothing: that is no answer if no such agent, project, model or tool exists.
+    """Called where a query finds nothing: that is no answer if nothing has a name that it asks for.
 
     Raises InvalidParameterError with the near names.
     """

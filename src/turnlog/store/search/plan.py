@@ -56,6 +56,24 @@ _NAMES = {
 """Field of a query whose values are known -> its names in the store."""
 
 
+_SAID_NAMES = {
+    "branch": (
+        "SELECT DISTINCT n.value FROM sessions s LEFT JOIN projects f ON f.key = s.folder_key"
+        " JOIN json_each(json_array(s.git_branch, f.worktree)) n ON n.value IS NOT NULL{allowed}"
+    ),
+    "tag": (
+        "SELECT DISTINCT t.value FROM annotations a JOIN json_each(a.tags) t"
+        " JOIN sessions s ON a.session_id = s.agent || ':' || s.external_id{allowed}"
+    ),
+    "tool": "SELECT DISTINCT c.tool_name FROM call_totals c JOIN sessions s ON s.key = c.session_key{allowed}",
+    "title": None,
+    "file": None,
+}
+"""Field of a query of which it is only said that nothing has its value -> its names in the store, for the near ones.
+
+Titles and files have so many that none is named."""
+
+
 class SearchPlan(NamedTuple):
     """What to run for a query."""
 
@@ -169,12 +187,41 @@ class Planner:
             if not any(_folded(term.typed) in _folded(name) for name in names):
                 raise QueryError(unknown_name(term.field, term.typed, names))
 
+    def note(self, query: Query) -> str | None:
+        """Which branches, tags, tools, titles and files of the query nothing has, with the near ones."""
+        terms = (*(term for group in query.groups for term in group), *query.excluded)
+        said = [sentence for term in terms if term.field in _SAID_NAMES and (sentence := self._absence(term))]
+        return " ".join(dict.fromkeys(said)) or None
+
+    def _absence(self, term: Term) -> str | None:
+        """That nothing has the value of a field; None if something has it, or may have it."""
+        field = str(term.field)
+        statement = _SAID_NAMES[field]
+        if field != "tool" and self._is_in_a_session(term, field):
+            return None
+        if statement is None:
+            return f"There is no {field} with {term.typed!r}."
+        names = sorted(self._stored_names(statement))
+        wanted = _folded(term.typed)
+        # The index lags behind the store, and knows names by their words.
+        if any(wanted == _folded(name) if field == "tool" else wanted in _folded(name) for name in names):
+            return None
+        said = unknown_name(field, term.typed, names)
+        return f"{said[0].upper()}{said[1:]}{'' if said.endswith('?') else '.'}"
+
+    def _is_in_a_session(self, term: Term, field: str) -> bool:
+        """Whether a session that the reader may see has the term in this field."""
+        found = self.sessions_with(term, [field])
+        return bool(found if self._filter.only is None else self._allowed().intersection(found))
+
     def _names(self, field: str) -> list[str]:
         """The names that a field can have, without those of sessions that the reader may not see."""
-        if field == "agent":
-            return all_agents(())
+        return all_agents(()) if field == "agent" else self._stored_names(_NAMES[field])
+
+    def _stored_names(self, statement: str) -> list[str]:
+        """The names that a statement finds, of the sessions that the reader may see."""
         allowed = "" if self._filter.only is None else f" WHERE s.key IN ({sql_list(sorted(self._allowed()))})"
-        return [name for (name,) in self._connection.execute(_NAMES[field].format(allowed=allowed))]
+        return [name for (name,) in self._connection.execute(statement.format(allowed=allowed))]
 
     def _field_expression(self, term: Term) -> str:
         """The expression of a term with a field, for documents; "" if nothing fits it."""

@@ -189,7 +189,10 @@ class _Search:
         self, limit: int, cursor: str | None, text: str, masked: Callable[[str], str] | None
     ) -> SessionSearchPage:
         search = SessionSearch(self._connection, self._query, self._filter, self._planner, self._vocabulary, masked)
-        return search.page(limit, cursor, text)._replace(unindexed=self._unindexed(), note=self._query.note)
+        return search.page(limit, cursor, text)._replace(unindexed=self._unindexed(), note=self._note())
+
+    def _note(self) -> str | None:
+        return " ".join(filter(None, (self._query.note, self._planner.note(self._query)))) or None
 
     def _unindexed(self) -> int:
         return self._store_reader.unindexed(self._progress.sequence, self._progress.message_key)
@@ -204,7 +207,7 @@ class _Search:
         if not page.hits and cursor is None:
             meant = suggestion(self._connection, self._vocabulary, self._query, text, self._finds)
             page = page._replace(suggestion=meant)
-        return page._replace(unindexed=self._unindexed(), note=self._query.note)
+        return page._replace(unindexed=self._unindexed(), note=self._note())
 
     def _finds(self, query: Query) -> bool:
         """Whether another query finds a part with the same filter."""

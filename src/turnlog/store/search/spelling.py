@@ -30,7 +30,8 @@ _TRIED = 8
 """Queries that are tried out: one is only suggested if it finds something."""
 
 _KNOWN = frozenset({"role", "tool", "is", "agent", "project", "model"})
-"""Fields whose values are not misspelt: but of tools, one that does not exist is an error (`Planner.check_names`)."""
+"""Fields whose values are not misspelt: one that does not exist is an error (`Planner.check_names`), or of tools a note
+(`Planner.note`)."""
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
