@@ -180,6 +180,11 @@ def test_a_list_of_sessions_says_that_logs_could_not_be_read_or_only_in_part(run
         file.write(b"no JSON\n")
     partly = "turnlog: 1 log could be read only in part: `turnlog doctor` shows why\n"
     assert [run("sessions", "--json", *options).stderr for options in ((), (), ("--no-sync",))] == [partly] * 3
+    kept = log.read_bytes()
+    log.unlink()
+    gone = run("sessions", "--json")
+    assert (json.loads(gone.stdout)["total"], gone.stderr) == (1, "")
+    log.write_bytes(kept)
     Path(os.fsdecode(os.fsencode(log.parent) + b"/\xff.jsonl")).touch()
     result = run("sessions", "--json")
     assert json.loads(result.stdout)["total"] == 1

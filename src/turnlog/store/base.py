@@ -668,7 +668,10 @@ class Store(Protocol):
         ...
 
     def unread_logs(self) -> tuple[int, int]:
-        """The number of sources that could not be read, and of those with records that could not be."""
+        """The number of sources that could not be read, and of those with records that could not be.
+
+        Sources that are gone from the disk do not count: nothing can be done about them.
+        """
         ...
 
     def diagnostic_counts(self, *, limit: int = 40) -> list[DiagnosticCount]:

@@ -91,9 +91,12 @@ class SourceQueries(Connections):
 
     def unread_logs(self) -> tuple[int, int]:
         with self._snapshot() as connection:
-            (unread,) = connection.execute("SELECT count(*) FROM sources WHERE problem IS NOT NULL").fetchone()
+            (unread,) = connection.execute(
+                "SELECT count(*) FROM sources WHERE problem IS NOT NULL AND vanished_at IS NULL"
+            ).fetchone()
             (partly,) = connection.execute(
                 f"SELECT count(DISTINCT f.key){_DIAGNOSTICS} WHERE d.severity = 'error' AND f.problem IS NULL"
+                " AND f.vanished_at IS NULL"
             ).fetchone()
         return unread, partly
 
