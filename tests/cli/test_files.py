@@ -79,6 +79,12 @@ def test_a_terminal_gets_ids_and_paths_that_fit() -> None:
     assert "…k/webshop/till.py" in narrow
 
 
+def test_a_narrow_terminal_shows_a_title_rather_than_how_often(run: Command) -> None:
+    run("annotate", "plain:files", "--title", "Count the till once more before the shop opens")
+    lines = on_terminal("files", "till.py", columns=80)[1]
+    assert "Count the till once more before the sh" in lines
+
+
 @pytest.mark.parametrize("path", [".py", "webshop\\till.py", "till.py", "/work/webshop/../webshop/till.py"])
 def test_any_end_of_a_path_finds_it(path: str, run: Command) -> None:
     assert as_json(run, path)["sessions"][0]["calls"] == 2

@@ -207,6 +207,19 @@ def test_a_tag_that_is_not_there_cannot_be_removed_in_silence(run: Command) -> N
     assert run("annotate", SESSION, "--untag", "one").stderr == ""
 
 
+@pytest.mark.parametrize("name", ["star", "archive"])
+def test_a_mark_cannot_be_added_and_removed_at_once(run: Command, name: str) -> None:
+    for options in ((f"--{name}", f"--no-{name}"), (f"--no-{name}", f"--{name}")):
+        refused = run("annotate", SESSION, *options)
+        assert (refused.exit_code, f"--{name} and --no-{name} exclude each other." in refused.stderr) == (2, True)
+    kept = {True: as_json(run, f"--{name}", f"--{name}"), False: as_json(run, f"--no-{name}"), None: as_json(run)}
+    assert [kept[given][f"{name.removesuffix('e')}{'red' if name == 'star' else 'ed'}"] for given in kept] == [
+        True,
+        False,
+        False,
+    ]
+
+
 def test_a_tag_is_one_line(run: Command) -> None:
     assert as_json(run, "--tag", " two\n words ")["tags"] == ["two words"]
     assert as_json(run, "--untag", "two words")["tags"] == []

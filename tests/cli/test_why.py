@@ -85,7 +85,7 @@ def test_what_is_not_there_is_an_error(run: Command, made: MadeRepository, tmp_p
     for subject, reason in (
         ("README.md", "there is no file or commit README.md in "),
         ("--output=/tmp/x", "No such option"),
-        ("till.py:99", "git blame"),
+        ("till.py:99", "there is no line 99 in till.py: it has 3 lines"),
         ("till.py:0", "there is no line 0 in till.py"),
     ):
         refused = run("why", subject)

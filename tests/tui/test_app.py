@@ -14,12 +14,13 @@ from textual.widgets import Input, OptionList, Static
 from turnlog.errors import NotFoundError
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
+from turnlog.store.rows import TURN_ORIGINS
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.sync.syncer import sync
 from turnlog.tui.app import AppContext, TurnlogApp
 from turnlog.tui.listing import Filters, Listing
-from turnlog.tui.preview import Preview
+from turnlog.tui.preview import Preview, read
 from turnlog.tui.screens import KEYS, HandoverScreen
 from turnlog.tui.session_list import SessionList
 
@@ -95,6 +96,16 @@ def titles(app: TurnlogApp) -> list[str]:
 
 def status(app: TurnlogApp) -> str:
     return str(app.query_one("#status", Static).content)
+
+
+def test_a_session_begins_with_its_first_prompt(store_path: Path) -> None:
+    """Codex writes its instructions and the folder's before it."""
+    with open_store(store_path) as store:
+        sessions = store.sessions(limit=100).items
+        begun = {each.id: store.messages(each.id, limit=1)[0].message.origin for each in sessions}
+        shown = {each.id: read(store, each.id)[0].message.origin for each in sessions}
+    assert any(origin not in TURN_ORIGINS for origin in begun.values())
+    assert all(origin in TURN_ORIGINS for origin in shown.values())
 
 
 def test_all_sessions_are_listed_and_the_current_one_is_shown(store_path: Path) -> None:

@@ -12,7 +12,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
+from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.store.usage_report import AgentSummary
 
 if TYPE_CHECKING:
@@ -56,10 +56,11 @@ def agents(as_json: bool, store_path: Path) -> None:
 
 
 def _missing(folders: list[str]) -> str:
-    """Where homes are looked for; on a terminal the first place, because editors have dozens, of every system."""
-    shown = folders[:1] if is_terminal() else folders
-    more = f" +{len(folders) - len(shown)} more" if len(shown) < len(folders) else ""
-    return f"none at {', '.join(shown)}{more}" if shown else ""
+    """Where homes are looked for: the first place, because editors have dozens, of every system. JSON has all."""
+    if not folders:
+        return ""
+    more = f" +{len(folders) - 1} more" if len(folders) > 1 else ""
+    return f"none at {folders[0]}{more}"
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,8 @@ def _write_uses(store: Store, uses: tuple[FileUse, ...]) -> None:
         Column("First", is_optional=True),
         Column("Last"),
         Column("Title", can_shrink=True),
-        Column("How", can_shrink=True),
-        Column("Calls", right=True),
+        Column("How", can_shrink=True, is_optional=True),
+        Column("Calls", right=True, is_optional=True),
         Column("Changes", right=True),
     )
     shown = shown_ids(store, (use.session_id for use in uses))

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -38,6 +38,22 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 def examples(*lines: str) -> str:
     """The examples at the end of a command's help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+class EitherFlag(click.Option):
+    """`--this/--no-this`, of which a command takes only one. Otherwise click takes the last one without a word."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Collect what is given in a list."""
+        for names, value in ((self.opts, True), (self.secondary_opts, False)):
+            parser.add_option(obj=self, opts=names, dest=self.name, action="append_const", const=value)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The value of the one that is given."""
+        given = cast("list[bool]", value) if isinstance(value, list) else []
+        if len({*given}) > 1:
+            raise click.UsageError(f"{self.opts[0]} and {self.secondary_opts[0]} exclude each other.", ctx)
+        return super().type_cast_value(ctx, given[-1] if given else value)
 
 
 class _StoreFile(click.Path):

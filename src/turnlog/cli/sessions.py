@@ -13,6 +13,7 @@ from turnlog.cli import formatting
 from turnlog.cli.filters import agent_option, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, note_unread, open_fresh
 from turnlog.cli.options import (
+    EitherFlag,
     complete_session,
     examples,
     find_session,
@@ -230,8 +231,14 @@ _LONGEST_ACTION: Final = 200
 )
 @click.argument("session", shell_complete=complete_session)
 @click.option("--title", help="Set the title; an empty one restores the agent's own.")
-@click.option("--star/--no-star", "starred", default=None, help="Add or remove the star.")
-@click.option("--archive/--no-archive", "archived", default=None, help="Hide the session from lists, or list it again.")
+@click.option("--star/--no-star", "starred", cls=EitherFlag, default=None, help="Add or remove the star.")
+@click.option(
+    "--archive/--no-archive",
+    "archived",
+    cls=EitherFlag,
+    default=None,
+    help="Hide the session from lists, or list it again.",
+)
 @click.option("--tag", "tags", multiple=True, help="Add a tag; can be repeated.")
 @click.option("--untag", "untags", multiple=True, help="Remove a tag; can be repeated.")
 @click.option("--note", help="Set the note; an empty one removes it.")

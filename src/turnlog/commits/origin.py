@@ -58,7 +58,7 @@ def find_origin(
 
 
 def _file_and_line(subject: str, base: Path) -> tuple[Path, int | None] | None:
-    """The file that is there, and the line after it. Raises NotFoundError for line 0."""
+    """The file that is there, and the line after it. Raises NotFoundError for a line that the file does not have."""
     if (base / subject).is_file():
         return base / subject, None
     found = _LINE.fullmatch(subject)
@@ -67,6 +67,11 @@ def _file_and_line(subject: str, base: Path) -> tuple[Path, int | None] | None:
     line = int(found["line"])
     if line == 0:
         raise NotFoundError(f"there is no line 0 in {found['path']}: the first is 1")
+    with (base / found["path"]).open("rb") as file:
+        lines = sum(1 for _ in file)
+    if line > lines:
+        count = f"{lines} line{'' if lines == 1 else 's'}" if lines else "no lines"
+        raise NotFoundError(f"there is no line {line} in {found['path']}: it has {count}")
     return base / found["path"], line
 
 

@@ -14,7 +14,7 @@ from textual.widgets import RichLog
 
 from turnlog.formats.edits import edit_diff
 from turnlog.formats.labels import DONE, call_outcome, facts, part_label, subject
-from turnlog.model import Fate, Part, ReasoningPart, Session, TextPart, ToolCallPart, ToolKind, ToolState
+from turnlog.model import Fate, Message, Part, ReasoningPart, Session, TextPart, ToolCallPart, ToolKind, ToolState
 from turnlog.model.message import command_line
 from turnlog.plain_text import one_line, plain
 from turnlog.store.base import Store
@@ -40,10 +40,23 @@ _PROMPT, _DIM, _TOOL, _BAD, _ADDED, _REMOVED, _MARK = (*("bold cyan", "dim", "bo
 def read(
     store: Store, session_id: str, *, after: int | None = None, around: int | None = None, last: bool = False
 ) -> list[PlacedMessage]:
-    """Some messages of a session: the first, those after a position or around it, or the last ones."""
+    """Some messages of a session: those from its first prompt on, after a position or around it, or the last ones."""
     bounds: dict[str, int | None] = {"before": 1 << 62} if last else {"around": around} if around else {"after": after}
-    return store.messages(
+    found = store.messages(
         session_id, limit=MESSAGES, fates=_SHOWN, structured=(ToolKind.EDIT,), resolve_blobs=False, **bounds
+    )
+    if after is None and around is None and not last:
+        # Agents put pages of instructions before the prompt.
+        first = next((n for n, placed in enumerate(found) if placed.message.origin in TURN_ORIGINS), 0)
+        if first and all(_is_injected(placed.message) for placed in found[:first]):
+            return read(store, session_id, after=found[first - 1].membership.position)
+    return found
+
+
+def _is_injected(message: Message) -> bool:
+    """Whether it is context that neither a person typed nor a model said."""
+    return message.role in ("developer", "system") or (
+        message.role == "user" and message.origin not in (*TURN_ORIGINS, None)
     )
 
 
@@ -77,9 +90,7 @@ def message_lines(placed: PlacedMessage) -> Iterator[Text]:
         if typed:
             yield Text(f"> {one_line(typed)}", _PROMPT)
             return
-    is_injected = message.role in ("developer", "system") or (
-        message.role == "user" and message.origin not in (*TURN_ORIGINS, None)
-    )
+    is_injected = _is_injected(message)
     for part in message.parts:
         if is_injected and isinstance(part, TextPart):
             kind = message.origin.value.replace("_", " ") if message.origin else message.role
