@@ -36,6 +36,7 @@ from turnlog.store.reconcile.titles import choose_title
 from turnlog.store.rows import (
     MESSAGE_COUNTS,
     USAGE_COUNTS,
+    counted_totals,
     dollars,
     message_facts,
     nanos,
@@ -66,7 +67,8 @@ def session_of(
     folder = facts.project_path if worktree is None else worktree.repository
     models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
     # Some agents log tokens of a whole session only. A model that only these name comes after those of messages.
-    models.update({total.model: 0 for total in facts.totals.values() if total.model})
+    totals = counted_totals(facts.totals)
+    models.update({total.model: 0 for total in totals if total.model})
     reported = nanos(facts.reported_cost)
     return Session(
         id=facts.session_id,
@@ -86,7 +88,7 @@ def session_of(
         relationships=tuple(relationship_of(link) for link in parents),
         counts=counts,
         usage=usage_total(sums),
-        totals=tuple(facts.totals.values()),
+        totals=totals,
         cost=priced(sums),
         unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],
         reported_cost=None if reported is None else dollars(reported, reported=True),
@@ -128,10 +130,11 @@ def _usage_sums(messages: Iterable[Message], facts: SessionChange) -> Counter[st
         counts = usage_counts(message, cost)
         if counts is not None:
             sums.update(dict(zip(USAGE_COUNTS, counts, strict=True)))
-    for total in facts.totals.values():
+    totals = counted_totals(facts.totals)
+    for total in totals:
         cost = price_nanos(total.usage, total.model, None, facts.last_at)
         sums.update(dict(zip(USAGE_COUNTS, total_counts(total, cost), strict=True)))
-    if facts.totals:
+    if totals:
         sums["covered_calls"], sums["unknown_calls"] = sums["unknown_calls"], 0
     return sums
 

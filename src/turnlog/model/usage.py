@@ -127,8 +127,14 @@ def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
     return Usage(**joined)
 
 
-def merge_total(one: SessionTotal, other: SessionTotal) -> SessionTotal:
-    """The larger of two readings of the same total, which only grows. The order of reading does not matter."""
+def merge_total(one: SessionTotal, other: SessionTotal, *, is_ordered: bool = False) -> SessionTotal:
+    """Merge two readings of the same total: the larger, because a count only grows. The order does not matter.
+
+    An estimate is what no call has of the log's count, and shrinks when the tokens of a call become known. So of two
+    estimates it is `other` where that is known to be the later one (`is_ordered`).
+    """
+    if is_ordered and one.usage.exactness == other.usage.exactness == "estimated":
+        return other
     return max(one, other, key=lambda total: (total.usage.total or 0, msgspec.json.encode(total)))
 
 

@@ -385,6 +385,11 @@ def decode_totals(totals: str | None) -> dict[str, SessionTotal]:
     return msgspec.json.decode(totals, type=dict[str, SessionTotal]) if totals else {}
 
 
+def counted_totals(totals: Mapping[str, SessionTotal]) -> tuple[SessionTotal, ...]:
+    """The totals that have any tokens. One of none is left when every call has its own at last."""
+    return tuple(total for total in totals.values() if total.usage.total != 0)
+
+
 _FILE_KINDS = frozenset({"read", "edit", "delete", "move"})
 
 CHANGING_KINDS = ("edit", "delete", "move")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,45 @@ def test_what_was_seen_before_the_journal_was_deleted_stays(tmp_path: Path) -> N
     # The files are those of the last sync, without the journal that is gone.
     assert "0000000000000001.jsonl" not in restored
     assert restored["CURRENT"] == next(root.rglob("CURRENT")).read_bytes()
+
+
+@pytest.mark.parametrize("order", list(permutations(("running", "tour", "resumed"))), ids="-".join)
+def test_tokens_count_once_in_whatever_order_the_states_of_a_session_are_read(
+    order: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A copy of a home may bring a journal after what was written later, and an older state after a newer one."""
+    for case in order:
+        shutil.rmtree(tmp_path / ".vibe", ignore_errors=True)
+        shutil.copytree(DATA / "3.0.2" / case, tmp_path / ".vibe")
+        sync(tmp_path / "store.db", roots=[tmp_path / ".vibe"], agents=[AGENT])
+    with open_store(tmp_path / "store.db") as store:
+        session = store.session(TOUR)
+    turns = [*script("main"), *script("resume")]
+    assert (session.usage.usage.input, session.usage.usage.cache_read, session.usage.usage.output) == tuple(
+        sum(turn["usage"][name] for turn in turns) for name in ("in", "cached", "out")
+    )
+    assert (session.usage.usage.exactness, session.totals) == ("exact", ())
+
+
+@pytest.mark.parametrize("case", ["resumed", "compaction"])
+def test_a_journal_that_arrives_last_takes_its_calls_out_of_the_estimate(case: str, tmp_path: Path) -> None:
+    home, store_path = tmp_path / ".vibe", tmp_path / "store.db"
+    shutil.copytree(DATA / "3.0.2" / case, home)
+    sync(tmp_path / "whole.db", roots=[home], agents=[AGENT])
+    journals = {path: path.read_bytes() for path in home.rglob("journal/*.jsonl")}
+    for path in journals:
+        path.unlink()
+    for path, content in [(None, b""), *sorted(journals.items(), reverse=True)]:
+        if path is not None:
+            path.write_bytes(content)
+        sync(store_path, roots=[home], agents=[AGENT])
+    with open_store(store_path) as late, open_store(tmp_path / "whole.db") as whole:
+        sessions = [session.id for session in whole.sessions(SessionFilter()).items]
+        assert sessions
+        for name in sessions:
+            assert (late.session(name).usage, late.session(name).totals) == (
+                whole.session(name).usage, whole.session(name).totals,
+            )  # fmt: skip
 
 
 def test_a_turn_that_runs_has_its_calls_and_no_end() -> None:

@@ -122,3 +122,16 @@ def test_of_two_readings_of_a_total_the_larger_counts_in_any_order() -> None:
         merged |= {repr(left.totals), repr(right.totals)}
     [only] = merged
     assert "99" in only
+
+
+def test_of_two_estimates_the_later_counts_in_any_order() -> None:
+    """An estimate shrinks when a journal that arrives late shows the tokens of a call."""
+    usages = [Usage(input=count, exactness="estimated") for count in (9, 99, 0)]
+    changes = [
+        SessionChange(session_id="plain:shop", position=number, totals={"rest": SessionTotal(usage=usage)})
+        for number, usage in enumerate(usages)
+    ]
+    for one, two, three in permutations(changes):
+        left = merge_session_changes(merge_session_changes(one, two), three)
+        right = merge_session_changes(one, merge_session_changes(two, three))
+        assert left.totals == right.totals == {"rest": SessionTotal(usage=usages[-1])}

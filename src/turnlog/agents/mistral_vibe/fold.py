@@ -62,7 +62,9 @@ class VibeState(msgspec.Struct):
     newest: int = 0
     """Position of the leaf, which is the newest message."""
     is_branched: bool = False
-    has_total: bool = False
+    counted: tuple[int, ...] = (0, 0, 0)
+    """The tokens that the program counts for the session, as `used` has those of a message. They only grow."""
+    model: str | None = None
     used: dict[str, list[int]] = {}
     """Message -> its tokens: input with what was cached, cached, output."""
 
@@ -130,6 +132,7 @@ class _Context(LogContext):
 
     def finish(self) -> Changes:
         """Everything that this feed has found."""
+        _add_total(self)
         return self.finish_branched(self.state.leaf, is_branched=self.state.is_branched)
 
 
@@ -273,7 +276,9 @@ def _read_session(context: _Context, row: VibeRow) -> None:
     known = {name: value for name, value in facts.items() if value is not None}
     if known:
         change.metadata = {NAME: known}
-    _add_total(context, object_of(about.get("tokenUsage")), row.model)
+    counted = _counts_of(object_of(about.get("tokenUsage")))
+    context.state.counted = tuple(max(pair) for pair in zip(counted, context.state.counted, strict=True))
+    context.state.model = row.model
     _add_link(context, identity, runtime)
     context.changes.counts.events += 1
 
@@ -288,19 +293,20 @@ def _counts_of(usage: Json) -> list[int]:
     return [value if isinstance(value, int) and value >= 0 else 0 for value in found]
 
 
-def _add_total(context: _Context, total: Json, model: str | None) -> None:
-    """Count what the program counts for the session and no call has: calls whose journal is gone, and summaries."""
-    if not total:
+def _add_total(context: _Context) -> None:
+    """Count what the program counts for the session and no call has: calls whose journal is gone, and summaries.
+
+    A journal may arrive later than the count. So the total is given anew with whatever is read.
+    """
+    state = context.state
+    if not any(state.counted):
         return
-    known = [sum(counts) for counts in zip(*context.state.used.values(), strict=True)] or [0, 0, 0]
-    rest = [max(0, one - other) for one, other in zip(_counts_of(total), known, strict=True)]
+    known = [sum(counts) for counts in zip(*state.used.values(), strict=True)] or [0, 0, 0]
+    rest = [max(0, one - other) for one, other in zip(state.counted, known, strict=True)]
     usage = usage_of({"input_tokens": rest[0], "cached_input_tokens": rest[1], "output_tokens": rest[2]}, exact=False)
     # A total that is left out would keep its earlier value in the store.
-    if usage is None and context.state.has_total:
-        usage = Usage(input=0, cache_read=0, output=0, exactness="estimated")
-    if usage is not None:
-        context.state.has_total = True
-        context.session.totals[TOTAL] = SessionTotal(model=model, usage=usage)
+    nothing = Usage(input=0, cache_read=0, output=0, exactness="estimated")
+    context.session.totals[TOTAL] = SessionTotal(model=state.model, usage=usage or nothing)
 
 
 def _add_link(context: _Context, identity: Json, runtime: Json) -> None:

@@ -105,7 +105,7 @@ def merge_session_changes(one: SessionChange, other: SessionChange, *, is_rewrit
         titled_at=titled_at,
         first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
         last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
-        totals=merge_totals(one.totals, other.totals),
+        totals=_merge_totals(earlier, later),
         has_branches=one.has_branches or other.has_branches,
         metadata=merge_json(earlier.metadata, later.metadata, lambda before, after: after),
         **latest,
@@ -135,10 +135,15 @@ def _merge_titles(earlier: SessionChange, later: SessionChange) -> tuple[dict[Ti
     return titles, titled_at
 
 
-def merge_totals(one: dict[str, SessionTotal], other: dict[str, SessionTotal]) -> dict[str, SessionTotal]:
-    """The totals of both, of two readings of one the larger, in the order of their ids."""
-    names = sorted({*one, *other})
-    return {name: merge_total(one.get(name) or other[name], other.get(name) or one[name]) for name in names}
+def _merge_totals(earlier: SessionChange, later: SessionChange) -> dict[str, SessionTotal]:
+    """The totals of both, in the order of their ids. See `merge_total` for two readings of one."""
+    is_ordered = earlier.position != later.position
+    both = [(name, earlier.totals.get(name), later.totals.get(name)) for name in {*earlier.totals, *later.totals}]
+    merged = {
+        name: one or other if one is None or other is None else merge_total(one, other, is_ordered=is_ordered)
+        for name, one, other in sorted(both)
+    }
+    return {name: total for name, total in merged.items() if total is not None}
 
 
 _LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf", "task")

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from turnlog.model import SessionTotal
-from turnlog.store.rows import USAGE_COUNTS, decode_totals, moment, quarter_hour_of, total_counts
+from turnlog.store.rows import USAGE_COUNTS, counted_totals, decode_totals, moment, quarter_hour_of, total_counts
 from turnlog.store.writing.sessions import NO_MODEL
 from turnlog.store.writing.transaction import Transaction
 
@@ -39,9 +39,10 @@ def count_totals(transaction: Transaction) -> None:
     for key, totals, updated_at in connection.execute(_COUNTED, (changed,)).fetchall():
         # A total is at the last time of its session. It moves as the session grows, so it is written anew.
         connection.execute("DELETE FROM usage WHERE session_key = ? AND is_total", (key,))
-        found = decode_totals(totals)
-        connection.executemany(_ADD, [_row(transaction, key, total, updated_at) for total in found.values()])
-        connection.execute(_COVER, (key,))
+        found = counted_totals(decode_totals(totals))
+        connection.executemany(_ADD, [_row(transaction, key, total, updated_at) for total in found])
+        if found:
+            connection.execute(_COVER, (key,))
         connection.execute(_ADD_UP, (key,))
 
 

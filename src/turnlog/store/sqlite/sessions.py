@@ -21,7 +21,7 @@ from turnlog.store.base import EVERY_SESSION, SessionFilter
 from turnlog.store.choices import SessionHaving, SessionSort
 from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
-from turnlog.store.rows import USAGE_COUNTS, decode_totals, dollars, moment, priced, usage_total
+from turnlog.store.rows import USAGE_COUNTS, counted_totals, decode_totals, dollars, moment, priced, usage_total
 from turnlog.store.sqlite.reading import (
     Connections,
     aware_milliseconds,
@@ -464,7 +464,7 @@ def _session(
         native=bool(row.native),
         counts=counts,
         usage=usage_total(sums),
-        totals=tuple(decode_totals(row.totals).values()),
+        totals=counted_totals(decode_totals(row.totals)),
         cost=priced(sums),
         unpriced_calls=sums["unpriced_calls"] + sums["unknown_calls"],
         reported_cost=None if row.reported_cost is None else dollars(row.reported_cost, reported=True),
