@@ -27,7 +27,9 @@ from turnlog.hooks.settings import carry_out, has_hooks, installed_version, plan
 
 HOOKED = agents_with_hooks()
 SETTINGS = {word: agent.hooks for word, agent in HOOKED.items() if agent.hooks is not None}
-IN_SETTINGS = [word for word, hooks in SETTINGS.items() if hooks.plugin is None and hooks.form != "toml-list"]
+IN_SETTINGS = [
+    word for word, hooks in SETTINGS.items() if hooks.plugin is None and hooks.form in ("groups", "handlers")
+]
 IN_TOML = [word for word, hooks in SETTINGS.items() if hooks.form == "toml-list"]
 
 PLACES = places_on("hooks.md")

@@ -36,7 +36,8 @@ class Recording(NamedTuple):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        return [in_snake_case(json.loads(line)["event"]) for line in self.lines]
+        found = [json.loads(line)["event"] for line in self.lines]
+        return [in_common_terms(event) if "hookName" in event else in_snake_case(event) for event in found]
 
     def logs(self) -> list[Source]:
         return list(self.agent.discover([self.home]))
@@ -63,6 +64,19 @@ def in_snake_case(event: dict[str, Any]) -> dict[str, Any]:
     if "hookEventName" in event:
         fields["hook_event_name"] = "".join(word.title() for word in name.split("_"))
     return fields
+
+
+def in_common_terms(event: dict[str, Any]) -> dict[str, Any]:
+    """An event of Cline, which has what it is about in objects, as those of the others."""
+    call = event.get("tool_call") or event.get("tool_result") or {}
+    return {
+        "hook_event_name": {"tool_call": "PreToolUse"}.get(event["hookName"], event["hookName"]),
+        "session_id": event["sessionContext"]["rootSessionId"],
+        "agent_id": event["parent_agent_id"] and event["agent_id"],
+        "cwd": event["workspaceRoots"][0],
+        "tool_name": call.get("name"),
+        "tool_input": call.get("input"),
+    }
 
 
 HOMES = {

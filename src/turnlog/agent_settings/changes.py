@@ -54,11 +54,48 @@ class SettingsPlan(NamedTuple):
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def carry_out(plan: SettingsPlan, journal: Journal) -> None:
-    """Carry out a plan: the file changes as a whole or not at all, and only once it is written down how to undo that.
+class FolderPlan(NamedTuple):
+    """The change of several files, all of one kind and in one folder."""
 
-    Raises ConflictError if the file has changed since it was planned, SourceError if a file cannot be written.
+    path: Path
+    """The folder."""
+    files: tuple[SettingsPlan, ...]
+
+    @property
+    def entry(self) -> JournalEntry | None:
+        """That of one of the files: None when nothing of ours is left."""
+        return self.files[0].entry
+
+    @property
+    def state(self) -> State:
+        """The state of all files; `outdated` if they differ in it."""
+        first = self.files[0].state
+        return first if all(plan.state == first for plan in self.files) else "outdated"
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return any(plan.is_needed for plan in self.files)
+
+    def diff(self) -> str:
+        """The changes, as `diff -u` shows them; empty if there are none."""
+        return "".join(plan.diff() for plan in self.files)
+
+
+Plan: TypeAlias = "SettingsPlan | FolderPlan"
+
+
+def carry_out(plan: Plan, journal: Journal) -> None:
+    """Carry out a plan: a file changes as a whole or not at all, and only once it is written down how to undo that.
+
+    Raises ConflictError if a file has changed since it was planned, SourceError if one cannot be written. Of several
+    files those before it have changed then.
     """
+    for each in plan.files if isinstance(plan, FolderPlan) else (plan,):
+        _carry_out(each, journal)
+
+
+def _carry_out(plan: SettingsPlan, journal: Journal) -> None:
     if read_settings(plan.path) != plan.before:
         raise ConflictError(f"{plan.path} has changed meanwhile: look at it again")
     known = journal.get(plan.path)

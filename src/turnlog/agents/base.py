@@ -170,9 +170,10 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Event -> handler, written to a JSON file as `{FIELD: {EVENT: [{"hooks": [HANDLER]}]}}`."""
     field: str | None = "hooks"
     """None: the file has the events themselves, and nothing else."""
-    form: Literal["groups", "handlers", "toml-list"] = "groups"
+    form: Literal["groups", "handlers", "toml-list", "scripts"] = "groups"
     """How the file has them: in groups, as above; the handlers themselves, as `{FIELD: {EVENT: [HANDLER]}}`; or as
-    TOML, a table `[[FIELD]]` for each with its `event`."""
+    TOML, a table `[[FIELD]]` for each with its `event`. `scripts`: each is a program for `sh` in a file of its own,
+    whose name has the event in place of `{EVENT}`."""
     more: Mapping[str, Any] = {}
     """What a new file has besides."""
     session_field: str = "session_id"

@@ -29,7 +29,7 @@ from turnlog.agents.changes import (
     SessionChange,
 )
 from turnlog.agents.decoding import clean_json, salvage
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import UNREADABLE, JsonLines, count_lines
 from turnlog.agents.printed_stream import kept_fields
 from turnlog.model import (
     Message,
@@ -79,6 +79,8 @@ class HookEvent(msgspec.Struct):
     """The folders of an editor's window: the session belongs to the first, wherever a call runs."""
     model: str | None = None
     agent_id: str | None = None
+    parent_agent_id: str | UnsetType | None = UNSET
+    """Of agents that give the main agent an `agent_id` too: None for it."""
     prompt_id: str | None = None
     turn_id: str | None = None
     timestamp: str | None = None
@@ -145,9 +147,12 @@ class HookFormat(NamedTuple):
     child: str = "{session}"
     """Form of the external id of a subagent's session, with the ids of `session` and `agent`."""
     names: Mapping[str, str] = {}
-    """Field of an event -> that of `HookEvent` which it is, for agents that call it otherwise."""
+    """Field of an event -> that of `HookEvent` which it is, for agents that call it otherwise. `outer.inner` is a field
+    of an object in a field."""
     events: Mapping[str, str] = {}
     """Name of an event -> the one in `handlers` and `base.HOOK_MARKERS`, for agents that call it otherwise."""
+    child_facts: bool = False
+    """A fact that a subagent reports is about its own session, and not about the one that started it."""
 
 
 _read_lines = JsonLines(HookLine, first_keys=("at", "event"), plausible=lambda line: line.event is not None).read
@@ -219,7 +224,7 @@ class HookReading:
         if not names:
             return event, json
         fields = msgspec.json.decode(clean_json(json), type=_Raw).event
-        line = msgspec.json.encode({"event": {names.get(field, field): value for field, value in fields.items()}})
+        line = msgspec.json.encode({"event": _renamed(fields, names)})
         # A field of another shape is left out, as it was when the line was decoded.
         read = salvage(line, HookLine, "$", []).event or event
         name = events.get(read.hook_event_name, read.hook_event_name)
@@ -234,7 +239,8 @@ class HookReading:
     def external_id(self) -> str:
         """The agent's own id of the session, or of the subagent's session, that the event belongs to."""
         session, agent = self.event.session_id or "", self.event.agent_id
-        return self._hooks.child.format(session=session, agent=agent) if agent else session
+        is_main = agent is None or self.event.parent_agent_id is None
+        return session if is_main else self._hooks.child.format(session=session, agent=agent)
 
     @property
     def position(self) -> int:
@@ -352,10 +358,10 @@ class HookReading:
             place = msgspec.structs.replace(known.placement, records=tuple(dict.fromkeys(records)))
         self._messages[message.id] = MessageChange(message=message, placement=place)
         if self.external_id != self.event.session_id:
-            self._note_session(self.external_id)
             self._link_child()
 
     def _link_child(self) -> None:
+        self._note_session(self.external_id)
         link = Link(
             kind="subagent",
             parent_session_id=self._session_id(self.event.session_id or ""),
@@ -371,18 +377,39 @@ class HookReading:
         name = self.event.hook_event_name or "event"
         kind = f"hook:{name}/{self.event.notification_type}" if self.event.notification_type else f"hook:{name}"
         fields = msgspec.json.decode(clean_json(self._json), type=_Raw).event
+        external_id = self.external_id if self._hooks.child_facts else self.event.session_id or ""
         event = RunMetadataEvent(
-            id=f"{self.event.session_id}@hook.{name}.{self.position}",
+            id=f"{external_id}@hook.{name}.{self.position}",
             position=self.position,
             created_at=self.at,
             kind=kind,
             data=kept_fields(fields, _KEPT),
         )
-        session_id = self._session_id(self.event.session_id or "")
-        self.changes.events.append(EventChange(session_id=session_id, event=event))
+        self.changes.events.append(EventChange(session_id=self._session_id(external_id), event=event))
+        if external_id != (self.event.session_id or ""):
+            self._link_child()
 
 
 Handler = Callable[[HookReading], None]
+
+
+def _renamed(fields: Mapping[str, Raw], names: Mapping[str, str]) -> dict[str, Raw]:
+    """The fields of an event under the names that they have in `HookEvent`."""
+    found = {names.get(field, field): value for field, value in fields.items()}
+    for path, name in names.items():
+        outer, _, inner = path.partition(".")
+        value = _fields_of(fields[outer]).get(inner) if inner and outer in fields else None
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _fields_of(value: Raw) -> dict[str, Raw]:
+    """The fields of a value; none if it is no object."""
+    try:
+        return msgspec.json.decode(value, type=dict[str, Raw])
+    except UNREADABLE:
+        return {}
 
 
 def checksum(text: str) -> str:

@@ -16,7 +16,7 @@ from turnlog.plain_text import plain
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from turnlog.agent_settings.changes import SettingsPlan
+    from turnlog.agent_settings.changes import Plan
     from turnlog.agents.base import Agent
     from turnlog.cli.documents import AgentSettingsDocument
 
@@ -29,8 +29,8 @@ AgentsOf: TypeAlias = Callable[[], Mapping[str, "Agent"]]
 class Change(NamedTuple):
     """What a command changes in the settings of an agent."""
 
-    plan: Callable[[Agent], SettingsPlan]
-    carry_out: Callable[[SettingsPlan], None]
+    plan: Callable[[Agent], Plan]
+    carry_out: Callable[[Plan], None]
     renewal: str
     """The command that renews an outdated installation."""
     absent: str
@@ -44,7 +44,7 @@ class _Outcome(NamedTuple):
 
     program: str
     agent: Agent
-    plan: SettingsPlan | None
+    plan: Plan | None
     is_done: bool
     problem: str | None
 

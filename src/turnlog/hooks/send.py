@@ -1,12 +1,13 @@
 """The program that an agent starts for a hook: it passes the event on standard input to turnlog and exits.
 
 `python -I -S send.py AGENT FOLDER [FIELD]`; `FIELD` is that of the event that names the session, if it is not
-`session_id`. `TURNLOG_TASK` names the task of the session. The event goes to the server that
-listens on `FOLDER/server.sock`, otherwise as a line into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool,
-which the next sync reads. It does not use a port: only the user can create that socket, and a socket without its server
-accepts nothing, but anybody may listen on a port that a server has left. The program never prints, fails or blocks, so
-the agent is never disturbed. It imports nothing of turnlog and hardly anything else, because an agent may wait for it
-(`socket` and `json` alone would take longer than all its work); the server spools with the same functions.
+`session_id`; `outer.inner` is one of an object. `TURNLOG_TASK` names the task of the session. The event goes to the
+server that listens on `FOLDER/server.sock`, otherwise as a line into `FOLDER/hooks/<agent>/<session>.jsonl`, the
+session's spool, which the next sync reads. It does not use a port: only the user can create that socket, and a socket
+without its server accepts nothing, but anybody may listen on a port that a server has left. The program never prints,
+fails or blocks, so the agent is never disturbed. It imports nothing of turnlog and hardly anything else, because an
+agent may wait for it (`socket` and `json` alone would take longer than all its work); the server spools with the same
+functions.
 """
 
 from __future__ import annotations
@@ -133,8 +134,10 @@ def spool(folder: str, agent: str, at: float, payload: bytes, task: str = "", fi
 
 def session_of(event: Any, field: str = SESSION_FIELD) -> str:
     """The external id of an event's session, usable as a file name. Raises ValueError if the event names none."""
+    name: Any = event
     try:
-        name: Any = event[field]
+        for each in field.split("."):
+            name = name[each]
     except (KeyError, TypeError):
         name = None
     if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:

@@ -1,11 +1,11 @@
 """turnlog's hooks in an agent's settings: a plan of the change that can be shown, and carrying it out.
 
 Several agents share one form of settings, `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, where the outer `hooks` may be
-missing, or the groups; some have a list in TOML (`toml_list`). Others get a plugin, a file of their own. Our handlers
-are known by the command they start. What a plan does not name stays byte for byte: order, comments, indentation, other
-hooks, and groups that hold one. How to undo it is written down (`journal`), so that removing restores the very bytes;
-where somebody has changed the file since, only our hooks are cut out of it. A file that cannot be read for certain is
-refused, with path and line.
+missing, or the groups; some have a list in TOML (`toml_list`). Others get a file of their own: a plugin, or a script
+for each event. Our handlers are known by the command they start. What a plan does not name stays byte for byte: order,
+comments, indentation, other hooks, and groups that hold one. How to undo it is written down (`journal`), so that
+removing restores the very bytes; where somebody has changed the file since, only our hooks are cut out of it. A file
+that cannot be read for certain is refused, with path and line.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from typing import Any
 
 from turnlog.agent_settings import changes
 from turnlog.agent_settings.changes import (
+    FolderPlan,
     Journal,
     JournalEntry,
+    Plan,
     SettingsPlan,
     State,
     naming_file,
@@ -63,7 +65,7 @@ _FIELD = "hooks"
 """The field of a group with its handlers; in most settings also that with the events."""
 
 
-def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
+def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
     """The plan that installs the hooks of an agent, or renews them.
 
     Args:
@@ -74,13 +76,15 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Set
     Raises SourceError when the settings cannot be read for certain, or turn hooks off.
     """
     settings = _settings_of(agent)
+    if settings.form == "scripts":
+        return _plan_of_scripts(agent, settings, folder, project)
     path = settings_path(settings.home, settings.file, project, settings.project_file)
     before = read_settings(path)
     known = journal_in(folder).get(path)
     is_new = before is None or (known is not None and known.is_new)
     if settings.plugin is not None:
         after = _plugin(settings.plugin, folder)
-        _refuse_foreign(path, before)
+        _refuse_foreign(path, before, _is_ours)
         return SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after))
     with naming_file(path):
         text = text_before(path, before, known, _without(settings))
@@ -94,9 +98,11 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Set
     return SettingsPlan(path, before, after, JournalEntry.of(after, edits, made, is_new=is_new), _state(before, after))
 
 
-def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
+def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
     """The plan that removes the hooks of an agent. Raises SourceError when the settings cannot be read for certain."""
     settings = _settings_of(agent)
+    if settings.form == "scripts":
+        return _plan_without_scripts(settings, project)
     path = settings_path(settings.home, settings.file, project, settings.project_file)
     before = read_settings(path)
     known = journal_in(folder).get(path)
@@ -109,7 +115,7 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Sett
     return SettingsPlan(path, before, after, None, "installed")
 
 
-def carry_out(plan: SettingsPlan, folder: Path) -> None:
+def carry_out(plan: Plan, folder: Path) -> None:
     """Carry out a plan of the store in `folder`. See `turnlog.agent_settings.changes.carry_out`."""
     changes.carry_out(plan, journal_in(folder))
 
@@ -311,6 +317,49 @@ def _plugin(plugin: Path, folder: Path) -> bytes:
     )
 
 
-def _refuse_foreign(path: Path, before: bytes | None) -> None:
-    if before is not None and not _is_ours(before):
+def _refuse_foreign(path: Path, before: bytes | None, is_ours: Callable[[bytes], bool]) -> None:
+    if before is not None and not is_ours(before):
         raise SourceError("another file is there already", path=path)
+
+
+# -- scripts, of which each event has one
+
+_EVENT = "{EVENT}"
+
+_SHEBANG = "#!/bin/sh\n# turnlog's hook. `turnlog hooks remove` deletes this file.\n"
+
+
+def _plan_of_scripts(agent: Agent, settings: HookSettings, folder: Path, project: Path | None) -> FolderPlan:
+    command = hook_command(agent.name, folder, settings.session_field)
+    after = f"{_SHEBANG}{command}\n".encode()
+    plans: list[SettingsPlan] = []
+    for path in _scripts(settings, project):
+        before = read_settings(path)
+        _refuse_foreign(path, before, _is_our_script)
+        state: State = "absent" if before is None else "installed" if before == after else "outdated"
+        plans.append(SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=True), state))
+    return FolderPlan(plans[0].path.parent, tuple(plans))
+
+
+def _plan_without_scripts(settings: HookSettings, project: Path | None) -> FolderPlan:
+    plans: list[SettingsPlan] = []
+    # The first one was made with its folder, which can go when all others have gone.
+    for path in reversed(_scripts(settings, project)):
+        before = read_settings(path)
+        is_ours = before is not None and _is_our_script(before)
+        state: State = "installed" if is_ours else "absent"
+        plans.append(SettingsPlan(path, before, None if is_ours else before, None, state))
+    return FolderPlan(plans[0].path.parent, tuple(plans))
+
+
+def _scripts(settings: HookSettings, project: Path | None) -> list[Path]:
+    """The file of each event."""
+    in_project = settings.project_file or ""
+    return [
+        settings_path(settings.home, settings.file.replace(_EVENT, event), project, in_project.replace(_EVENT, event))
+        for event in settings.events
+    ]
+
+
+def _is_our_script(data: bytes) -> bool:
+    return data.startswith(_SHEBANG.encode())

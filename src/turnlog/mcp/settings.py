@@ -22,6 +22,7 @@ from turnlog.agent_settings import changes
 from turnlog.agent_settings.changes import (
     Journal,
     JournalEntry,
+    Plan,
     SettingsPlan,
     State,
     naming_file,
@@ -88,7 +89,7 @@ def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Sett
     return SettingsPlan(path, before, after, None, "installed")
 
 
-def carry_out(plan: SettingsPlan, folder: Path) -> None:
+def carry_out(plan: Plan, folder: Path) -> None:
     """Carry out a plan of the store in `folder`. See `turnlog.agent_settings.changes.carry_out`."""
     changes.carry_out(plan, journal_in(folder))
 

@@ -61,10 +61,10 @@ def contents_of(connection: sqlite3.Connection) -> Dump:
 
 def let_go_of_the_stop(connection: sqlite3.Connection, recorded: Recording) -> None:
     """Take out what hooks alone know, to compare the rest."""
-    left = connection.execute("SELECT kind FROM events WHERE position >= ?", (HOOKED_FROM,)).fetchall()
-    assert [kind for (kind,) in left] == recorded.stays
+    left = connection.execute("SELECT kind, session_key FROM events WHERE position >= ?", (HOOKED_FROM,)).fetchall()
+    assert [kind for kind, _ in left] == recorded.stays
     connection.execute("DELETE FROM events WHERE position >= ?", (HOOKED_FROM,))
-    connection.execute("UPDATE sessions SET events = events - ?", (len(left),))
+    connection.executemany("UPDATE sessions SET events = events - 1 WHERE key = ?", [(key,) for _, key in left])
 
 
 def contents_of_logs(recorded: Recording, tmp_path: Path) -> Dump:

@@ -11,7 +11,17 @@ from pathlib import Path
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Agent, Colour, Detection, Fold, McpSettings, Source, SourceKind
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    McpSettings,
+    Source,
+    SourceKind,
+)
 from turnlog.agents.built_in import BUILT_IN
 from turnlog.agents.commands import CommandForm, words
 
@@ -37,6 +47,29 @@ _MCP = McpSettings(
     home=BUILT_IN[NAME].homes, file="settings/cline_mcp_settings.json", project_file=None, servers="mcpServers"
 )
 
+_HOOK = HookHandler({})
+
+_HOOKS = HookSettings(
+    home=paths.Folders(("~/.cline",), variable="CLINE_DIR"),
+    # Whatever a name ends in, Cline runs the file; most people's own end in `.sh`, or in nothing.
+    file="hooks/{EVENT}.bash",
+    project_file=".cline/hooks/{EVENT}.bash",
+    events={
+        "TaskStart": _HOOK,
+        "TaskResume": _HOOK,
+        "UserPromptSubmit": _HOOK,
+        "PreToolUse": _HOOK,
+        "PostToolUse": _HOOK,
+        "TaskComplete": _HOOK,
+        "TaskCancel": _HOOK,
+        "TaskError": _HOOK,
+        "SessionShutdown": _HOOK,
+    },
+    form="scripts",
+    session_field="sessionContext.rootSessionId",
+    note="Cline 3.0.65 reports no prompt, and no end of a session.",
+)
+
 
 class Cline(Agent):
     """See `turnlog.agents.base.Agent`."""
@@ -48,6 +81,7 @@ class Cline(Agent):
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _COMMAND
+    hooks = _HOOKS
     mcp = _MCP
 
     def home_folders(self) -> Sequence[Path]:
@@ -70,7 +104,12 @@ class Cline(Agent):
         return detect_file(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a file of messages, or of the facts about a session."""
+        """A fold of a file of messages, of hook events, or of the facts about a session."""
+        if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.cline.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
+
+            return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.SIDECAR:
             from turnlog.agents.cline.sidecars import ClineSidecarFold
 

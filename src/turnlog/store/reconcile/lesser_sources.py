@@ -118,7 +118,7 @@ _NEWEST = 64
 
 _NEVER = 1 << 62
 
-_ENDINGS = "('hook:Stop', 'hook:SessionEnd', 'hook:AfterAgent', 'hook:StopFailure', 'hook:idle')"
+_ENDINGS = "('hook:Stop', 'hook:StopFailure', 'hook:StopCancelled', 'hook:SessionEnd', 'hook:AfterAgent', 'hook:idle')"
 
 
 class _HookMessage(NamedTuple):
