@@ -14,8 +14,10 @@ from turnlog.hooks.settings import carry_out, plan_install, plan_remove
 
 CLINE = agents_with_hooks()["cline"]
 
-EVENTS = ["PostToolUse", "PreToolUse", "SessionShutdown", "TaskCancel", "TaskComplete", "TaskError", "TaskResume"]
-EVENTS += ["TaskStart", "UserPromptSubmit"]
+EVENTS = [
+    *("PostToolUse", "PreToolUse", "SessionShutdown", "TaskCancel", "TaskComplete", "TaskError", "TaskResume"),
+    *("TaskStart", "UserPromptSubmit"),
+]
 
 
 @pytest.fixture

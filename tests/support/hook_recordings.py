@@ -68,7 +68,7 @@ def in_snake_case(event: dict[str, Any]) -> dict[str, Any]:
 
 def in_common_terms(event: dict[str, Any]) -> dict[str, Any]:
     """An event of Cline, which has what it is about in objects, as those of the others."""
-    call = event.get("tool_call") or event.get("tool_result") or {}
+    call: dict[str, Any] = event.get("tool_call") or event.get("tool_result") or {}
     return {
         "hook_event_name": {"tool_call": "PreToolUse"}.get(event["hookName"], event["hookName"]),
         "session_id": event["sessionContext"]["rootSessionId"],
