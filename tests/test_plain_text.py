@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnlog.formats.escaping import fence, inline, visible
+from turnlog.model.session import title_line
 from turnlog.plain_text import csv_cell, one_line, plain, replace_unseen
 from turnlog.store.reconcile.titles import choose_title
 
@@ -147,6 +148,12 @@ def test_what_has_its_neighbour_stays(text: str) -> None:
     assert replace_unseen(text, sign) == plain(text) == visible(text) == text
     flat = " ".join(text.split())
     assert one_line(text) == csv_cell(text) == flat
+
+
+@pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r\n", "\r"])
+def test_whatever_ends_a_line_separates_words(end: str) -> None:
+    assert plain(f"fix{end}it") == "fix\nit"
+    assert one_line(f"fix{end}it") == title_line(f"fix{end}it") == "fix it"
 
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\u2212", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66"])

@@ -16,7 +16,7 @@ _SEQUENCES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]"  # two-character escapes
 )
-_LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAYBE_SPECIAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -261,6 +261,18 @@ def test_model_system_prompt_and_tools_depend_on_the_request(tmp_path: Path) -> 
         assert seen == [("ann", "database")] * 2
 
     asyncio.run(run())
+
+
+def test_options_of_the_wrong_type_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    def options(request: RunRequest) -> RequestOptions:
+        return cast("RequestOptions", "claude-x")
+
+    async def run() -> None:
+        chat = Chat(ProviderRuntime("anthropic", options, Model(DONE), TOOLS))
+        await drain(await chat.post(post()))
+
+    asyncio.run(run())
+    assert "TypeError: the options are RequestOptions(model=…), not str" in caplog.text
 
 
 def test_calls_of_one_response_run_in_parallel_and_show_what_is_preliminary() -> None:

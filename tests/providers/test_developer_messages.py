@@ -65,7 +65,7 @@ def test_in_front_of_a_result_in_the_order_they_came() -> None:
     ]
     assert attached(*history) == [
         ("user", ["one\n", "two\n", "file", "q"]),
-        ("assistant", ["= 1", "= three\n", "= four\n", "= 2", "= after\n"]),
+        ("assistant", ["= 1", "= three\nfour\n", "= 2", "= after\n"]),
     ]
 
 

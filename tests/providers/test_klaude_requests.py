@@ -273,6 +273,50 @@ def test_two_developer_texts_before_a_result_keep_their_order(tmp_path: Path, na
     assert made.losses == ()
 
 
+def test_developer_texts_of_a_result_are_joined_as_klaude_code_joins_them(tmp_path: Path) -> None:
+    """R-K22: each text ends with a newline, and one more stands before and behind the output."""
+
+    def developer(words: str, position: str) -> dict[str, Any]:
+        return record("DeveloperMessage", id=words, parts=[text(words)], attachment_position=position)
+
+    texts = [developer(word, "prepend") for word in ("ONE", "TWO")] + [developer(word, "append") for word in "AB"]
+    answered = (answer("a", call("c1")), result("c1", output="OUTPUT"))
+    made = convert(tmp_path, "openai-chat", user("u", "ASKED"), *answered, *texts)
+    assert made.body["messages"][-1]["content"] == "ONE\nTWO\n\nOUTPUT\nA\nB\n"
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_what_comes_between_parallel_results_stays_with_the_one_before_it(tmp_path: Path, name: str) -> None:
+    """R-K22: the most recent result."""
+
+    def at(second: int, made: dict[str, Any]) -> dict[str, Any]:
+        return made | {"data": made["data"] | {"created_at": f"2026-11-21T10:00:{second:02}.000000"}}
+
+    made = convert(
+        tmp_path,
+        name,
+        at(1, user("u", "ASKED")),
+        at(2, answer("a", call("c1"), call("c2"), call("c3"))),
+        at(3, result("c1", output="FIRST")),
+        at(4, record("DeveloperMessage", id="d1", parts=[text("BETWEEN")])),
+        at(5, result("c3", output="THIRD")),
+        at(6, result("c2", output="SECOND")),
+        at(7, record("DeveloperMessage", id="d2", parts=[text("BEHIND")])),
+    )
+    told = repr(made.body)
+    expected = ["ASKED", "FIRST", "BETWEEN", "SECOND", "BEHIND", "THIRD"]
+    assert sorted(expected, key=told.index) == expected
+
+
+def test_of_two_signatures_of_a_call_the_last_one_is_sent(tmp_path: Path) -> None:
+    """R-K6, R-K26: as klaude-code does; the first is kept as a signature without a thought."""
+    signed = signature("gemini")
+    message = answer("a", call("c1"), signed, signed | {"signature": "bGFzdA=="})
+    made = convert(tmp_path, "gemini", user("u", "q"), message, result("c1"))
+    assert [part["thoughtSignature"] for part in answered(made)] == ["c2ln", "bGFzdA=="]
+    assert answered(made)[-1]["functionCall"]["name"] == "Bash"
+
+
 @pytest.mark.parametrize("name", provider_names())
 def test_what_a_rewind_says_is_read_by_the_model(tmp_path: Path, name: str) -> None:
     """R-K22: klaude-code sends a rewind's rationale and note as a developer message; what was rewound is not sent."""

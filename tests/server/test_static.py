@@ -116,6 +116,25 @@ def test_other_methods_are_refused(page: TestClient) -> None:
         assert response.json()["error"]["message"].startswith("this address takes GET")
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("messages", "POST"),
+        ("tool-calls", "POST"),
+        ("ownership", "PUT"),
+        ("forget", "POST"),
+        ("prompt/answer", "POST"),
+    ],
+)
+def test_an_address_that_only_takes_something_says_so_to_who_asks_for_it(
+    page: TestClient, path: str, methods: str
+) -> None:
+    """It used to be an address that is not there."""
+    response = page.get(f"/api/sessions/plain:main/{path}")
+    assert (response.status_code, response.headers.get("allow")) == (405, methods)
+    assert response.json()["error"]["message"] == f"this address takes {methods}, not GET"
+
+
 def test_without_a_built_app_the_page_says_so(client: TestClient) -> None:
     for path in ("/", "/sessions/plain:main"):
         response = client.get(path)

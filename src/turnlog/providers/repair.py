@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -313,8 +314,10 @@ class _Attachments:
 
     def __init__(self, messages: list[Message]) -> None:
         self._messages = messages
-        self._prepended: dict[int, int] = {}
-        """Place of a message -> how many parts were put in front of what it holds: more of them come after these."""
+        self._before: dict[tuple[int, str | None], int] = {}
+        """Place of a message and its call -> how many parts were put in front of its own: more follow them."""
+        self._after: dict[tuple[int, str | None], int] = {}
+        """The same of what was put behind it."""
 
     def add(self, message: Message) -> bool:
         """Add its parts to the last user message or tool result; False if there is none."""
@@ -322,33 +325,59 @@ class _Attachments:
         # result.
         for index in reversed(range(len(self._messages))):
             earlier = self._messages[index]
-            call = _answered_last(earlier)
+            call = _answered_before(earlier, message.created_at)
             if earlier.role == "user":
-                held = earlier.parts
-                self._messages[index] = msgspec.structs.replace(earlier, parts=self._with(index, held, message))
+                held = self._with((index, None), earlier.parts, _lines(message), message)
+                self._messages[index] = msgspec.structs.replace(earlier, parts=held)
                 return True
             if call is not None:
-                held = call.results[-1].content
-                self._messages[index] = _with_content(earlier, call, self._with(index, held, message))
+                held = self._with((index, call.tool_call_id), call.results[-1].content, _one_text(message), message)
+                self._messages[index] = _with_content(earlier, call, held)
                 return True
         return False
 
-    def _with(self, index: int, held: tuple[Part, ...], message: Message) -> tuple[Part, ...]:
-        added = _lines(message)
-        if not _is_prepended(message):
-            return (*held, *added)
-        at = self._prepended.get(index, 0)
-        self._prepended[index] = at + len(added)
-        return (*held[:at], *added, *held[at:])
+    def _with(
+        self, place: tuple[int, str | None], held: tuple[Part, ...], added: tuple[Part, ...], message: Message
+    ) -> tuple[Part, ...]:
+        before = self._before.get(place, 0)
+        after = self._after.get(place, 0)
+        joins = place[1] is not None
+        if _is_prepended(message):
+            front = _joined(held[:before], added) if joins else (*held[:before], *added)
+            self._before[place] = len(front)
+            return (*front, *held[before:])
+        start = len(held) - after
+        end = _joined(held[start:], added) if joins else (*held[start:], *added)
+        self._after[place] = len(end)
+        return (*held[:start], *end)
 
 
-def _answered_last(message: Message) -> ToolCallPart | None:
-    """The call whose result came last; where times say nothing, the last one. None if none has a result."""
+def _joined(held: tuple[Part, ...], added: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Both, with the texts that meet as one: each has a newline at its end, and a result puts another between texts."""
+    if not held or not added or not isinstance(held[-1], TextPart) or not isinstance(added[0], TextPart):
+        return (*held, *added)
+    return (*held[:-1], msgspec.structs.replace(held[-1], text=held[-1].text + added[0].text), *added[1:])
+
+
+def _one_text(message: Message) -> tuple[Part, ...]:
+    """Its lines, for a result."""
+    joined: tuple[Part, ...] = ()
+    for part in _lines(message):
+        joined = _joined(joined, (part,))
+    return joined
+
+
+def _answered_before(message: Message, time: datetime | None) -> ToolCallPart | None:
+    """The call whose result was the last one at that time; where times say nothing, the last call. None without any.
+
+    What the harness says between the results of parallel calls belongs to the result right before it.
+    """
     calls = [part for part in message.parts if isinstance(part, ToolCallPart) and _is_answered(part)]
-    times = {call.tool_call_id: time for call in calls if (time := call.results[-1].completed_at) is not None}
+    times = {call.tool_call_id: at for call in calls if (at := call.results[-1].completed_at) is not None}
     if len(times) < len(calls):
         return calls[-1] if calls else None
-    return max(reversed(calls), key=lambda call: times[call.tool_call_id], default=None)
+    earlier = [call for call in calls if time is not None and times[call.tool_call_id] <= time]
+    return max(reversed(earlier or calls), key=lambda call: times[call.tool_call_id], default=None)
 
 
 def _is_answered(part: Part) -> bool:

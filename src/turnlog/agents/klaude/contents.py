@@ -65,7 +65,7 @@ def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) 
         if part.type == "thinking_signature" and part.signature is not None:
             if details is not None:
                 details.add_sealed(found, part, part_id, provider)
-            elif not _sign_google_part(found, part, provider):
+            elif not _sign_google_part(found, part, part_id, provider):
                 _add_signature(found, part, part_id, provider)
             continue
         found.append(to_part(part, raw, part_id, provider))
@@ -249,15 +249,18 @@ def _wire_part(raw: Raw) -> KlaudePart:
         return KlaudePart(type=bytes(kind).decode(errors="replace").strip('"') if kind is not None else "part")
 
 
-def _sign_google_part(found: list[Part], part: KlaudePart, provider: str | None) -> bool:
+def _sign_google_part(found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> bool:
     """Sign the call or text right before a signature of Gemini, which signs any part; False if there is none."""
     before = found[-1] if found else None
     # Some versions name no format; then the model says whose the signature is.
     is_of_google = part.format.startswith("google") if part.format else "gemini" in (part.model_id or "")
-    if not is_of_google or not isinstance(before, ToolCallPart | TextPart) or before.provider is not None:
+    if not is_of_google or not isinstance(before, ToolCallPart | TextPart):
         return False
     opaque = {"thought_signature": part.signature, **({"format": part.format} if part.format else {})}
     data = ProviderData(name=provider or _UNNAMED, model=part.model_id, opaque=opaque)
+    if before.provider is not None:
+        # A part has one signature. klaude-code sends the last one, and the one before it is kept without a text (R-K6).
+        found.insert(-1, ReasoningPart(id=part_id, text="", provider=before.provider))
     found[-1] = msgspec.structs.replace(before, provider=data)
     return True
 

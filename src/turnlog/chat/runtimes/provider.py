@@ -171,6 +171,7 @@ class ProviderRuntime(FunctionRuntime):
 
     async def _answer_by_model(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
         options = await resolved(self._options(request)) if callable(self._options) else self._options
+        _check_options(options)
         tools = await resolved(self._tools(request)) if callable(self._tools) else self._tools
         _check_tools(tools)
         run = _Run(request, replace(options, stream=True), tools, self._limits.tool_seconds)
@@ -282,6 +283,11 @@ def _may_pass(error: Exception) -> bool:
 def _tokens(message: Message) -> int:
     usage = message.usage
     return 0 if usage is None else sum(count or 0 for count in (getattr(usage, name) for name in BUCKETS))
+
+
+def _check_options(options: object) -> None:
+    if not isinstance(options, RequestOptions):
+        raise TypeError(f"the options are RequestOptions(model=…), not {type(options).__name__}")
 
 
 def _check_tools(tools: object) -> None:
