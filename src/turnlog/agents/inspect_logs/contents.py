@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,6 +15,7 @@ from msgspec import Raw
 from turnlog.agents.claude_code.contents import from_base64
 from turnlog.agents.decoding import aware, list_of, object_of, text_of
 from turnlog.agents.inspect_logs import NAME
+from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.trajectory_files.contents import TOOL_KINDS
 from turnlog.model import (
     Cost,
@@ -63,10 +65,23 @@ _DEEPEST: Final = 100
 """Levels in which attachments are looked for. A hostile log may nest values until Python refuses to follow."""
 
 
+def decoded(text: bytes) -> Any:
+    """A value of JSON; None if it is none. Python's own decoder takes NaN, which is in some scores."""
+    try:
+        return msgspec.json.decode(text)
+    except UNREADABLE:
+        try:
+            return json.loads(text.decode(errors="replace"), parse_constant=str, strict=False)
+        except (ValueError, RecursionError):
+            return None
+
+
 class Attachments(NamedTuple):
     """Long texts and files of a sample, which its messages name by their hash."""
 
     texts: Mapping[str, Any]
+    missing: set[str]
+    """Names that messages have and the sample has not."""
 
     def whole(self, value: Any, depth: int = 0) -> Any:
         """A value of JSON with every text as it was; what is nested deeper than any message is left as it is."""
@@ -84,7 +99,10 @@ class Attachments(NamedTuple):
 
     def _text(self, match: re.Match[str]) -> str:
         found = self.texts.get(match["name"])
-        return found if isinstance(found, str) else match[0]
+        if isinstance(found, str):
+            return found
+        self.missing.add(match["name"])
+        return match[0]
 
 
 def time_of(text: object) -> datetime | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -17,6 +16,7 @@ from turnlog.agents.inspect_logs.contents import (
     Attachments,
     ModelCall,
     calls_of,
+    decoded,
     kept,
     model_call,
     parts_of,
@@ -26,8 +26,7 @@ from turnlog.agents.inspect_logs.contents import (
     usage_of,
 )
 from turnlog.agents.inspect_logs.log_files import header_fields, writer_version
-from turnlog.agents.inspect_logs.sources import HEADER, JSON, SAMPLE
-from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.inspect_logs.sources import HEADER, JSON, LOST, SAMPLE
 from turnlog.agents.row_files import ROWS, RowLine, json_in
 from turnlog.model import (
     ErrorEvent,
@@ -61,24 +60,15 @@ class SampleFold(ConversationFold[RowLine]):
 
     def read(self, context: Conversation, record: RowLine) -> None:
         """See `ConversationFold.read`."""
-        found = object_of(_decoded(json_in(record, JSON) or b"null"))
+        found = object_of(decoded(json_in(record, JSON) or b"null"))
         if record.table != SAMPLE or not found:
             context.report("the line is no sample")
             context.changes.counts.unreadable += 1
             return
         context.changes.counts.messages += 1
+        for reason in list_of(decoded(json_in(record, LOST) or b"null")):
+            context.report(str(reason))
         _Reading(context, found, json_in(record, HEADER) or b"{}").read()
-
-
-def _decoded(text: bytes) -> Any:
-    """A value of JSON; None if it is none. Python's own decoder takes NaN, which is in some scores."""
-    try:
-        return msgspec.json.decode(text)
-    except UNREADABLE:
-        try:
-            return json.loads(text.decode(errors="replace"), parse_constant=str, strict=False)
-        except (ValueError, RecursionError):
-            return None
 
 
 class _Reading:
@@ -86,7 +76,7 @@ class _Reading:
 
     def __init__(self, context: Conversation, sample: dict[str, Any], header: bytes) -> None:
         self._context = context
-        self._attached = Attachments(object_of(sample.get("attachments")))
+        self._attached = Attachments(object_of(sample.get("attachments")), set())
         self._sample = sample
         self._header = header
         self._position = 0
@@ -112,6 +102,8 @@ class _Reading:
             self._context.report("no message in the sample", json_path="$.messages")
         self._read_totals()
         self._read_end()
+        if missing := sorted(self._attached.missing):
+            self._context.report(f"attachments that are missing: {', '.join(missing[:10])}", json_path="$.attachments")
 
     def _next(self) -> int:
         self._position += 1

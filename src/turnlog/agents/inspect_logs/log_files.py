@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ import zstandard
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import object_of, text_of, value_of
+from turnlog.agents.inspect_logs.pieces import Pieces, Whole, find_pieces, put_together
 from turnlog.agents.json_file import recover_items
 from turnlog.agents.jsonl import JsonLines
 from turnlog.errors import SourceError
@@ -23,7 +24,6 @@ HEADERS: Final = ("header.json", "_journal/start.json", "start.json")
 """Files of a zip with what holds for all samples. The first is there when the evaluation has ended."""
 
 _SAMPLE: Final = re.compile(r"samples/(?P<name>.+_epoch_\d+)\.json")
-_CHUNKED: Final = re.compile(r"samples/(?P<name>.+_epoch_\d+)/sample\.json")
 _MARKS: Final = (b'"version"', b'"status"', b'"eval"', b'"task"')
 _LARGEST: Final = 1 << 30
 """Bytes of a file in a zip that are read."""
@@ -61,8 +61,8 @@ class Sample(NamedTuple):
     """`<id>_epoch_<number>`, the name of its file in a zip."""
     size: int
     checksum: int
-    place: str | int
-    """The name of its file, or its number in the list."""
+    place: str | int | Pieces
+    """The name of its file, its number in the list, or the files of its pieces."""
 
 
 class EvalLog(NamedTuple):
@@ -96,12 +96,17 @@ def read_log(path: Path) -> EvalLog | None:
     return _read_json(path) if is_log(head) else None
 
 
-def sample_text(path: Path, log: EvalLog, sample: Sample) -> bytes:
-    """The JSON of a sample. Raises OSError, and SourceError if it is damaged."""
-    if isinstance(sample.place, int):
-        return log.texts[sample.place]
+def read_sample(path: Path, log: EvalLog, sample: Sample) -> Whole:
+    """A sample. Raises OSError, and SourceError if it is damaged."""
+    place = sample.place
+    if isinstance(place, int):
+        return Whole(log.texts[place])
     with closing(_opened(path)) as archive:
-        return _content(archive, sample.place, path)
+        if isinstance(place, str):
+            return Whole(_content(archive, place, path))
+        if sample.size > _LARGEST:
+            raise SourceError(f"{sample.name} is larger than {_LARGEST >> 30} GB", path=path)
+        return put_together(place, lambda name: _content(archive, name, path))
 
 
 # -- an object of JSON
@@ -154,17 +159,36 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 def _read_zip(path: Path) -> EvalLog | None:
     with closing(_opened(path)) as archive:
-        files = {each.filename: each for each in archive.infolist()[:_MOST_FILES] if not each.is_dir()}
+        listed = archive.infolist()
+        files = {each.filename: each for each in listed[:_MOST_FILES] if not each.is_dir()}
         header = next((name for name in HEADERS if name in files), None)
         if header is None:
             return None
-        named = {name: found["name"] for name in files if (found := _SAMPLE.fullmatch(name))}
-        samples = tuple(Sample(named[each], files[each].file_size, files[each].CRC, each) for each in sorted(named))
-        in_pieces = sum(_CHUNKED.fullmatch(name) is not None for name in files)
-        problem = f"{in_pieces} samples in pieces, which are not read" if in_pieces else None
         text = _content(archive, header, path)
     found = _LOGS.decode(text)
-    return EvalLog(b"{}" if isinstance(found, str) else _header_of(found.json), samples, (), problem)
+    samples, problems = _samples_in(files)
+    if len(listed) > _MOST_FILES:
+        problems.append(f"{len(listed) - _MOST_FILES} more files, which are not read")
+    header_text = b"{}" if isinstance(found, str) else _header_of(found.json)
+    return EvalLog(header_text, samples, (), "; ".join(problems) or None)
+
+
+def _samples_in(files: Mapping[str, zipfile.ZipInfo]) -> tuple[tuple[Sample, ...], list[str]]:
+    """The samples of a zip by name, and why some are missing."""
+    found = {
+        match["name"]: Sample(match["name"], files[name].file_size, files[name].CRC, name)
+        for name in files
+        if (match := _SAMPLE.fullmatch(name))
+    }
+    problems: list[str] = []
+    for name, pieces in find_pieces(files).items():
+        if "sample" not in pieces.objects:
+            problems.append(f"{name} is without its sample.json")
+        elif name not in found:
+            infos = [files[each] for each in sorted(pieces.names())]
+            checksum = zlib.crc32(b"".join(info.CRC.to_bytes(4, "big") for info in infos))
+            found[name] = Sample(name, sum(info.file_size for info in infos), checksum, pieces)
+    return tuple(found[name] for name in sorted(found)), problems
 
 
 def _content(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
@@ -182,8 +206,9 @@ def _unpacked(path: Path, info: zipfile.ZipInfo) -> bytes:
         file.seek(info.header_offset)
         local = file.read(_LOCAL_HEADER)
         file.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)
-        packed = file.read(info.compress_size)
-    data = zstandard.ZstdDecompressor().decompressobj().decompress(packed)[: _LARGEST + 1]
+        # A few bytes may unpack to any number: not more is taken than the zip says.
+        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+        data = reader.read(info.file_size)
     if zlib.crc32(data) != info.CRC:
         raise zipfile.BadZipFile("its checksum differs")
     return data

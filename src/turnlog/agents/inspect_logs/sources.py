@@ -26,7 +26,7 @@ from turnlog.agents.inspect_logs.log_files import (
     is_log,
     is_zip,
     read_log,
-    sample_text,
+    read_sample,
     writer_version,
 )
 from turnlog.agents.row_files import line_of, restore_file, rows_in, update_of
@@ -37,7 +37,8 @@ SAMPLE: Final = "sample"
 
 JSON: Final = "json"
 HEADER: Final = "header"
-"""The columns with the sample, and with what its log says of all of them."""
+LOST: Final = "lost"
+"""The columns with the sample, with what its log says of all of them, and with what is missing in the sample."""
 
 _ENDINGS: Final = (".eval", ".json")
 _UNREADABLE: Final[Version] = (0, 0, 0, 1)
@@ -160,10 +161,12 @@ def read_rows(source: Source, log: Iterable[bytes]) -> RowUpdate:
         found = _found(*place)
         if found is None:
             return RowUpdate()
-        text = sample_text(place[0], *found).decode(errors="replace")
+        whole = read_sample(place[0], *found)
     except SourceError as error:
         raise OSError(error.reason) from error
-    return update_of([line_of(SAMPLE, {JSON: text, HEADER: Raw(found[0].header)})], log)
+    columns = {JSON: whole.json.decode(errors="replace"), HEADER: Raw(found[0].header)}
+    lost = {LOST: Raw(msgspec.json.encode(whole.lost))} if whole.lost else {}
+    return update_of([line_of(SAMPLE, columns | lost)], log)
 
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
