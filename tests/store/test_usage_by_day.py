@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -11,20 +11,15 @@ from random import Random
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-import msgspec
 import pytest
 
-from support.plain_agent import Log
-from support.plain_store import at, price, read_home
-from turnlog.model import Message, Usage
+from support.plain_history import DAY, HAPPENINGS, History
+from support.plain_store import at
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageFilter
 from turnlog.store.choices import UsageBy
-from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.store.sqlite.usage import UsageStore
 from turnlog.store.usage_report import UsageReport
-
-DAY = 24 * 60
 
 # One that is never a whole number of hours from UTC, one west of it, and one whose clocks change within the history.
 ZONES: Final[tuple[tzinfo, ...]] = (
@@ -78,115 +73,6 @@ def check(path: Path, seed: int) -> None:
 def kept(path: Path) -> int:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("SELECT count(*) FROM usage_by_day").fetchone()[0]
-
-
-class History:
-    """A home and its store, to which anything may happen."""
-
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.random = Random(seed)
-        self.home = folder / "home"
-        self.home.mkdir()
-        self.path = folder / "turnlog.db"
-        self.written: dict[str, list[Message]] = {}
-        for number in range(3):
-            self.begin(f"s{number}")
-        self.read()
-
-    def read(self, pricer: Any = price) -> None:
-        read_home(self.path, self.home, pricer=pricer)
-
-    def begin(self, name: str, copied: tuple[Message, ...] = ()) -> None:
-        log = Log(self.home, name)
-        log.session(project_path=self.random.choice(("/w/shop", "/w/site", "/w/tool")))
-        self.written[name] = []
-        for message in copied:
-            log.message(message)
-        for _ in range(8):
-            self.answer(name)
-
-    def answer(self, name: str) -> None:
-        random = self.random
-        minute = None if random.random() < 0.05 else random.uniform(0, 30 * DAY)
-        message = Message(
-            id=f"m{random.getrandbits(48)}",
-            role="assistant",
-            model=random.choice(("large", "small", "secret", None)),
-            created_at=None if minute is None else at(minute),
-            usage=None if random.random() < 0.1 else Usage(input=random.randrange(1000), output=random.randrange(99)),
-        )
-        Log(self.home, name).message(message)
-        self.written[name].append(message)
-
-    # -- what happens
-
-    def goes_on(self) -> None:
-        self.answer(self.random.choice(list(self.written)))
-        self.read()
-
-    def begins(self) -> None:
-        self.begin(f"s{len(self.written)}")
-        self.read()
-
-    def is_forked(self) -> None:
-        original = self.random.choice(list(self.written))
-        self.begin(f"s{len(self.written)}", tuple(self.written[original][:5]))
-        self.read()
-
-    def is_said_again(self) -> None:
-        name = self.random.choice([name for name, messages in self.written.items() if messages])
-        message = self.random.choice(self.written[name])
-        Log(self.home, name).message(msgspec.structs.replace(message, usage=Usage(input=5000, output=7)))
-        self.read()
-
-    def moves(self) -> None:
-        Log(self.home, self.random.choice(list(self.written))).session(project_path=f"/w/{self.random.randrange(4)}")
-        self.read()
-
-    def is_rewritten(self) -> None:
-        path = next(self.home.rglob(f"{self.random.choice(list(self.written))}.*"))
-        lines = path.read_bytes().splitlines(keepends=True)
-        path.write_bytes(b"".join(lines[: max(1, len(lines) // 2)]))
-        self.read()
-
-    def is_forgotten(self) -> None:
-        with open_store(self.path) as store:
-            sessions = store.sessions().items
-        if len(sessions) > 2:
-            forget_for_good(self.path, self.random.choice(sessions).id)
-
-    def is_merged(self) -> None:
-        with open_store(self.path) as store:
-            projects = [each.path for each in store.projects()]
-            store.rename_project(projects[0], "another name")
-            if len(projects) > 1:
-                store.merge_projects(*self.random.sample(projects, 2))
-
-    def changes_price(self) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute("UPDATE usage SET cost = cost * 2 WHERE model_key = 1")
-
-    def changes_owner(self) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute("INSERT OR IGNORE INTO owners (user) VALUES ('ann')")
-            connection.execute(
-                "UPDATE sessions SET owner_key = (SELECT key FROM owners WHERE user = 'ann') WHERE key % 2 = ?",
-                (self.random.randrange(2),),
-            )
-
-
-HAPPENINGS: Final[tuple[Callable[[History], None], ...]] = (
-    History.goes_on,
-    History.begins,
-    History.is_forked,
-    History.is_said_again,
-    History.moves,
-    History.is_rewritten,
-    History.is_forgotten,
-    History.is_merged,
-    History.changes_price,
-    History.changes_owner,
-)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -94,7 +94,7 @@ def _note(
 ) -> int:
     if table is None or table.startswith("sqlite_") or column == "changed_seq":
         return sqlite3.SQLITE_OK
-    if trigger is not None and trigger.startswith("usage_"):
+    if trigger is not None and trigger.startswith(("usage_", "kept_")):
         # It keeps the sums of days with the rows that they are of: no pass knows of them.
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_READ:

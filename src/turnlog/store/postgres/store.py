@@ -134,6 +134,7 @@ class PostgresStore(PostgresConnections, SqliteStore):
     """
 
     _keeps_days = False
+    _keeps_sums = False
 
     def raw(self, session_id: str) -> Iterator[RawSource]:
         """The archived bytes of a session's sources."""

@@ -1,6 +1,6 @@
 """Tools, commands and edited files of insights, added up from the totals that every write keeps.
 
-Only the longest and the median call of a command, and the last edit of a file, are looked up among the calls.
+Only the longest and the median call of a command, and the sessions and the last edit of a file, are looked up.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from turnlog.store.insights import CommandFigures, EditedFile
 from turnlog.store.rows import CHANGING_KINDS, UNDONE, is_absolute, moment, resolve_path
@@ -33,6 +33,8 @@ class Chosen(NamedTuple):
     """The quarter hour after the last."""
     values: dict[str, str | None]
     """The values that `sessions` names."""
+    is_few: bool = False
+    """They are so few that each is looked up: that is faster than reading all rows."""
 
     def of_totals(self, prefix: str = "") -> str:
         """For rows with `session_key` and `quarter_hour`."""
@@ -44,7 +46,8 @@ class Chosen(NamedTuple):
 
     def _where(self, session: str, time: str, unit: int) -> str:
         # The plus keeps SQLite from looking up every session in an index, which takes longer than reading all rows.
-        conditions = [f"+{session} IN ({self.sessions})"] if self.sessions is not None else []
+        looked_up = session if self.is_few else f"+{session}"
+        conditions = [f"{looked_up} IN ({self.sessions})"] if self.sessions is not None else []
         if self.since is not None:
             conditions.append(f"{time} >= {self.since * unit}")
         if self.until is not None:
@@ -52,6 +55,25 @@ class Chosen(NamedTuple):
             if self.since is None:
                 conditions.append(f"{time} > 0")  # 0 is an unknown time
         return " AND ".join(conditions) or "1"
+
+
+EVERYTHING: Final = Chosen(sessions=None, since=None, until=None, values={})
+
+
+class CallCounts(NamedTuple):
+    """Calls, added up."""
+
+    calls: int
+    failed: int
+    denied: int
+    aborted: int
+    open: int
+    duration_ms: int
+    unknown_durations: int
+
+
+Calls: TypeAlias = dict[tuple[str, str, str, int], CallCounts]
+"""Tool, kind, command and key of the model -> its calls."""
 
 
 class CallSums(NamedTuple):
@@ -70,7 +92,7 @@ class CallSums(NamedTuple):
     unknown_durations: int
 
 
-def read_call_sums(connection: sqlite3.Connection, chosen: Chosen) -> list[CallSums]:
+def read_calls(connection: sqlite3.Connection, chosen: Chosen) -> Calls:
     """All calls, in as many rows as there are tools, commands and models."""
     rows = connection.execute(
         "SELECT tool_name, tool_kind, command, model_key, sum(calls), sum(failed), sum(denied), sum(aborted),"
@@ -78,7 +100,10 @@ def read_call_sums(connection: sqlite3.Connection, chosen: Chosen) -> list[CallS
         " GROUP BY tool_name, tool_kind, command, model_key",
         chosen.values,
     )
-    return [CallSums(*row) for row in rows]
+    return {row[:_CALL_KEYS]: CallCounts(*row[_CALL_KEYS:]) for row in rows}
+
+
+_CALL_KEYS: Final = CallSums._fields.index("calls")
 
 
 def tools(sums: Iterable[CallSums]) -> list[ToolUsage]:
@@ -224,20 +249,19 @@ class _File:
         return len(self.spellings) == 1 and is_absolute(self.spellings[0].path)
 
 
-def edited_files(connection: sqlite3.Connection, chosen: Chosen, limit: int | None) -> tuple[list[EditedFile], int]:
+Edits: TypeAlias = dict[tuple[str, str | None], int]
+"""Path as calls name it, and the folder that it is relative to (None for an absolute one) -> edits."""
+
+
+def edited_files(
+    connection: sqlite3.Connection, edits: Edits, chosen: Chosen, limit: int | None
+) -> tuple[list[EditedFile], int]:
     """The files that calls changed most often, and how many there are. Paths are resolved with the session's folder."""
-    # Grouped in the order of the key: nothing is sorted, and a path that is the same everywhere needs no session.
-    by_path: dict[str, int] = dict(
-        connection.execute(
-            f"SELECT path, sum(edits) FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path", chosen.values
-        ).fetchall()
-    )
-    folders: dict[int, str | None] = {}
-    if not all(map(is_absolute, by_path)):
-        folders = dict(connection.execute("SELECT key, cwd FROM sessions").fetchall())
-    found = _added_edits(connection, by_path, folders, chosen)
+    found: defaultdict[str, _File] = defaultdict(_File)
+    for (path, folder), number in edits.items():
+        _add(found[resolve_path(path, folder)], _Spelling(path, folder), number)
     most = sorted(found.items(), key=lambda item: (-item[1].edits, item[0]))[:limit]
-    sessions_of = _sessions_by_spelling(connection, [file for _, file in most], folders, chosen)
+    sessions_of = _sessions_by_spelling(connection, [file for _, file in most], chosen)
     listed: list[EditedFile] = []
     for path, file in most:
         sessions = set[int]().union(*[sessions_of[spelling] for spelling in file.spellings])
@@ -246,38 +270,49 @@ def edited_files(connection: sqlite3.Connection, chosen: Chosen, limit: int | No
     return listed, len(found)
 
 
-def _added_edits(
-    connection: sqlite3.Connection, by_path: Mapping[str, int], folders: Mapping[int, str | None], chosen: Chosen
-) -> dict[str, _File]:
-    """Resolved path -> its edits; `folders` are those of all sessions."""
-    found: defaultdict[str, _File] = defaultdict(_File)
-    relative: list[str] = []
-    for path, edits in by_path.items():
-        if is_absolute(path):
-            _add(found[resolve_path(path, None)], _Spelling(path, None), edits)
-        else:
-            relative.append(path)
-    for spelling, edits in _relative_edits(connection, relative, folders, chosen):
-        _add(found[resolve_path(*spelling)], spelling, edits)
+def read_edits(connection: sqlite3.Connection, chosen: Chosen) -> Edits:
+    """All edits, in as many rows as there are spellings of paths."""
+    if chosen.is_few:
+        return _edits_of_few(connection, chosen)
+    # Grouped in the order of the key: nothing is sorted, and a path that is the same everywhere needs no session.
+    by_path: dict[str, int] = dict(
+        connection.execute(
+            f"SELECT path, sum(edits) FROM edit_totals WHERE {chosen.of_totals()} GROUP BY path", chosen.values
+        ).fetchall()
+    )
+    relative = [path for path in by_path if not is_absolute(path)]
+    found: Edits = {(path, None): edits for path, edits in by_path.items() if is_absolute(path)}
+    return found | _relative_edits(connection, relative, chosen)
+
+
+def _edits_of_few(connection: sqlite3.Connection, chosen: Chosen) -> Edits:
+    found: Counter[tuple[str, str | None]] = Counter()
+    rows = connection.execute(
+        "SELECT e.path, s.cwd, e.edits FROM sessions s CROSS JOIN edit_totals e ON e.session_key = s.key"
+        f" WHERE {chosen.of_totals('e.').replace('e.session_key', 's.key')}",
+        chosen.values,
+    )
+    for path, folder, edits in rows:
+        found[path, None if is_absolute(path) else folder] += edits
     return found
 
 
-def _relative_edits(
-    connection: sqlite3.Connection, paths: Sequence[str], folders: Mapping[int, str | None], chosen: Chosen
-) -> Iterator[tuple[_Spelling, int]]:
+def _relative_edits(connection: sqlite3.Connection, paths: Sequence[str], chosen: Chosen) -> Edits:
     """The edits of relative paths by the folder of their session."""
+    if not paths:
+        return {}
+    folders: dict[int, str | None] = dict(connection.execute("SELECT key, cwd FROM sessions").fetchall())
     # Added up by folder here: SQLite would sort all rows by path and folder.
     rows = connection.execute(
         "SELECT path, json_group_array(session_key), json_group_array(edits) FROM edit_totals"
         f" WHERE path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals()} GROUP BY path",
         {"paths": json.dumps(paths), **chosen.values},
     )
+    found: Counter[tuple[str, str | None]] = Counter()
     for path, sessions, edits in rows:
-        by_folder: Counter[str | None] = Counter()
         for session, number in zip(json.loads(sessions), json.loads(edits), strict=True):
-            by_folder[folders[session]] += number
-        for folder, number in by_folder.items():
-            yield _Spelling(path, folder), number
+            found[path, folders[session]] += number
+    return found
 
 
 def _add(file: _File, spelling: _Spelling, edits: int) -> None:
@@ -286,7 +321,7 @@ def _add(file: _File, spelling: _Spelling, edits: int) -> None:
 
 
 def _sessions_by_spelling(
-    connection: sqlite3.Connection, files: Iterable[_File], folders: Mapping[int, str | None], chosen: Chosen
+    connection: sqlite3.Connection, files: Iterable[_File], chosen: Chosen
 ) -> dict[_Spelling, set[int]]:
     """Keys of the sessions that changed files, by how the files are spelled."""
     paths = {spelling.path for file in files for spelling in file.spellings}
@@ -295,9 +330,16 @@ def _sessions_by_spelling(
         f" WHERE path IN (SELECT value FROM json_each(:paths)) AND {chosen.of_totals()} GROUP BY path",
         {"paths": json.dumps(list(paths)), **chosen.values},
     )
+    sessions_of: dict[str, set[int]] = {path: {*json.loads(sessions)} for path, sessions in rows}
+    relative = {session for path, sessions in sessions_of.items() if not is_absolute(path) for session in sessions}
+    folders: dict[int, str | None] = dict(
+        connection.execute(
+            "SELECT key, cwd FROM sessions WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*relative]),)
+        ).fetchall()
+    )
     found: defaultdict[_Spelling, set[int]] = defaultdict(set)
-    for path, sessions in rows:
-        for session in {*json.loads(sessions)}:
+    for path, sessions in sessions_of.items():
+        for session in sessions:
             found[_Spelling(path, None if is_absolute(path) else folders[session])].add(session)
     return found
 

@@ -23,6 +23,11 @@ class Clock:
     def __init__(self, connection: sqlite3.Connection, chosen: Chosen, zone: tzinfo | None) -> None:
         self._shifts = shifts(_days(connection, chosen._replace(sessions=None)), zone)
 
+    @property
+    def name(self) -> str:
+        """The same for all clocks that show the same."""
+        return str([self._shifts[0][1], *self._shifts[1:]] if self._shifts else [])
+
     def shown(self, quarter_hour: str) -> str:
         """The quarter hour that clocks show."""
         return shown(quarter_hour, self._shifts)
