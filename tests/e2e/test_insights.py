@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from support.browser_history import LONG_ID
+from support.browser_history import LONG_ID, VARIED_ID
 from support.browser_visit import Visit
 
 pytestmark = pytest.mark.browser
@@ -71,6 +71,25 @@ def test_a_section_downloads_as_csv(visit: Visit) -> None:
     assert download.value.suggested_filename == "tools.csv"
     assert header[:3] == ["tool_name", "kind", "calls"]
     assert rows
+
+
+SMALL = """() => [...document.querySelectorAll('main :is(a[href], button, select, summary)')].flatMap(one => {
+  // The table of a chart has the same links; a link within a sentence is as high as its line.
+  if (one.closest('svg, .markdown')) return [];
+  const { width, height } = one.getBoundingClientRect();
+  const isSeen = width > 0 && getComputedStyle(one).visibility === 'visible';
+  return isSeen && Math.min(width, height) < 24 ? [`${one.textContent} ${width} x ${height}`] : [];
+})"""
+
+
+@pytest.mark.parametrize("path", ["/insights", "/usage?by=project", f"/sessions/{VARIED_ID}"])
+def test_a_finger_hits_every_link_of_a_phone(browser: Browser, address: str, path: str) -> None:
+    """WCAG 2.5.8 wants 24 pixels each way."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = Visit(context, address).open(path)
+    assert page.locator("main a").count() > 0
+    assert page.evaluate(SMALL) == []
+    context.close()
 
 
 def test_a_phone_reaches_every_page_and_the_search(browser: Browser, address: str) -> None:

@@ -2,14 +2,15 @@ import { expect, it } from "vitest";
 import type { CostCause, UsageTotals } from "@/api/types";
 import { causeRows, lastDays, percent, signed, span } from "@/usage/comparison";
 
-it("changes have a sign, and none where nothing was before", () => {
+it("changes have a sign, and words where there is no number", () => {
   expect([percent(100, 150), percent(100, 25), percent(2, 42), percent(3, 3)]).toEqual([
     "+50 %",
     "−75 %",
     "+2,000 %",
     "+0 %",
   ]);
-  expect([percent(0, 5), percent(null, 5), percent(5, null)]).toEqual(["unknown", "unknown", "unknown"]);
+  expect([percent(0, 5), percent(0, 0)]).toEqual(["new", "+0 %"]);
+  expect([percent(null, 5), percent(5, null)]).toEqual(["no known price", "no known price"]);
   expect([signed(1.2), signed(-0.31), signed(0)]).toEqual(["+$1.20", "−$0.31", "+$0"]);
   expect(signed(null)).toBe("unknown");
 });
@@ -50,7 +51,7 @@ it("calls without a known price stand beside the causes, with their number", () 
   expect(causeRows([none], totals, totals)[0]?.cells).toEqual([
     "Model calls per session",
     "+$0.10",
-    "unknown",
+    "–",
     "2.3",
   ]);
 });

@@ -116,7 +116,7 @@ def _nothing(_: float | None) -> str:
 
 
 _CAUSES: dict[Cause, _CauseText] = {
-    "sessions": _CauseText("number of sessions", _number),
+    "sessions": _CauseText("sessions with a known price", _number),
     "calls_per_session": _CauseText("calls per session", _number),
     "models": _CauseText("other models", _nothing),
     "tokens_per_call": _CauseText("tokens per call", _tokens),

@@ -69,6 +69,11 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
           rows={figures(earlier, later)}
         />
       </section>
+      {comparison.data.cost_change === null && (
+        <p className="usage-note usage-period">
+          Why the cost changed is not known: in one of the periods no call has a known price.
+        </p>
+      )}
       {causes.length > 0 && <Causes comparison={comparison.data} />}
       <Rows title="Model" by="model" rows={models} filters={filters} />
       <Rows title="Project" by="project" rows={projects} filters={filters} />
@@ -126,7 +131,8 @@ function costOf(totals: UsageTotals): string {
 }
 
 export function percent(before: number | null, after: number | null): string {
-  if (!before || after === null) return UNKNOWN;
+  if (before === null || after === null) return "no known price";
+  if (before === 0) return after === 0 ? "+0 %" : "new";
   const change = Math.round((100 * (after - before)) / before);
   return `${change < 0 ? "−" : "+"}${formatCount(Math.abs(change))} %`;
 }
@@ -137,7 +143,7 @@ export function signed(dollars: number | null): string {
 }
 
 const CAUSES: Record<CostCause["cause"], { name: string; measure?: (value: number) => string }> = {
-  sessions: { name: "Number of sessions", measure: formatCount },
+  sessions: { name: "Sessions with a known price", measure: formatCount },
   calls_per_session: { name: "Model calls per session", measure: oneDigit },
   models: { name: "Other models" },
   tokens_per_call: { name: "Tokens per call", measure: (value) => formatTokens(Math.round(value)) },
@@ -154,6 +160,9 @@ function Causes({ comparison: { causes, cost_change, earlier, later } }: { compa
   return (
     <section className="usage-causes" aria-labelledby="usage-causes">
       <h2 id="usage-causes">Why the cost changed by {signed(cost_change)}</h2>
+      {unpricedOf(earlier.totals) + unpricedOf(later.totals) > 0 && (
+        <p className="usage-note">Only calls with a known price count here.</p>
+      )}
       <FiguresTable
         columns={["Cause", "Change", "Before", "After"]}
         rows={causeRows(causes, earlier.totals, later.totals)}
@@ -166,7 +175,7 @@ function Causes({ comparison: { causes, cost_change, earlier, later } }: { compa
 export function causeRows(causes: CostCause[], earlier: UsageTotals, later: UsageTotals) {
   const rows = causes.map(({ cause, earlier, later, cost_change }) => {
     const { name, measure } = CAUSES[cause];
-    const shown = (value: number | null) => (!measure ? "" : value === null ? UNKNOWN : measure(value));
+    const shown = (value: number | null) => (!measure ? "" : value === null ? "–" : measure(value));
     return { key: cause as string, cells: [name, signed(cost_change), shown(earlier), shown(later)] };
   });
   const [before, after] = [unpricedOf(earlier), unpricedOf(later)];
