@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from support.changing_history import DAY, HAPPENINGS, History
 from support.plain_agent import PlainAgent
-from support.plain_history import DAY, HAPPENINGS, History
 from support.plain_store import at
 from turnlog.store import open_store
 from turnlog.store.sqlite import kept_insights

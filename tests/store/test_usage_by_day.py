@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from support.plain_history import DAY, HAPPENINGS, History
+from support.changing_history import DAY, HAPPENINGS, History
 from support.plain_store import at
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageFilter

@@ -1,160 +1,134 @@
-"""A history in which anything may happen: sessions of `plain_agent`, and a store that follows."""
+"""A history that has one of everything, as logs of the plain agent: two sessions and a subagent."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from random import Random
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from support.plain_agent import Log
-from support.plain_store import at, price, read_home
-from turnlog.model import CompactionEvent, ErrorEvent, Message, Origin, ToolCallPart, ToolKind, ToolState, Usage
-from turnlog.model.codec import to_json
-from turnlog.store import open_store
-from turnlog.store.sqlite.forget import forget_for_good
-
-DAY: Final = 24 * 60
-"""Minutes."""
-
-
-class History:
-    """A home and its store, to which anything may happen."""
-
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.random = Random(seed)
-        self.home = folder / "home"
-        self.home.mkdir()
-        self.path = folder / "turnlog.db"
-        self.written: dict[str, list[Message]] = {}
-        for number in range(3):
-            self.begin(f"s{number}")
-        self.read()
-
-    def read(self, pricer: Any = price) -> None:
-        read_home(self.path, self.home, pricer=pricer)
-
-    def begin(self, name: str, copied: tuple[Message, ...] = ()) -> None:
-        log = Log(self.home, name)
-        folder = self.random.choice(("/w/shop", "/w/site", "/w/tool"))
-        log.session(project_path=folder, cwd=folder)
-        log.message(
-            Message(id=f"p{name}", role="user", origin=Origin.PROMPT, created_at=at(self.random.uniform(0, 30 * DAY)))
-        )
-        log.event(
-            CompactionEvent(id=f"k{name}", created_at=at(5), trigger="auto", tokens_before=self.random.randrange(99))
-        )
-        log.event(ErrorEvent(id=f"f{name}", created_at=at(7), error_text="Too many requests", status=429))
-        self.written[name] = []
-        for message in copied:
-            log.message(message)
-        for _ in range(8):
-            self.answer(name)
-
-    def answer(self, name: str) -> None:
-        random = self.random
-        minute = None if random.random() < 0.05 else random.uniform(0, 30 * DAY)
-        message = Message(
-            id=f"m{random.getrandbits(48)}",
-            role="assistant",
-            model=random.choice(("large", "small", "secret", None)),
-            created_at=None if minute is None else at(minute),
-            usage=None if random.random() < 0.1 else Usage(input=random.randrange(1000), output=random.randrange(99)),
-            parts=self.calls(minute),
-        )
-        Log(self.home, name).message(message)
-        self.written[name].append(message)
-
-    def calls(self, minute: float | None) -> tuple[ToolCallPart, ...]:
-        random = self.random
-        file, command = random.choice(("till.py", "/w/shop/till.py", "x/../till.py")), random.choice(("npm test", "ls"))
-        made = (
-            ("Edit", ToolKind.EDIT, {"file_path": file}),
-            ("Bash", ToolKind.EXECUTE, {"command": command}),
-        )
-        return tuple(
-            ToolCallPart(
-                tool_call_id=f"c{random.getrandbits(48)}",
-                tool_name=name,
-                kind=kind,
-                state=random.choice((ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR)),
-                input=to_json(input),
-                started_at=None if minute is None else at(minute),
-            )
-            for name, kind, input in made
-            if random.random() < 0.5
-        )
-
-    # -- what happens
-
-    def goes_on(self) -> None:
-        self.answer(self.random.choice(list(self.written)))
-        self.read()
-
-    def begins(self) -> None:
-        self.begin(f"s{len(self.written)}")
-        self.read()
-
-    def is_forked(self) -> None:
-        original = self.random.choice(list(self.written))
-        self.begin(f"s{len(self.written)}", tuple(self.written[original][:5]))
-        self.read()
-
-    def is_said_again(self) -> None:
-        name = self.random.choice([name for name, messages in self.written.items() if messages])
-        message = self.random.choice(self.written[name])
-        Log(self.home, name).message(msgspec.structs.replace(message, usage=Usage(input=5000, output=7)))
-        self.read()
-
-    def moves(self) -> None:
-        Log(self.home, self.random.choice(list(self.written))).session(project_path=f"/w/{self.random.randrange(4)}")
-        self.read()
-
-    def is_rewritten(self) -> None:
-        path = next(self.home.rglob(f"{self.random.choice(list(self.written))}.*"))
-        lines = path.read_bytes().splitlines(keepends=True)
-        path.write_bytes(b"".join(lines[: max(1, len(lines) // 2)]))
-        self.read()
-
-    def is_forgotten(self) -> None:
-        with open_store(self.path) as store:
-            sessions = store.sessions().items
-        if len(sessions) > 2:
-            forget_for_good(self.path, self.random.choice(sessions).id)
-
-    def is_merged(self) -> None:
-        with open_store(self.path) as store:
-            projects = [each.path for each in store.projects()]
-            store.rename_project(projects[0], "another name")
-            if len(projects) > 1:
-                store.merge_projects(*self.random.sample(projects, 2))
-
-    def changes_price(self) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute("UPDATE usage SET cost = cost * 2 WHERE model_key = 1")
-
-    def changes_owner(self) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute("INSERT OR IGNORE INTO owners (user) VALUES ('ann')")
-            connection.execute(
-                "UPDATE sessions SET owner_key = (SELECT key FROM owners WHERE user = 'ann') WHERE key % 2 = ?",
-                (self.random.randrange(2),),
-            )
-
-
-HAPPENINGS: Final[tuple[Callable[[History], None], ...]] = (
-    History.goes_on,
-    History.begins,
-    History.is_forked,
-    History.is_said_again,
-    History.moves,
-    History.is_rewritten,
-    History.is_forgotten,
-    History.is_merged,
-    History.changes_price,
-    History.changes_owner,
+from support.plain_store import at
+from turnlog.agents.changes import Link
+from turnlog.model import (
+    Approval,
+    CompactionEvent,
+    ErrorEvent,
+    Fate,
+    FilePart,
+    InterruptEvent,
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    RecordEvent,
+    RewindEvent,
+    RunMetadataEvent,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+    Usage,
 )
+from turnlog.model.codec import to_json
+
+SESSION = "plain:3f2a91c0-1111-4111-8111-000000000001"
+SUBAGENT = "plain:3f2a91c0-1111-4111-8111-000000000001.scout"
+OTHER = "plain:77aa0000-1111-4111-8111-000000000002"
+
+EVIL = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\x9b2J\x08bell\x07 tail"
+"""What a terminal would obey, around `red`, `bell` and `tail`."""
+
+
+def write_history(folder: Path) -> None:
+    """Write the logs of all three sessions into a home."""
+    write_main_session(Log(folder, SESSION.partition(":")[2]))
+    write_subagent(Log(folder, SUBAGENT.partition(":")[2]))
+    write_other_session(Log(folder, OTHER.partition(":")[2]))
+
+
+def prompt(id: str, text: str, minute: float, origin: Origin = Origin.PROMPT) -> Message:
+    role = "developer" if origin is Origin.HARNESS else "user"
+    return Message(id=id, role=role, origin=origin, created_at=at(minute), parts=(TextPart(text=text),))
+
+
+def answer(id: str, minute: float, *parts: Part, model: str = "large", usage: Usage | None = None) -> Message:
+    return Message(
+        id=id,
+        role="assistant",
+        created_at=at(minute),
+        model=model,
+        usage=usage or Usage(input=100, output=50),
+        parts=parts,
+    )
+
+
+def call(id: str, name: str, arguments: Any, state: ToolState, *results: ToolResult, **more: Any) -> ToolCallPart:
+    return ToolCallPart(
+        tool_call_id=id,
+        tool_name=name,
+        input=to_json(arguments),
+        state=state,
+        started_at=at(2),
+        results=results,
+        **more,
+    )
+
+
+def write_main_session(log: Log) -> None:
+    log.session(
+        project_path="/work/webshop", cwd="/work/webshop", git_branch="main", titles={"generated": "Repair the webshop"}
+    )
+    log.message(prompt("m1", "Please repair\nthe webshop", 0), turn=1)
+    log.message(prompt("m1h", "<system-reminder>\nbe nice\n</system-reminder>", 0, Origin.HARNESS), turn=1)
+    done = ToolResult(id="c1.0", content=(TextPart(text="all\ngreen"),), duration_ms=300)
+    failed = ToolResult(id="c2.0", status="error", error_text="no such file: missing.py", exit_code=2)
+    aborted = ToolResult(id="c3.0", status="aborted", completed_at=at(2.5))
+    denied = ToolResult(id="c4.0", status="denied")
+    log.message(
+        answer(
+            "m2",
+            1,
+            ReasoningPart(text="First thought.\nThen a second one."),
+            TextPart(text=f"I look at it. {EVIL}"),
+            call("c1", "Bash", {"command": "pytest -q"}, ToolState.OUTPUT_AVAILABLE, done),
+            call("c2", "Read", {"file_path": "missing.py"}, ToolState.OUTPUT_ERROR, failed),
+            call("c3", "Bash", {"command": "sleep 100"}, ToolState.ABORTED, aborted),
+            call(
+                "c4",
+                "Bash",
+                {"command": "rm -rf /"},
+                ToolState.OUTPUT_DENIED,
+                denied,
+                approval=Approval(approved=False, reason="too dangerous"),
+            ),
+            call("c5", "Task", {"prompt": "scout it"}, ToolState.INPUT_AVAILABLE, kind=ToolKind.SUBAGENT),
+        ),
+        turn=1,
+        step=1,
+    )
+    log.link(Link(kind="subagent", parent_session_id=SESSION, child_session_id=SUBAGENT, tool_call_id="c5"))
+    log.event(InterruptEvent(id="e1", during="tool", created_at=at(3)))
+    log.message(prompt("m3", "Another way", 4), turn=2, fate=Fate.REWOUND)
+    log.event(RewindEvent(id="e2", to_message_id="m2", created_at=at(5)))
+    log.event(CompactionEvent(id="e3", trigger="auto", tokens_before=150_000, tokens_after=12_000, created_at=at(6)))
+    log.message(prompt("m4", "This picture?", 7), turn=3)
+    picture = FilePart(media_type="image/png", filename="shop.png", data=b"\x89PNG....")
+    log.message(Message(id="m5", role="user", created_at=at(7), parts=(picture,)), turn=3)
+    log.message(
+        answer("m6", 8, ReasoningPart(text="", redacted=True), TextPart(text="A shop."), model="secret"), turn=3
+    )
+    log.event(ErrorEvent(id="e4", error_text="overloaded", created_at=at(9)))
+    log.event(RecordEvent(id="e5", kind="hologram", known=False, created_at=at(9)))
+    log.event(RunMetadataEvent(id="e6", kind="duration", created_at=at(9)))
+    log.line(b"{this is no record")
+
+
+def write_subagent(log: Log) -> None:
+    log.message(prompt("s1", "scout it", 2, Origin.SUBAGENT_PROMPT), turn=1)
+    log.message(answer("s2", 3, TextPart(text="Nothing there."), model="small"), turn=1, step=1)
+
+
+def write_other_session(log: Log) -> None:
+    log.session(project_path="/work/blog", titles={"generated": "Write a post"})
+    log.message(prompt("o1", "Write about 你好世界", 60 * 30), turn=1)
+    log.message(answer("o2", 60 * 30 + 1, TextPart(text="Done."), model="small"), turn=1, step=1)
