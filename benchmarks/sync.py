@@ -15,13 +15,16 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from corpus import Corpus
 from measure import Measurement, Summary, alternate, bare_environment, find_turnlog, run
+
+from turnlog.sync.syncer import Syncer
 
 HERE = Path(__file__).parent
 SMALL_FILES = 10_000
@@ -102,6 +105,31 @@ def measure_noop(setting: Setting) -> None:
     _print_results(f"no-op sync of {SMALL_FILES} files", results)
     if peer := results.get("agentsview"):
         _print_ratio("turnlog / agentsview, wall", results["turnlog"].wall / peer.wall, most=0.5)
+    os.environ["HOME"] = str(home)
+    with Syncer(our_data / "turnlog.db") as syncer:
+        ours, bare = _least_of_each([syncer.scan, lambda: _stat_below(home)])
+    print(f"  in one process: a pass {ours * 1e3:.0f} ms of CPU, listing folders and stat {bare * 1e3:.0f} ms")
+    _print_ratio("a pass / listing folders and stat, CPU", ours / bare)
+
+
+def _least_of_each(attempts: Sequence[Callable[[], object]]) -> list[float]:
+    """Seconds of CPU, the attempts in turn."""
+    times: list[list[float]] = [[] for _ in attempts]
+    for _ in range(15):
+        for attempt, known in zip(attempts, times, strict=True):
+            begun = time.thread_time()
+            attempt()
+            known.append(time.thread_time() - begun)
+    return [min(each) for each in times]
+
+
+def _stat_below(folder: Path | str) -> None:
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                _stat_below(entry.path)
+            else:
+                entry.stat(follow_symlinks=False)
 
 
 def measure_usage(setting: Setting) -> None:

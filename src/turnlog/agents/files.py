@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import attrgetter
@@ -26,6 +26,49 @@ from turnlog.platforms.files import BINARY, NO_FOLLOW, NO_WAIT
 _unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", default=None)
 
 _links: ContextVar[set[str] | None] = ContextVar("links", default=None)
+
+
+class _Read(NamedTuple):
+    """What was read before."""
+
+    versions: Mapping[str, tuple[int, int, int, int]]
+    """Path -> size, time of the last change (Unix nanoseconds), device and inode."""
+    unchanged: set[str]
+    """Paths of the files that are still like this."""
+
+
+_read: ContextVar[_Read | None] = ContextVar("read", default=None)
+
+
+@contextmanager
+def leave_out_unchanged(versions: Mapping[str, tuple[int, int, int, int]]) -> Generator[set[str]]:
+    """Let `is_unchanged` recognise files that were read before, while the body of the `with` runs; their paths.
+
+    `versions` are path -> size, time of the last change (Unix nanoseconds), device and inode. With most files there is
+    nothing to do in a pass: it makes no source of them.
+    """
+    unchanged: set[str] = set()
+    token = _read.set(_Read(versions, unchanged))
+    try:
+        yield unchanged
+    finally:
+        _read.reset(token)
+
+
+def is_unchanged(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a file that is as it was when it was read; always False unless a pass asks for this."""
+    read = _read.get()
+    version = None if read is None else read.versions.get(entry.path)
+    if read is None or version is None:
+        return False
+    try:
+        now = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    if version != (now.st_size, now.st_mtime_ns, now.st_dev, now.st_ino):
+        return False
+    read.unchanged.add(entry.path)
+    return True
 
 
 @contextmanager

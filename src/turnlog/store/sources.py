@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import Source, SourceKind, Version
 from turnlog.hooks.send import SPOOLS
 from turnlog.store import zstd
 
@@ -65,13 +65,14 @@ class SourceState(msgspec.Struct, kw_only=True):
     """It has no row yet; `save_source` inserts one."""
 
 
-def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]:
-    """Path -> fingerprint of the sources that were read without a problem and still exist."""
+def known_versions(connection: sqlite3.Connection) -> dict[str, Version]:
+    """Path -> the four numbers of the fingerprint of the sources that were read without a problem and still exist."""
     # What kept a source from being read may be mended without a change of the file, so every pass tries it again.
     rows = connection.execute(
         "SELECT path, size, mtime_ns, device, inode FROM sources WHERE problem IS NULL AND vanished_at IS NULL"
     )
-    return {path: Fingerprint(size, mtime, device, inode) for path, size, mtime, device, inode in rows}
+    # One statement and no call for each: there may be a hundred thousand.
+    return {row[0]: row[1:] for row in rows}
 
 
 def known_roots(connection: sqlite3.Connection, agent: str) -> list[str]:
@@ -79,9 +80,10 @@ def known_roots(connection: sqlite3.Connection, agent: str) -> list[str]:
     return [row[0] for row in connection.execute("SELECT DISTINCT root FROM sources WHERE agent = ?", (agent,))]
 
 
-def present_paths(connection: sqlite3.Connection) -> list[str]:
-    """Paths of the sources that are not known to be deleted, readable or not."""
-    return [row[0] for row in connection.execute("SELECT path FROM sources WHERE vanished_at IS NULL")]
+def unreadable_paths(connection: sqlite3.Connection) -> list[str]:
+    """Paths of the sources that could not be read and are not known to be deleted."""
+    rows = connection.execute("SELECT path FROM sources WHERE problem IS NOT NULL AND vanished_at IS NULL")
+    return [path for (path,) in rows]
 
 
 def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None:

@@ -24,8 +24,8 @@ from turnlog.store.sources import (
     Fingerprint,
     SourceState,
     is_source_key,
-    known_fingerprints,
     known_roots,
+    known_versions,
     load_source,
     next_source_key,
     save_source,
@@ -380,7 +380,7 @@ def find_changed_rows(connection: Connection, agents: Iterable[Agent], paths: Se
         if path.is_relative_to(root)
         for source in reader.sources_at(path, root)
     }
-    known = known_fingerprints(connection) if found else {}
+    known = known_versions(connection) if found else {}
     for source in found.values():
         if source.version is None or known.get(source.path) != Fingerprint(*source.version):
             yield source

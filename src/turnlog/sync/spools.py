@@ -16,7 +16,7 @@ from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.agents.files import entries, folders, is_file
 from turnlog.hooks import send
 from turnlog.store.connection import Connection, write_transaction
-from turnlog.store.sources import Fingerprint, hooks_folder, known_fingerprints, mark_vanished
+from turnlog.store.sources import Fingerprint, hooks_folder, known_versions, mark_vanished
 
 KEPT_SECONDS = 7 * 86400
 
@@ -68,7 +68,7 @@ def drop_old_spools(connection: Connection, store_path: Path) -> list[str]:
     """Delete spools that are archived and unchanged for a week; returns their paths."""
     oldest = (time.time() - KEPT_SECONDS) * 1e9
     at_rest = {path: found for path, found in _spools(store_path) if found.mtime_ns < oldest}
-    known = known_fingerprints(connection) if at_rest else {}
+    known = known_versions(connection) if at_rest else {}
     # The fingerprint of the last pass: then the archive has every byte of it.
     dropped = [path for path, found in at_rest.items() if known.get(path) == found]
     for path in dropped:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import agents_here, find_sources
 from turnlog.agents.base import Agent, Source, reads_rows
-from turnlog.agents.files import collect_unreadable_folders, is_nameable
+from turnlog.agents.files import collect_unreadable_folders, is_nameable, leave_out_unchanged
 from turnlog.store.connection import Connection, connect, write_transaction
 from turnlog.store.keys import count_sessions
 from turnlog.store.limited_agent import note_limited_agent
@@ -28,12 +28,12 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import (
     Fingerprint,
     is_any_forgotten,
-    known_fingerprints,
     known_paths,
+    known_versions,
     load_known,
     mark_vanished,
     next_source_key,
-    present_paths,
+    unreadable_paths,
 )
 from turnlog.sync.spools import drop_old_spools, find_spools
 from turnlog.sync.summary import SourceProblem, SyncSummary
@@ -140,12 +140,15 @@ class Syncer:
         started = time.monotonic()
         summary = SyncSummary()
         with garbage_collection_paused(), collect_unreadable_folders() as out_of_reach:
-            known = known_fingerprints(self._connection)
+            known = known_versions(self._connection)
             looked_for = self._looked_for(roots)
-            found = list(fingerprinted(self._sources(looked_for, roots)))
+            # Below a root that several agents would read, each says what it would read.
+            with leave_out_unchanged(known if roots is None else {}) as unchanged:
+                found = list(fingerprinted(self._sources(looked_for, roots)))
         summary.problems += [SourceProblem(folder, reason) for folder, reason in out_of_reach.items()]
-        summary.sources = len(found)
-        on_progress("find", len(found), len(found))
+        present = unchanged.union(item.source.path for item in found)
+        summary.sources = len(present)
+        on_progress("find", len(present), len(present))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
         if len(changed) > 1:
             from turnlog.sync.order import newest_first
@@ -166,7 +169,7 @@ class Syncer:
             # A pass over other homes leaves the spools alone: it did not look at them.
             if roots is None:
                 drop_old_spools(self._connection, self._path)
-            summary.vanished = mark_missing(self._connection, found, roots, summary.problems)
+            summary.vanished = mark_missing(self._connection, known.keys() - present, present, roots, summary.problems)
         note_limited_agent(self._connection, looked_for)
         summary.seconds = time.monotonic() - started
         return summary
@@ -340,18 +343,20 @@ def fingerprinted(sources: Iterable[tuple[Agent, Source]]) -> Iterator[FoundSour
 
 def mark_missing(
     connection: Connection,
-    found: list[FoundSource],
+    missing: Set[str],
+    present: Set[str],
     roots: Sequence[Path] | None,
     problems: Iterable[SourceProblem],
 ) -> int:
     """Mark known files that no longer exist as vanished; returns how many were marked.
 
+    `missing` are those that a pass did not find, but not those that could not be read, and `present` what it found.
+
     Files outside the roots of this pass and below folders that could not be read are left alone. So are rows of a
     database that this pass did not open: it was imported from elsewhere.
     """
-    present = {item.source.path for item in found}
+    missing = {*missing, *(path for path in unreadable_paths(connection) if path not in present)}
     # Nearly every pass ends here.
-    missing = set(present_paths(connection)) - present
     if not missing:
         return 0
     looked_into = {_database(path) for path in present}

@@ -57,10 +57,11 @@ class SourceQueries(Connections):
             return [_source(row) for row in _source_rows(connection, session_id)]
 
     def fingerprints(self) -> dict[str, Fingerprint]:
-        from turnlog.store.sources import known_fingerprints
+        from turnlog.store.sources import Fingerprint, known_versions
 
         with self._snapshot() as connection:
-            return known_fingerprints(connection)
+            known = known_versions(connection)
+        return {path: Fingerprint(*version) for path, version in known.items()}
 
     def diagnostics(
         self, filter: DiagnosticFilter = EVERY_DIAGNOSTIC, *, limit: int = 100, cursor: str | None = None
