@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,15 @@ def test_a_query_that_takes_too_long_is_given_up(run: Command, seconds: str) -> 
     result = run("query", "--seconds", seconds, endless)
     assert result.exit_code == 1
     assert f"took more than {seconds} seconds" in result.stderr
+
+
+def test_one_function_that_takes_hours_is_given_up(store: Path) -> None:
+    """SQLite looks at the clock between its steps only, and one function is one step."""
+    sql = "SELECT instr(hex(zeroblob(8000000)), hex(zeroblob(4000000)) || '1')"
+    command = [sys.executable, "-m", "turnlog", "query", sql, "--seconds", "0.2", "--store", str(store)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the query took more than 0.2 seconds" in done.stderr
 
 
 def test_a_table_says_that_it_is_cut_and_csv_is_whole(run: Command) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
@@ -66,10 +67,16 @@ def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bo
         _write(("view", "columns"), iter(views), limit, as_csv=as_csv, as_json=as_json)
         return
     try:
-        with ask(store_path, sql, seconds) as found:
+        with ask(store_path, sql, seconds, on_stuck=lambda: _end(seconds)) as found:
             _write(found.columns, found.rows, limit, as_csv=as_csv, as_json=as_json)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
+
+
+def _end(seconds: float) -> None:
+    """End the process: SQLite does not come back, and nothing of the store is open for writing."""
+    click.echo(f"turnlog: the query took more than {seconds:g} seconds", err=True)
+    os._exit(1)
 
 
 def _write(

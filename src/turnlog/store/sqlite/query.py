@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
@@ -14,11 +15,14 @@ from turnlog.store.sqlite.sql import VIEWS, connect_for_sql
 
 SqlValue: TypeAlias = str | int | float | bytes | None
 
-_STEPS: Final = 10_000
-"""Steps of SQLite's machine between two looks at the clock: about a millisecond."""
+_STEPS: Final = 1_000
+"""Steps of SQLite's machine between two looks at the clock: about a tenth of a millisecond."""
 
 _LARGEST_VALUE: Final = 64 << 20
-"""Bytes of the largest value that a query may make: one function runs to its end before the clock is looked at."""
+"""Bytes of the largest value that a query may make."""
+
+_GRACE: Final = 1.0
+"""Seconds after the end in which SQLite may stop by itself."""
 
 _READING: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
@@ -46,8 +50,16 @@ class QueryRows(NamedTuple):
 
 
 @contextmanager
-def query(path: Path, sql: str, seconds: float) -> Generator[QueryRows]:
+def query(path: Path, sql: str, seconds: float, on_stuck: Callable[[], None] = lambda: None) -> Generator[QueryRows]:
     """Ask a store one question in SQL; its rows can be read within the `with`.
+
+    Args:
+        path: The file of the store.
+        sql: One statement.
+        seconds: How long it may take.
+        on_stuck: Called from another thread, again and again, where SQLite is still within one step a second after the
+            end: functions such as `replace` and `instr` may take hours, and nothing but the end of the process stops
+            them.
 
     Raises ValueError for what is not one statement that reads, or what SQLite does not understand, StoreError if it
     takes longer than `seconds` or the store cannot be read.
@@ -60,12 +72,37 @@ def query(path: Path, sql: str, seconds: float) -> Generator[QueryRows]:
         deadline = time.monotonic() + seconds
         # In this form no number that is none, such as NaN, makes it endless.
         connection.set_progress_handler(lambda: not time.monotonic() <= deadline, _STEPS)
-        with _explained(seconds):
-            cursor = connection.execute(sql)
-        if cursor.description is None:
-            raise ValueError("this is no question: expected SELECT, VALUES, WITH or EXPLAIN")
-        with closing(_rows(cursor, seconds)) as rows:
-            yield QueryRows(tuple(name for name, *_ in cursor.description), rows)
+        with closing(_Watch(seconds, on_stuck)) as watch:
+            with _explained(seconds):
+                watch.is_inside = True
+                cursor = connection.execute(sql)
+                watch.is_inside = False
+            if cursor.description is None:
+                raise ValueError("this is no question: expected SELECT, VALUES, WITH or EXPLAIN")
+            with closing(_rows(cursor, seconds, watch)) as rows:
+                yield QueryRows(tuple(name for name, *_ in cursor.description), rows)
+
+
+class _Watch:
+    """Looks from another thread whether SQLite comes back."""
+
+    def __init__(self, seconds: float, on_stuck: Callable[[], None]) -> None:
+        self.is_inside = False
+        self._ended = threading.Event()
+        # NaN is no time, and nobody waits longer than a thread can.
+        self._wait = min(seconds if seconds >= 0 else 0.0, threading.TIMEOUT_MAX - _GRACE) + _GRACE
+        self._on_stuck = on_stuck
+        threading.Thread(target=self._look, daemon=True, name="query watch").start()
+
+    def _look(self) -> None:
+        while not self._ended.wait(self._wait):
+            self._wait = _GRACE
+            if self.is_inside:
+                self._on_stuck()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._ended.set()
 
 
 def _to_text(data: bytes) -> str:
@@ -73,9 +110,15 @@ def _to_text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def _rows(cursor: sqlite3.Cursor, seconds: float) -> Generator[tuple[SqlValue, ...]]:
+def _rows(cursor: sqlite3.Cursor, seconds: float, watch: _Watch) -> Generator[tuple[SqlValue, ...]]:
     with _explained(seconds):
-        yield from cursor
+        while True:
+            watch.is_inside = True
+            row = next(cursor, None)
+            watch.is_inside = False
+            if row is None:
+                return
+            yield row
 
 
 @contextmanager
