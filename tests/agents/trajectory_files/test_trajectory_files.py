@@ -172,7 +172,20 @@ def test_totals_count_only_where_no_step_has_tokens(tmp_path: Path) -> None:
     assert without.reported_cost == 0.5
     metrics = {"prompt_tokens": 50, "cost_usd": 0.5}
     [with_tokens] = read(tmp_path, trajectory(step(1, metrics=metrics), final_metrics=totals)).sessions.values()
-    assert (with_tokens.totals, with_tokens.reported_cost) == ({}, None)
+    assert (with_tokens.totals, with_tokens.reported_cost) == ({}, 0.5)
+    computed = trajectory(step(1), final_metrics={**totals, "extra": {"cost_kind": "priced"}})
+    [priced] = read(tmp_path, computed).sessions.values()
+    assert priced.reported_cost is None
+
+
+def test_a_session_costs_what_its_own_steps_cost(tmp_path: Path) -> None:
+    steps = [
+        step(1, metrics={"cost_usd": 0.25}),
+        step(2, metrics={"cost_usd": 4.0}, is_copied_context=True),
+        step(3, metrics={"cost_usd": 8.0, "extra": {"cost_kind": "priced"}}),
+    ]
+    [session] = read(tmp_path, trajectory(*steps, final_metrics={"total_cost_usd": 99.0})).sessions.values()
+    assert session.reported_cost == 0.25
 
 
 def test_an_observation_without_a_call_is_a_message(tmp_path: Path) -> None:
@@ -258,6 +271,13 @@ def test_what_turnlog_exports_comes_back(home: Path, tmp_path: Path) -> None:
                 session.counts.steps,
             )
             assert said(store, back.id) == texts[session_id]
+        again = [export_session(store, session.id, "atif").data for session in store.sessions(limit=50).items]
+    # What has come back once is the same ever after, under the same ids.
+    for number, made in enumerate(again):
+        (tmp_path / f"again{number}.json").write_bytes(made)
+        imported(tmp_path / f"again{number}.json", tmp_path / "c.db")
+    with open_store(tmp_path / "c.db") as store:
+        assert {export_session(store, each.id, "atif").data for each in store.sessions(limit=50).items} == set(again)
 
 
 SAMPLE = Path(__file__).parents[3] / "src" / "turnlog" / "sample" / "claude-code"

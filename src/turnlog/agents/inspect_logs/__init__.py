@@ -30,7 +30,7 @@ class InspectAi(RowAgent):
     name = NAME
     display_name = "Inspect"
     colour = Colour(light="#556da3", dark="#99bdd3")
-    parser_version = 1
+    parser_version = 2
     homes = BUILT_IN[NAME].homes
     turn_markers = _TURN_MARKERS
 

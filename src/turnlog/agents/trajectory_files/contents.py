@@ -286,12 +286,15 @@ def tokens_of(
 
 def cost_of(metrics: StepMetrics | None) -> Cost | None:
     """What the program says that a step cost; None for a price that turnlog computed, which it does again."""
-    if metrics is None or metrics.cost_usd is None:
-        return None
-    kind = fields_of(metrics.extra).get("cost_kind")
-    if kind is not None and value_of(kind) == "priced":
+    if metrics is None or metrics.cost_usd is None or is_priced(metrics.extra):
         return None
     return Cost(amount=Decimal(repr(metrics.cost_usd)), kind="reported")
+
+
+def is_priced(extra: Raw | UnsetType) -> bool:
+    """Whether turnlog computed the cost beside this `extra`."""
+    kind = fields_of(extra).get("cost_kind")
+    return kind is not None and value_of(kind) == "priced"
 
 
 def error_of(fact: object) -> MessageError | None:

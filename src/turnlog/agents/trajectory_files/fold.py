@@ -24,6 +24,7 @@ from turnlog.agents.trajectory_files.contents import (
     cost_of,
     error_of,
     extra_of,
+    is_priced,
     member,
     orphan_call,
     own_metadata,
@@ -35,7 +36,7 @@ from turnlog.agents.trajectory_files.contents import (
 )
 from turnlog.agents.trajectory_files.records import STEPS, TRAJECTORIES, StepRecord, StepResult, TrajectoryRecord
 from turnlog.agents.trajectory_files.sources import TRAJECTORY, external_id, read_line, session_id
-from turnlog.model import Message, Origin, Part, Role, SessionTotal, StopReason, ToolCallPart
+from turnlog.model import Cost, Message, Origin, Part, Role, SessionTotal, StopReason, ToolCallPart
 from turnlog.model.merge import add_result
 from turnlog.model.session import title_given
 
@@ -122,13 +123,16 @@ class _Reading:
         self._named: set[str] = set()
         self._calls: dict[str, str] = {}
         """Calls of earlier steps -> their message."""
+        self._costs: list[Cost | None] = []
+        self._is_priced = False
+        """Whether turnlog computed the cost of a step."""
         self._references: dict[str, tuple[str | None, str]] = {}
         """Trajectory of a subagent -> the call that it belongs to, and the message of that."""
 
     def read(self) -> None:
         """Read the facts, then all steps, then the subagents."""
         self._read_facts()
-        has_tokens = has_cost = False
+        has_tokens = False
         for number, raw in enumerate(self._record.steps or ()):
             place = f"{self._place}.steps[{number}]"
             found = STEPS.decode(bytes(raw))
@@ -136,9 +140,8 @@ class _Reading:
                 self._line.report(found, json_path=place)
                 continue
             self._line.report_problems(found.problems, place)
-            usage = self._read_step(found.record, number, place)
-            has_tokens, has_cost = has_tokens or usage[0], has_cost or usage[1]
-        self._read_totals(has_tokens, has_cost)
+            has_tokens |= self._read_step(found.record, number, place)
+        self._read_totals(has_tokens)
         self._read_subagents()
         self._context.finish()
 
@@ -213,8 +216,11 @@ class _Reading:
         known = {name: value for name, value in msgspec.structs.asdict(totals).items() if type(value) in (int, float)}
         return known | extra_of(totals.extra)[1]
 
-    def _read_totals(self, has_tokens: bool, has_cost: bool) -> None:
+    def _read_totals(self, has_tokens: bool) -> None:
         """Take the totals where steps do not say what they used. With subagents in them they are nobody's own."""
+        costs = [cost.amount for cost in self._costs if cost is not None]
+        if costs:
+            self._context.session.reported_cost = float(sum(costs))
         totals = self._record.final_metrics
         if totals is None or self._record.subagent_trajectories:
             return
@@ -223,7 +229,7 @@ class _Reading:
             agent = self._record.agent
             model = agent.model_name if agent is not None else None
             self._context.session.totals[f"{self._external}.total"] = SessionTotal(model=model, usage=usage)
-        if not has_cost:
+        if not costs and not self._is_priced and not is_priced(totals.extra):
             self._context.session.reported_cost = totals.total_cost_usd
 
     def _read_subagents(self) -> None:
@@ -238,8 +244,9 @@ class _Reading:
                 continue
             self._line.report_problems(found.problems, place)
             name = found.record.trajectory_id or str(number)
-            # Ids of subagents are unique only within the trajectory that contains them.
-            external = f"{self._external}.{name}"
+            # Ids of subagents are unique only within the trajectory that contains them. An export of one that was read
+            # has them with its own id already.
+            external = name if name.startswith(f"{self._external}.") else f"{self._external}.{name}"
             inner = _Reading(
                 self._line, found.record, external, self._files, place, self._context.session_id, self._depth + 1
             )
@@ -259,8 +266,8 @@ class _Reading:
         self._named.add(identity)
         return identity
 
-    def _read_step(self, step: StepRecord, number: int, place: str) -> tuple[bool, bool]:
-        """Add a step; return whether it says what it used, and what it cost."""
+    def _read_step(self, step: StepRecord, number: int, place: str) -> bool:
+        """Add a step; return whether it says what it used."""
         identity = self._identity(step, number, place)
         if step.source not in _ROLES:
             self._line.report(
@@ -277,6 +284,9 @@ class _Reading:
         loose = self._add_results(calls, step, identity, place)
         parts[first:] = calls
         usage, cost = usage_of(step.metrics), cost_of(step.metrics)
+        if step.is_copied_context is not True:
+            self._costs.append(cost)
+        self._is_priced |= step.metrics is not None and is_priced(step.metrics.extra)
         agent = self._record.agent
         kept = own_metadata(
             {
@@ -308,7 +318,7 @@ class _Reading:
             )
         for index, result in loose:
             self._add_loose(result, f"{identity}.r{index}", step)
-        return usage is not None, cost is not None
+        return usage is not None
 
     def _add(self, message: Message, *, is_copied: bool) -> None:
         self._context.add(message, position=self._next(), is_counted=False, is_copied=is_copied)

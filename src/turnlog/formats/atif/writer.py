@@ -137,6 +137,11 @@ def to_atif(conversations: Sequence[AtifConversation]) -> AtifDocument:
     return AtifDocument(made, files, tuple(losses))
 
 
+def _trajectory_id(session_id: str) -> str:
+    """The id of a trajectory. One that was read has its own in its session's, and keeps it."""
+    return session_id.removeprefix("atif:")
+
+
 def _is_part(place: Membership) -> bool:
     return place.fate in (Fate.ACTIVE, Fate.COMPACTED)
 
@@ -170,7 +175,7 @@ class _Writer:
         return Trajectory(
             schema_version=VERSION,
             session_id=run,
-            trajectory_id=session.id,
+            trajectory_id=_trajectory_id(session.id),
             agent=AtifAgent(
                 name=session.agent,
                 version=session.agent_version or "unknown",
@@ -262,7 +267,7 @@ class _Writer:
         )
 
     def _results(self, call: ToolCallPart) -> list[ObservationResult]:
-        child = call.child_session_id
+        child = _trajectory_id(call.child_session_id or "")
         references = (
             [SubagentReference(trajectory_id=child, session_id=child)] if child and child in self._children else []
         )
@@ -382,13 +387,15 @@ def _metrics(usage: Usage | None, cost: Cost | None) -> AtifMetrics | None:
 
 def _final_metrics(session: Session, steps: int, children: Iterable[Trajectory]) -> FinalMetrics:
     usage = session.usage.usage
-    costs = [_dollars(session.cost or session.reported_cost)]
+    own = session.cost or session.reported_cost
+    costs = [_dollars(own)]
     costs += [child.final_metrics.total_cost_usd for child in children if child.final_metrics is not None]
     known = [cost for cost in costs if cost is not None]
     facts = {
         "calls": session.usage.calls or None,
         "unknown_calls": session.usage.unknown_calls or None,
         "unpriced_calls": session.unpriced_calls or None,
+        "cost_kind": None if own is None else own.kind,
     }
     return FinalMetrics(
         total_prompt_tokens=prompt_tokens(usage),
