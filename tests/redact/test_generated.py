@@ -17,6 +17,10 @@ GENERATED = (
     "$7hQ[w2}Rt9;Lm4",
     "`B0JxX,ujr}}4Kq",
     "(Ab9cd7Ef2x!Qz",
+    "d(C4#+DSD{C",
+    "%A<3cCcYs",
+    'üe7G4"OW2vwED',
+    "6äCPv<I9NMüé0NA",
 )
 
 WRITTEN: dict[str, Callable[[str], str]] = {
@@ -67,6 +71,8 @@ def test_a_value_that_was_escaped_is_known_as_it_is() -> None:
 @pytest.mark.parametrize(
     "code",
     [
+        "const firstToken = _roleValue$split[0];",
+        "  token: Foo1<Bar>?",
         '{"grant_type": "refresh_token", "refresh_token": refresh_token}',
         'headers = {"Authorization": auth_token}',
         "const user = {name, password: hashedPassword}",

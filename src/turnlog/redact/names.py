@@ -201,7 +201,7 @@ def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
     if name is None or not _is_announced(text, head, match, between):
         return None
     is_variable = between == "plain" and match[between] == "=" and text[head : match.start(between)].isupper()
-    end = _generated_end(text, head, match.end())
+    end = _generated_end(text, head, match.end(), name.check)
     if end is not None and between not in _ELEMENTS:
         return Assignment(match.end(), end, name.rule)
     value = (is_variable and _LINE.match(text, match.end())) or name.value.match(text, match.end())
@@ -217,7 +217,7 @@ def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
 
 _OPENED = re.compile(r"""(?<!\\)(\\{0,3})(["'`])\Z""")
 _LINE_START = re.compile(r"(?:\n|\A)[ \t]{0,20}(?:- |export |set )?\Z")
-_TO_END = re.compile(r"(?:(?!\\[nrt])[^\s\x1b]){12,128}(?=[ \t]{0,8}(?:\r?\n|\Z))")
+_TO_END = re.compile(r"(?:(?!\\[nrt])[^\s\x1b]){8,128}(?=[ \t]{0,8}(?:\r?\n|\Z))")
 
 
 @cache
@@ -226,10 +226,18 @@ def _up_to(quote: str, escapes: int) -> re.Pattern[str]:
     # `\\"` in a string that begins with `"` is part of it, and so is `\\\\\\"` in one that begins with `\\"`.
     close = rf"\\{{{escapes}}}{quote}"
     inner = rf"(?!(?<!\\){close})[^\s\x1b]" if escapes else rf"[^\s\x1b{quote}\\]|\\[^\s]"
-    return re.compile(rf"(?:{inner}){{12,128}}(?={close})")
+    return re.compile(rf"(?:{inner}){{8,128}}(?={close})")
 
 
-def _generated_end(text: str, head: int, start: int) -> int | None:
+_ESCAPED = re.compile(r"\\{1,8}u(0[0-2][0-9a-fA-F]{2})")
+
+
+def _unescaped(text: str) -> str:
+    r"""A text with the letters that JSON has written as numbers: `\u00e4`."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u0" in text else text
+
+
+def _generated_end(text: str, head: int, start: int, check: Callable[[str], bool]) -> int | None:
     """Where a password that a program made ends, which begins here: at its quote, or with its line.
 
     Only such a one may hold the quotes and signs that end other values. `head` is where its name begins.
@@ -240,7 +248,11 @@ def _generated_end(text: str, head: int, start: int) -> int | None:
         found = _TO_END.match(text, start) if is_line else None
     else:
         found = _up_to(opened[2], len(opened[1])).match(text, start)
-    return found.end() if found is not None and is_generated(found[0]) else None
+    if found is None:
+        return None
+    value = _unescaped(found[0])
+    is_secret = is_generated(value) or (value != found[0] and not is_placeholder(value) and check(value))
+    return found.end() if is_secret else None
 
 
 def _head(text: str, end: int) -> int:

@@ -118,7 +118,7 @@ def is_password(text: str) -> bool:
         or not _is_mixed(text.rstrip(",;"))
         or entropy(text) < 2.2
         or is_path(text)
-        or max(text) > "\u024f"
+        or max(text) > _LATIN_END
     ):
         return False
     return not _is_code(text) and _VERSION.fullmatch(text) is None
@@ -143,12 +143,23 @@ def is_distinct(text: str) -> bool:
     return is_password(text) or is_random(text)
 
 
-_WORD = re.compile(r"[A-Za-z][a-z]{4,}|[A-Z]{5,}")
+_LATIN_END = "\u024f"
+"""The last letter of the Latin alphabets: in other scripts no password has both cases and digits."""
+_CAPITAL, _SMALL = "A-Z\u00c0-\u00de", "a-z\u00df-\u00ff"
+_WORD = re.compile(rf"[{_CAPITAL}{_SMALL}][{_SMALL}]{{4,}}|[{_CAPITAL}]{{5,}}")
+_SHORT_WORD = re.compile(rf"[{_CAPITAL}{_SMALL}][{_SMALL}]{{2,}}|[{_CAPITAL}]{{4,}}")
+"""A word in a short password, where anything longer could be a name in an expression."""
+_INDEXED = re.compile(r"\w\[\w*\]|\w<\w+>|\w\(\w*\)")
 _TEMPLATE = re.compile(r"\$?\{.*\}\Z|<.*>\Z|\$?\(.*\)\Z|\[.*\]\Z")
 _JOINED = re.compile(r"""["'`]\s*[+,:)]|[+,:(=]\s*["'`]|\(\)|=>|[az]-[ZzA]|0-9|A-Z""")
 """Strings that code joins, or hands over; classes of a pattern."""
 
-_SIGN = re.compile(r"[^\w\s./-]")
+_SIGN = re.compile(r"[^\w\s./-]|[^\W\x00-\x7f]")
+"""Letters that English has not count too: no code has them among digits and capitals."""
+_ODD_SIGN = re.compile(r"[!#$%*?@^~;&|]|[^\W\x00-\x7f]")
+"""Those that are rare in expressions."""
+
+_SHORTEST, _MIDDLE = 8, 12
 
 
 def is_generated(text: str) -> bool:
@@ -156,18 +167,25 @@ def is_generated(text: str) -> bool:
 
     Such a one may look like a placeholder, an expression or a template: `$k9<Lm2>Pq8)`.
     """
-    return (
-        12 <= len(text) <= 128
-        and text.isascii()
+    if not (
+        _SHORTEST <= len(text) <= 128
+        and max(text) <= _LATIN_END
         and any(character.isdigit() for character in text)
         and any(character.isupper() for character in text)
         and any(character.islower() for character in text)
-        and len(set(_SIGN.findall(text))) >= 2
-        and entropy(text) >= 2.9
-        and _WORD.search(text) is None
         and _TEMPLATE.match(text) is None
         and _JOINED.search(text) is None
-    )
+    ):
+        return False
+    signs = len(set(_SIGN.findall(text)))
+    if len(text) < _MIDDLE:
+        return (
+            signs >= 2
+            and _ODD_SIGN.search(text) is not None
+            and _SHORT_WORD.search(text) is None
+            and _INDEXED.search(text) is None
+        )
+    return signs >= 2 and entropy(text) >= 2.9 and _WORD.search(text) is None
 
 
 def is_given(text: str) -> bool:
