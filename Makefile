@@ -129,7 +129,7 @@ bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai \
 	@earendil-works/pi-coding-agent @qwen-code/qwen-code @moonshot-ai/kimi-code @kilocode/cli @continuedev/cli droid \
 	@aaif/goose-binary-linux-x64 cline
-PYTHON_AGENTS := mistral-vibe llm openhands hermes-agent grok-cli-bin
+PYTHON_AGENTS := mistral-vibe llm openhands hermes-agent grok-cli-bin gptme
 RIG_PYTHON ?= python3.12
 # A network of its own that leads nowhere; a user who is not root is root in there alone.
 OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --fork --kill-child \

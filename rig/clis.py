@@ -31,6 +31,10 @@ class Cli:
     """The command that fails; OpenHands keeps one shell, which must not end."""
     takes_list: bool = False
     """Its shell tool takes a list of commands."""
+    makes_calls_at_once: bool = True
+    """It makes all calls of an answer, and not only the first."""
+    asks_again: int = 0
+    """How often it asks the model once more after an answer without a call."""
     environment: dict[str, str] = field(default_factory=dict[str, str])
     files: dict[str, str] = field(default_factory=dict[str, str])
     """What must be in HOME before it starts."""
@@ -544,6 +548,21 @@ CLIS = [
         },
         history_tool="search_history",
         history_extra={"summary": "Look", "security_risk": "LOW"},
+        replays=False,
+    ),
+    Cli(
+        name="gptme",
+        package="gptme",
+        program="gptme",
+        is_python=True,
+        arguments=["--non-interactive", "--name", "rig", "--tool-format", "tool", "-m", "local/rig", PROMPT],
+        home=".local/share/gptme",
+        tool="shell",
+        argument="command",
+        makes_calls_at_once=False,
+        # Without a terminal it wants the tool `complete` to be called at the end.
+        asks_again=2,
+        environment={"OPENAI_BASE_URL": "{URL}/v1", "OPENAI_API_KEY": "none"},
         replays=False,
     ),
     Cli(

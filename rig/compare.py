@@ -23,6 +23,7 @@ FAILED_EXIT = 3
 _AROUND = re.compile(
     r"\A(?:Output: |Error executing tool \w+: Error \(exit code \d+\): )"
     r"|\A\{\"output\": \"|\", \"exit_code\": \d+, \"error\": null\}\Z"
+    r"|\A`|`\Z"
 )
 """What agents put around an output."""
 

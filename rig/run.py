@@ -144,7 +144,15 @@ def look_into_history(cli: Cli) -> tuple[str, list[str]]:
 
 def run(cli: Cli, home: Path) -> list[Answer]:
     """Let the agent talk with the scripted model; returns the script. Raises Trouble when it was not gone through."""
-    answers = conversation(cli.tool, cli.argument, cli.extra, failing=cli.failing, in_list=cli.takes_list)
+    answers = conversation(
+        cli.tool,
+        cli.argument,
+        cli.extra,
+        failing=cli.failing,
+        in_list=cli.takes_list,
+        at_once=cli.makes_calls_at_once,
+        asked_again=cli.asks_again,
+    )
     with ModelServer(answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

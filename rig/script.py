@@ -46,9 +46,19 @@ FAILING = "echo alas >&2; exit 3"
 
 
 def conversation(
-    tool: str, argument: str, extra: dict[str, Any], *, failing: str = FAILING, in_list: bool = False
+    tool: str,
+    argument: str,
+    extra: dict[str, Any],
+    *,
+    failing: str = FAILING,
+    in_list: bool = False,
+    at_once: bool = True,
+    asked_again: int = 0,
 ) -> list[Answer]:
-    """The answers for an agent whose shell tool takes the command as `argument`, or a list of commands."""
+    """The answers for an agent whose shell tool takes the command as `argument`, or a list of commands.
+
+    `at_once`: it makes all calls of an answer, and not only the first. `asked_again`: how many more answers it wants.
+    """
 
     def call(name: str, command: str, output: str, fails: bool = False) -> Call:
         given: Any = [command] if in_list else command
@@ -57,6 +67,7 @@ def conversation(
     def tokens(number: int, reasoning: int = 0) -> Tokens:
         return Tokens(input=100 + number, cached=1000 * number, output=40 + number, reasoning=reasoning)
 
+    both = (call("left", "echo to the left", "to the left"), call("right", "echo to the right", "to the right"))
     return [
         Answer(
             number=1,
@@ -69,8 +80,9 @@ def conversation(
         Answer(
             number=3,
             text="Now two at once.",
-            calls=(call("left", "echo to the left", "to the left"), call("right", "echo to the right", "to the right")),
+            calls=both if at_once else both[:1],
             tokens=tokens(3),
         ),
         Answer(number=4, reasoning="That was all.", text="Everything was tried.", tokens=tokens(4, reasoning=5)),
+        *(Answer(number=5 + more, text="Nothing is left.", tokens=tokens(5 + more)) for more in range(asked_again)),
     ]

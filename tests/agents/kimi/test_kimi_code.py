@@ -263,6 +263,24 @@ def test_a_second_count_of_one_step_is_a_call_of_its_own() -> None:
     assert sorted(count or 0 for count in counted) == [2, 3]
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_any_line_that_is_there_twice_counts_its_tokens_once(case: str) -> None:
+    for source in sources(case):
+        lines = Path(source.path).read_bytes().splitlines(keepends=True)
+        if not source.path.endswith("wire.jsonl"):
+            continue
+        whole = tokens_of(gather(fold_bytes(KIMI, source, b"".join(lines))))
+        for number, line in enumerate(lines):
+            if b"usage" in line:
+                doubled = b"".join([*lines[: number + 1], *lines[number:]])
+                assert tokens_of(gather(fold_bytes(KIMI, source, doubled))) == whole
+
+
+def tokens_of(found: Gathered) -> tuple[int, int]:
+    used = [message.usage for message in found.messages.values() if message.usage is not None]
+    return sum(usage.input or 0 for usage in used), sum(usage.output or 0 for usage in used)
+
+
 def test_prompts_that_were_taken_back_leave_the_branch() -> None:
     found = fold(
         prompt(1, "One"),

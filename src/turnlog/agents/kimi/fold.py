@@ -117,6 +117,12 @@ def _read_usage(context: KimiContext, record: KimiRecord) -> None:
     only here.
     """
     state, step = context.state, context.state.step
+    counted = None if record.time is None or record.usage is None else (record.time, record.usage)
+    if counted is not None and counted == state.counted:
+        # The same line twice, as a copy of a log that was cut and went on may have it, is no second call.
+        context.changes.counts.duplicates += 1
+        return
+    state.counted = counted
     usage = usage_of(record.usage)
     state.alias = record.model or state.alias
     # The end of the step repeats the same tokens. Where both are there and differ, the record is of another call.

@@ -50,6 +50,8 @@ class KimiState(msgspec.Struct):
     turn: int = 0
     steps: int = 0
     step: Step | None = None
+    counted: tuple[float, KimiTokenUsage] | None = None
+    """Time and tokens of the newest `usage.record`, which has no id."""
     calls: dict[str, tuple[str, str]] = {}
     """Calls without a result -> their message and their tool."""
     requests: dict[str, str] = {}
