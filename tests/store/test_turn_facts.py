@@ -143,6 +143,17 @@ def test_a_session_that_is_silent_after_a_failed_request_has_failed(scripted: Sc
     assert scripted.state(minutes=3).state == "quiet"
 
 
+def test_a_session_that_tries_a_request_again_has_not_failed(scripted: ScriptedSession) -> None:
+    """Claude Code waits up to 40 seconds between two tries, and a try may hang for minutes."""
+    scripted.prompt("m1")
+    scripted.log.event(
+        ErrorEvent(id="e1", error_text="overloaded", kind="api", status=529, will_retry=True, created_at=at(2))
+    )
+    assert scripted.state(minutes=3).state == "quiet"
+    scripted.log.event(ErrorEvent(id="e2", error_text="overloaded", kind="api", status=529, created_at=at(2)))
+    assert scripted.state(minutes=3).detail == "error"
+
+
 def test_a_session_whose_call_ended_after_a_failed_request_has_not_failed(scripted: ScriptedSession) -> None:
     scripted.prompt("m1")
     scripted.answer("m2", call("c1"), stop_reason="tool_use")

@@ -321,6 +321,7 @@ export interface ErrorEvent {
   error_text: string;
   kind?: string;
   status?: number;
+  will_retry?: boolean;
   metadata?: JsonObject;
 }
 
@@ -328,6 +329,7 @@ export interface ErrorEvent {
 export interface ErrorFigures {
   agent: string;
   kind: string | null;
+  label: string | null;
   status: number | null;
   is_limit: boolean;
   errors: number;

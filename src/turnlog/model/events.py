@@ -90,6 +90,8 @@ class ErrorEvent(_Event, frozen=True, kw_only=True, tag="error"):
     error_text: str
     kind: str | None = None
     status: int | None = None
+    will_retry: bool = False
+    """The log says that the agent tries the request again by itself."""
     metadata: dict[str, Any] = {}
 
 

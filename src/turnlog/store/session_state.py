@@ -86,7 +86,7 @@ class TurnFacts(NamedTuple):
     last_at: datetime | None = None
     """Time of the newest record."""
     has_failed: bool = False
-    """There is an error, such as a failed request, after the newest message."""
+    """There is an error, such as a failed request, after the newest message, and the agent does not try again."""
 
 
 class RunEvidence(NamedTuple):
@@ -209,7 +209,7 @@ def _unended(turn: _Turn, facts: TurnFacts, run: RunEvidence | None, now: dateti
         return SessionState("killed", "process-ended", code, run.ended_at, doing=doing)
     if last_at is None or now - last_at >= QUIET_AFTER:
         if facts.has_failed and not doing:
-            # An agent that tries again says so in its log, and none says that it has given up when it is killed.
+            # None says that it has given up when it is killed.
             return SessionState("done", "answer", _ERROR, last_at)
         return SessionState("quiet", "silence", since=last_at, doing=doing)
     evidence: Evidence = "open-call" if doing else "open-turn"

@@ -508,5 +508,6 @@ def test_a_failed_request_and_a_failed_hook_are_errors() -> None:
     api, hook = events_of(gathered, ErrorEvent)
     assert (api.error_text, api.kind, api.status) == ("529 Overloaded", "api", 529)
     assert api.metadata["claude-code"]["retry_attempt"] == 1
+    assert api.will_retry
     assert (hook.error_text, hook.kind) == ("exit 1", "hook")
     assert len(events_of(gathered, RunMetadataEvent)) == 1

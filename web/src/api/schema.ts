@@ -263,6 +263,7 @@ export interface ErrorEvent {
   error_text: string;
   kind?: string;
   status?: number;
+  will_retry?: boolean;
   metadata?: JsonObject;
 }
 

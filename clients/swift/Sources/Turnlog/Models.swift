@@ -642,6 +642,7 @@ public enum Turnlog {
         public var errorText: String
         public var kind: String?
         public var status: Int?
+        public var willRetry: Bool?
         public var metadata: [String: JSONValue]?
 
         public enum CodingKeys: String, CodingKey {
@@ -653,6 +654,7 @@ public enum Turnlog {
             case errorText = "error_text"
             case kind
             case status
+            case willRetry = "will_retry"
             case metadata
         }
     }
@@ -661,6 +663,7 @@ public enum Turnlog {
     public struct ErrorFigures: Codable, Equatable, Sendable {
         public var agent: String
         public var kind: String?
+        public var label: String?
         public var status: Int?
         public var isLimit: Bool
         public var errors: Int
@@ -672,6 +675,7 @@ public enum Turnlog {
         public enum CodingKeys: String, CodingKey {
             case agent
             case kind
+            case label
             case status
             case isLimit = "is_limit"
             case errors

@@ -155,6 +155,9 @@ def add_api_error(context: ClaudeContext, record: ClaudeRecord, session: Session
         "message": failure.message if failure.formatted else None,
     }
     known = {name: value for name, value in facts.items() if value is not None}
+    # The log of a request that is given up has a message in the place of the answer besides.
+    attempt, limit = record.retry_attempt, record.max_retries
+    will_retry = attempt is not None and limit is not None and attempt < limit
     event = ErrorEvent(
         id=record.uuid or context.position_id(),
         position=context.position,
@@ -162,6 +165,7 @@ def add_api_error(context: ClaudeContext, record: ClaudeRecord, session: Session
         error_text=failure.formatted or failure.message or "",
         kind="api",
         status=failure.status,
+        will_retry=will_retry,
         metadata={"claude-code": known} if known else {},
     )
     context.add_event(event, record, session)

@@ -389,6 +389,8 @@ def read_error(context: CodexContext, event: CodexEvent) -> None:
             created_at=context.written_at,
             error_text=event.message or "",
             kind=_error_word(event.codex_error_info) or event.type,
+            # "Reconnecting... 2/5": after the last try comes an `error`.
+            will_retry=event.type == "stream_error",
         )
     )
 

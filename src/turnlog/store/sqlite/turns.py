@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from turnlog.agents import turn_markers
 from turnlog.agents.base import TurnMarker
-from turnlog.model import Message, Origin, ToolCallPart
+from turnlog.model import ErrorEvent, Message, Origin, ToolCallPart
 from turnlog.model.parts import OPEN_STATES, call_summary
 from turnlog.store.rows import TURN_ORIGINS, moment
 from turnlog.store.session_state import (
@@ -44,9 +44,9 @@ _MARKING_EVENTS: Final = (
     " WHERE kind IS NULL AND session_key = ?2 AND type = 'interrupt' ORDER BY key"
 )
 # A result has no place of its own, so that only its time shows that the agent went on after the error.
-_FAILED_AFTER: Final = (
-    "SELECT EXISTS (SELECT 1 FROM events WHERE session_key = ?1 AND type = 'error' AND position > ?2"
-    " AND (created_at IS NULL OR created_at >= ?3))"
+_LAST_ERROR_AFTER: Final = (
+    "SELECT body FROM events WHERE session_key = ?1 AND type = 'error' AND position > ?2"
+    " AND (created_at IS NULL OR created_at >= ?3) ORDER BY position DESC, key DESC LIMIT 1"
 )
 
 _OPEN_CALLS: Final = (
@@ -148,8 +148,19 @@ def _turn_facts(
     if newest is not None and markers and markers[-1].kind in _UNENDED:
         # A turn that began after the error is another attempt.
         last = max(newest.position, markers[-1].position)
-        has_failed = bool(connection.execute(_FAILED_AFTER, (key, last, updated_at or 0)).fetchone()[0])
+        row = connection.execute(_LAST_ERROR_AFTER, (key, last, updated_at or 0)).fetchone()
+        has_failed = row is not None and not _will_retry(row[0])
     return TurnFacts(markers, calls, moment(updated_at), has_failed)
+
+
+def _will_retry(body: bytes) -> bool:
+    """Whether the agent tries again after this error; `body` is its frame."""
+    # Few sessions end with an error.
+    from turnlog.model.codec import decode_event
+    from turnlog.store import zstd
+
+    event = decode_event(zstd.decompress(body))
+    return isinstance(event, ErrorEvent) and event.will_retry
 
 
 class PlacedId(NamedTuple):
