@@ -454,6 +454,23 @@ def test_a_branch_is_also_a_worktree_and_that_of_a_fork(tmp_path: Path) -> None:
         assert {*ids(opened, SessionFilter(branch="main"))} == {"moved", "later"}
 
 
+def test_the_folder_of_a_worktree_names_the_project_of_its_repository(tmp_path: Path) -> None:
+    home, repository, elsewhere = tmp_path / "home", tmp_path / "shop", tmp_path / "elsewhere"
+    home.mkdir()
+    for folder in (repository / ".git/worktrees/fix", elsewhere):
+        folder.mkdir(parents=True)
+    (elsewhere / ".git").write_text(f"gitdir: {repository}/.git/worktrees/fix\n")
+    log = Log(home, "main")
+    log.session(project_path=str(repository))
+    log.message(Message(id="m1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
+    read_home(tmp_path / "worktrees.db", home)
+    with open_store(tmp_path / "worktrees.db") as opened:
+        for folder in (repository / ".worktrees/gone", repository / ".claude/worktrees/gone/src", elsewhere):
+            assert find_project(opened, str(folder)) == str(repository)
+        with pytest.raises(NotFoundError):
+            find_project(opened, str(tmp_path))
+
+
 def test_a_project_that_only_subagents_worked_in_is_no_unknown_name(tmp_path: Path) -> None:
     """Reports of usage have a row of it, and a row can be asked for."""
     home = tmp_path / "subagents"

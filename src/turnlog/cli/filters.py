@@ -54,7 +54,7 @@ def project_option(command: CommandT) -> CommandT:
     return click.option(
         "--project",
         shell_complete=partial(_complete, project_names),
-        help="Only this project: its path or name, or the beginning of its name.",
+        help="Only this project: its path, that of one of its git worktrees, its name, or the beginning of its name.",
     )(command)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnlog.errors import NotFoundError
 from turnlog.plain_text import one_line
+from turnlog.store.worktrees import find_worktree
 
 if TYPE_CHECKING:
     from turnlog.model import Session
@@ -36,7 +37,8 @@ def find_agent(store: Store, text: str | None) -> str | None:
 def find_project(store: Store, text: str | None) -> str | None:
     """The path or name of a project: as it is given, of the folder that it names, or of the only one that begins so.
 
-    For the folder of a project that is merged into another, or the name of this folder, it is this other one.
+    For the folder of a git worktree it is the repository's project. For the folder of a project that is merged into
+    another, or the name of this folder, it is this other one.
 
     Raises NotFoundError when there is no such project.
     """
@@ -46,8 +48,10 @@ def find_project(store: Store, text: str | None) -> str | None:
     if any(text in (project.path, project.name) for project in projects) or _is_of_subagents(store, text):
         return text
     folder = str(Path(text).absolute()) if text else ""
+    worktree = find_worktree(folder)
+    folders = {folder} if worktree is None else {folder, worktree.repository}
     for project in projects:
-        if folder == project.path or {text, folder} & {*project.merged} or _is_windows_folder(text, project.path):
+        if project.path in folders or {text, *folders} & {*project.merged} or _is_windows_folder(text, project.path):
             return project.path
     names = sorted({project.name for project in projects})
     found = [name for name in names if name.startswith(text)]
