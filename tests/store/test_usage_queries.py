@@ -201,6 +201,10 @@ def test_a_store_without_totals_of_sessions_keeps_its_usage(tmp_path: Path) -> N
         connection.execute("ALTER TABLE older RENAME TO usage")
         for name in ("totals", "covered_calls", "session_totals"):
             connection.execute(f"ALTER TABLE sessions DROP COLUMN {name}")
+        for name in ("TRIGGER kept_session_updated", "TRIGGER kept_session_deleted"):
+            connection.execute(f"DROP {name}")
+        for name in ("kept_insights", "kept_sessions"):
+            connection.execute(f"DROP TABLE {name}")
         connection.execute("DROP TABLE call_orders")
         connection.execute("DROP TABLE tasks")
         connection.execute("PRAGMA user_version = 25")
