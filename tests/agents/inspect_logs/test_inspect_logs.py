@@ -236,6 +236,37 @@ def test_what_is_no_message_is_named_by_its_place(tmp_path: Path) -> None:
     assert [text_of(change.message.parts) for change in changes.messages] == ["hi", "x"]
 
 
+def test_an_attachment_may_be_named_often_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnlog.agents.inspect_logs.contents._LARGEST", 10)
+    said = {"role": "user", "content": f"attachment://{'a' * 32} " * 3}
+    changes = read(tmp_path, said, attachments={"a" * 32: "waves"})
+    assert text_of(only(changes).parts).split() == ["waves", "waves", f"attachment://{'a' * 32}"]
+    assert [each.json_path for each in changes.diagnostics] == ["$.attachments"]
+
+
+def test_samples_with_the_same_id_are_all_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_bytes(log(*[sample({"role": "user", "content": text}) for text in ("hi", "ho")]))
+    found = imported(path, tmp_path / "s.db")
+    assert found["sessions"] == ["inspect-ai:run.one_epoch_1", "inspect-ai:run.one_epoch_1~2"]
+    with open_store(tmp_path / "s.db") as store:
+        texts = [text_of(message.parts) for each in found["sessions"] for message in conversation(store, each)]
+    assert texts == ["hi", "ho"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_files_with_the_same_name_one_is_read_and_the_import_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", log().replace(b', "samples": []', b""))
+        for text in ("hi", "ho"):
+            archive.writestr("samples/one_epoch_1.json", json.dumps(sample({"role": "user", "content": text})))
+    found = imported(path, tmp_path / "s.db", exit_code=6)
+    assert [each["reason"] for each in found["problems"]] == [
+        "files with the name of another one, which is read instead: 1"
+    ]
+
+
 def test_of_a_log_that_was_cut_off_the_whole_samples_are_read(tmp_path: Path) -> None:
     said = {"role": "user", "content": "hi"}
     whole = log(sample(said), sample(said, name="two"))
@@ -311,7 +342,7 @@ ALL = ["one", "two wind", "three", "four waves"]
         (
             {"attachments/1": None},
             [ALL[0], "two attachment://" + "1".zfill(32), *ALL[2:]],
-            "attachments that are missing: " + "1".zfill(32),
+            "attachments that are missing, or too large together: " + "1".zfill(32),
         ),
         ({"messages/4": "[" * 100_000}, ALL, "messages/4.json: no list of JSON"),
         ({"messages/900000000000": [{"role": "user"}]}, ALL, "000.json: the list has 4 items before it"),

@@ -236,6 +236,14 @@ def test_subagents_and_continuations_are_linked(tmp_path: Path) -> None:
     )
 
 
+def test_subagents_with_the_same_id_are_all_read(tmp_path: Path) -> None:
+    inner = [trajectory(step(1, message=text), trajectory_id="twin") for text in ("one", "two")]
+    changes = read(tmp_path, trajectory(step(1), trajectory_id="t", subagent_trajectories=inner))
+    assert len(changes.sessions) == 3
+    assert len({change.message.id for change in changes.messages}) == 3
+    assert [each.json_path for each in changes.diagnostics] == ["$.subagent_trajectories[1].trajectory_id"]
+
+
 @pytest.mark.parametrize("version", [f"ATIF-v1.{number}" for number in range(9)])
 def test_every_version_is_known_by_its_content(version: str, tmp_path: Path) -> None:
     path = tmp_path / "any.json"

@@ -61,6 +61,10 @@ _STATUSES: Final[dict[str, ResultStatus]] = {"approval": "denied", "cancelled": 
 
 _MOST_TOKENS: Final = 1 << 53
 
+_LARGEST: Final = 1 << 28
+"""Characters of attachments that are put into messages. One may be named again and again: a small file could grow to
+terabytes."""
+
 _DEEPEST: Final = 100
 """Levels in which attachments are looked for. A hostile log may nest values until Python refuses to follow."""
 
@@ -76,12 +80,14 @@ def decoded(text: bytes) -> Any:
             return None
 
 
-class Attachments(NamedTuple):
+class Attachments:
     """Long texts and files of a sample, which its messages name by their hash."""
 
-    texts: Mapping[str, Any]
-    missing: set[str]
-    """Names that messages have and the sample has not."""
+    def __init__(self, texts: Mapping[str, Any]) -> None:
+        self._texts = texts
+        self._left = _LARGEST
+        self.missing: set[str] = set()
+        """Names that messages have and the sample has not, or too often."""
 
     def whole(self, value: Any, depth: int = 0) -> Any:
         """A value of JSON with every text as it was; what is nested deeper than any message is left as it is."""
@@ -98,8 +104,9 @@ class Attachments(NamedTuple):
         return {name: self.whole(each, depth) for name, each in value.items()}
 
     def _text(self, match: re.Match[str]) -> str:
-        found = self.texts.get(match["name"])
-        if isinstance(found, str):
+        found = self._texts.get(match["name"])
+        if isinstance(found, str) and len(found) <= self._left:
+            self._left -= len(found)
             return found
         self.missing.add(match["name"])
         return match[0]

@@ -76,7 +76,7 @@ class _Reading:
 
     def __init__(self, context: Conversation, sample: dict[str, Any], header: bytes) -> None:
         self._context = context
-        self._attached = Attachments(object_of(sample.get("attachments")), set())
+        self._attached = Attachments(object_of(sample.get("attachments")))
         self._sample = sample
         self._header = header
         self._position = 0
@@ -103,7 +103,10 @@ class _Reading:
         self._read_totals()
         self._read_end()
         if missing := sorted(self._attached.missing):
-            self._context.report(f"attachments that are missing: {', '.join(missing[:10])}", json_path="$.attachments")
+            self._context.report(
+                f"attachments that are missing, or too large together: {', '.join(missing[:10])}",
+                json_path="$.attachments",
+            )
 
     def _next(self) -> int:
         self._position += 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -123,10 +124,22 @@ def _read_json(path: Path) -> EvalLog:
         if isinstance(found, str):
             raise SourceError(problem, path=path)
     texts = tuple(map(bytes, found.record.samples or ()))
+    names = _unique(_name_of(each, number) for number, each in enumerate(texts))
     samples = tuple(
-        Sample(_name_of(each, number), len(each), zlib.crc32(each), number) for number, each in enumerate(texts)
+        Sample(name, len(each), zlib.crc32(each), number)
+        for number, (name, each) in enumerate(zip(names, texts, strict=True))
     )
     return EvalLog(_header_of(found.json), samples, texts, problem)
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """Names with a number where another sample has the same."""
+    seen = Counter[str]()
+    found: list[str] = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}~{seen[name]}")
+    return found
 
 
 def _header_of(text: bytes) -> bytes:
@@ -159,14 +172,16 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 def _read_zip(path: Path) -> EvalLog | None:
     with closing(_opened(path)) as archive:
-        listed = archive.infolist()
-        files = {each.filename: each for each in listed[:_MOST_FILES] if not each.is_dir()}
+        listed = [each for each in archive.infolist() if not each.is_dir()]
+        files = {each.filename: each for each in listed[:_MOST_FILES]}
         header = next((name for name in HEADERS if name in files), None)
         if header is None:
             return None
         text = _content(archive, header, path)
     found = _LOGS.decode(text)
     samples, problems = _samples_in(files)
+    if twice := min(len(listed), _MOST_FILES) - len(files):
+        problems.append(f"files with the name of another one, which is read instead: {twice}")
     if len(listed) > _MOST_FILES:
         problems.append(f"{len(listed) - _MOST_FILES} more files, which are not read")
     header_text = b"{}" if isinstance(found, str) else _header_of(found.json)

@@ -233,6 +233,7 @@ class _Reading:
             self._context.session.reported_cost = totals.total_cost_usd
 
     def _read_subagents(self) -> None:
+        named: set[str] = set()
         for number, raw in enumerate(self._record.subagent_trajectories or ()):
             place = f"{self._place}.subagent_trajectories[{number}]"
             if self._depth == _MOST_LEVELS:
@@ -244,6 +245,10 @@ class _Reading:
                 continue
             self._line.report_problems(found.problems, place)
             name = found.record.trajectory_id or str(number)
+            if name in named:
+                self._line.report("the id of another subagent", "note", f"{place}.trajectory_id")
+                name = f"{name}.{number}"
+            named.add(name)
             # Ids of subagents are unique only within the trajectory that contains them. An export of one that was read
             # has them with its own id already.
             external = name if name.startswith(f"{self._external}.") else f"{self._external}.{name}"
