@@ -33,12 +33,13 @@ _FIELDS: Final = dict[str, Raw]
 
 _Exact = TypeVar("_Exact", list[Raw], dict[str, Raw])
 
-_LARGEST: Final = 1 << 28
-"""Bytes of a conversation. It may name a message several times: a small file could name billions."""
-
 _LEAST: Final = 256
-_LEAST_MISSING: Final = 4096
-"""What a message counts of these bytes at least, and one that is missing."""
+"""Bytes that a message counts at least, also one that is missing."""
+
+_MOST_TIMES: Final = 4
+_SPARE: Final = 1 << 20
+"""A conversation has at most so many times the bytes of its messages, and these bytes more. It may name a message
+several times: a small file could name billions."""
 
 
 class Pieces(NamedTuple):
@@ -155,7 +156,8 @@ def _split(text: bytes, kind: type[_Exact]) -> _Exact | None:
 
 def _conversation(refs: Any, messages: dict[int, Raw], lost: list[str]) -> Iterator[Raw]:
     """The messages that `refs` name by the first number and the one after the last; `null` for one that is lost."""
-    left, highest = _LARGEST, max(messages, default=-1) + 1
+    left = _SPARE + _MOST_TIMES * sum(map(_size, messages.values()))
+    highest = max(messages, default=-1) + 1
     for number, pair in enumerate(list_of(refs)):
         try:
             start, end = msgspec.convert(pair, _PAIR)
@@ -166,12 +168,16 @@ def _conversation(refs: Any, messages: dict[int, Raw], lost: list[str]) -> Itera
         if end > max(start, stop):
             lost.append(f"$.message_refs[{number}]: {end - max(start, stop)} messages are missing")
         for each in range(start, stop):
-            message = messages.get(each)
-            left -= _LEAST_MISSING if message is None else max(_LEAST, len(bytes(message)))
+            message = messages.get(each, _NULL)
+            left -= _size(message)
             if left < 0:
-                lost.append(f"$.message_refs[{number}]: more than {_LARGEST >> 20} MB of messages")
+                lost.append(f"$.message_refs[{number}]: the same messages more than {_MOST_TIMES} times")
                 return
-            yield message or _NULL
+            yield message
+
+
+def _size(message: Raw) -> int:
+    return max(_LEAST, len(bytes(message)))
 
 
 def _whole(items: dict[int, Raw]) -> list[Raw]:
