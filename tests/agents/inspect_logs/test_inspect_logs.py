@@ -368,10 +368,10 @@ def test_a_number_that_is_none_keeps_the_piece(tmp_path: Path) -> None:
 
 
 def test_a_message_may_be_named_often_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnlog.agents.inspect_logs.pieces._LARGEST", 256 * 6)
-    changes = read_pieces(tmp_path, sample={"id": "one", "epoch": 1, "message_refs": [[0, 4], [0, 4]]})
-    assert [text_of(change.message.parts) for change in changes.messages] == [*ALL, *ALL[:2]]
-    assert [each.reason for each in changes.diagnostics] == ["$.message_refs[1]: more than 0 MB of messages"]
+    monkeypatch.setattr("turnlog.agents.inspect_logs.pieces._SPARE", 0)
+    changes = read_pieces(tmp_path, sample={"id": "one", "epoch": 1, "message_refs": [[0, 4]] * 9})
+    assert [text_of(change.message.parts) for change in changes.messages] == ALL * 4
+    assert [each.reason for each in changes.diagnostics] == ["$.message_refs[4]: the same messages more than 4 times"]
 
 
 def test_a_file_that_unpacks_to_more_than_its_zip_says_takes_no_memory(tmp_path: Path) -> None:
