@@ -143,7 +143,7 @@ rig: .build/venv ## Run the real agents of today against a scripted model (ARGS=
 		.build/rig/python/$$agent/bin/pip install --quiet --upgrade $$agent; } || echo "$$agent: not installed"; \
 	done
 	$(OFFLINE) $(BIN)/python rig/run.py $(ARGS)
-	$(OFFLINE) $(BIN)/python rig/run_handoffs.py $(ARGS)
+	$(OFFLINE) $(BIN)/python rig/run_handoffs.py $(if $(RESULTS),--results $(RESULTS)) $(ARGS)
 
 prices: .build/tools ## Take the prices of the pinned genai-prices
 	$(BIN)/python -m turnlog.pricing.generate

@@ -55,6 +55,8 @@ class Cli:
     """The arguments that send `{PROMPT}` in the session `{SESSION}`; empty if no session can be handed to it."""
     renames: dict[str, str] = field(default_factory=dict[str, str])
     """Names of tools in a history -> what it sends in their place."""
+    serve: list[str] = field(default_factory=list[str])
+    """The arguments with which it listens for prompts at `{PORT}`."""
     makes_home: list[str] = field(default_factory=list[str])
     """The arguments of a command after which its home is as sessions are written to it."""
     tells_reasoning: bool = True
@@ -354,6 +356,7 @@ CLIS = [
         files={".config/opencode/opencode.json": json.dumps(_OPENCODE)},
         history_tool="turnlog_search_history",
         resume=["run", "-s", "{SESSION}", "-m", "rig/rig", "{PROMPT}"],
+        serve=["serve", "--hostname", "127.0.0.1", "--port", "{PORT}"],
         makes_home=["session", "list"],
         # It puts an argument with spaces between quotes.
         prompt=f'"{PROMPT}"',
@@ -510,6 +513,7 @@ CLIS = [
         failed=ToolState.OUTPUT_AVAILABLE,
         history_tool="turnlog_search_history",
         resume=["run", "--auto", "-m", "rig/rig", "-s", "{SESSION}", "{PROMPT}"],
+        serve=["serve", "--hostname", "127.0.0.1", "--port", "{PORT}"],
         makes_home=["session", "list"],
         replays=False,
     ),

@@ -177,8 +177,6 @@ def prepare(cli: Cli, home: Path, url: str) -> None:
 
 
 def launch(cli: Cli, home: Path, url: str, arguments: list[str], seconds: float = SECONDS) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb"}
-    environment |= {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
     program = program_of(cli)
     if not program.exists():
         raise Trouble(f"{program} is not there: make rig installs it")
@@ -186,7 +184,7 @@ def launch(cli: Cli, home: Path, url: str, arguments: list[str], seconds: float 
         process = subprocess.Popen(
             [program, *arguments],
             cwd=home / "work",
-            env=environment,
+            env=environment_of(cli, home, url),
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
@@ -196,6 +194,12 @@ def launch(cli: Cli, home: Path, url: str, arguments: list[str], seconds: float 
         printed.seek(0)
         if process.returncode:
             raise Trouble(f"exit code {process.returncode}: {printed.read()[-600:]}")
+
+
+def environment_of(cli: Cli, home: Path, url: str) -> dict[str, str]:
+    """What the agent gets of the environment: as little as it needs."""
+    own = {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb"} | own
 
 
 def wait(process: subprocess.Popen[bytes], seconds: float) -> None:

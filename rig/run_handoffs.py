@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from clis import CLIS, TAKERS, Cli
 from handoffs import Verdict, hand_over
 from recordings import record
 from run import MODULES, Trouble, launch, prepare, version
+from served import AgentServer
 
 from turnlog.errors import TurnlogError
 from turnlog.handoff import HandoffPlan
@@ -82,6 +84,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--logs", action="append", type=Path, metavar="HOME", help="homes of agents; default: samples")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep results here; pairs in it are not run again")
     parser.add_argument("--again", action="store_true", help="run those pairs of --results again that failed")
+    parser.add_argument("--server", action="store_true", help="one server of OpenCode and Kilo CLI for all sessions")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for one pair (default: %(default)s)")
     chosen = parser.parse_args(words)
     # `make rig` gives both programs the same names, and not every agent takes sessions.
@@ -97,12 +100,15 @@ def main(words: list[str]) -> int:
         sync(store_path, roots=chosen.logs or sample_roots())
         sessions = choose(store_path, chosen.origin, chosen.session, every=chosen.all)
         for cli in targets:
-            judge = Judge(cli, store_path, Path(folder) / cli.name, chosen.record, chosen.seconds)
-            for session in sessions:
-                pair = Pair(cli.name, version(cli), session.agent, session.id)
-                known = results.verdicts.get(pair)
-                if known is None or (chosen.again and known.findings):
-                    results.add(pair, judge.verdict(session))
+            with ExitStack() as stack:
+                judge = Judge(cli, store_path, Path(folder) / cli.name, chosen.record, chosen.seconds)
+                if chosen.server and cli.serve:
+                    judge.server = stack.enter_context(AgentServer(cli, Path(folder) / f"{cli.name}-served"))
+                for session in sessions:
+                    pair = Pair(cli.name, version(cli), session.agent, session.id)
+                    known = results.verdicts.get(pair)
+                    if known is None or (chosen.again and known.findings):
+                        results.add(pair, judge.verdict(session))
     for pair, verdict in results.verdicts.items():
         for finding in verdict.findings:
             print(f"{pair.session} -> {pair.target}: {finding}", flush=True)
@@ -151,6 +157,8 @@ class Judge:
         """HOME as the agent makes it: OpenCode needs longer for that than for an answer."""
         self._recordings = recordings
         self._seconds = seconds
+        self.server: AgentServer | None = None
+        """That gets the prompts, in its own HOME."""
 
     def verdict(self, session: Session) -> Verdict:
         """How the session fared. Whatever happens to it, the next one is run."""
@@ -168,13 +176,19 @@ class Judge:
         home, own = folder / "home", folder / "store.db"
 
         def start(place: Path, url: str, arguments: Sequence[str]) -> None:
+            left = max(end - time.monotonic(), 1)
+            if self.server is not None:
+                self.server.prompt(url, arguments, left)
+                return
             prepare(cli, place, url)
-            launch(cli, place, url, list(arguments), max(end - time.monotonic(), 1))
+            launch(cli, place, url, list(arguments), left)
 
         def keep(planned: HandoffPlan, request: list[tuple[str, str]]) -> None:
             record(planned, home, version(cli), request, (self._recordings or Path()) / cli.name / session.agent)
 
-        if cli.makes_home and not self._template.exists():
+        if self.server is not None:
+            home = self.server.home
+        elif cli.makes_home and not self._template.exists():
             start(home, "http://127.0.0.1:1", cli.makes_home)
             shutil.copytree(home, self._template, symlinks=True)
         elif cli.makes_home:
