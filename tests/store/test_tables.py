@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -226,3 +227,15 @@ def test_a_cost_is_null_where_nothing_could_be_priced(store_path: Path, folder: 
         if row["cost"] is not None:
             found[row["model"]] = (found.get(row["model"]) or 0) + row["cost"]
     assert found == pytest.approx({name: cost for name, cost in sums.items() if cost is not None})
+
+
+def test_a_call_without_a_time_has_no_quarter_hour_in_tables_and_in_sql(tmp_path: Path, home: Path) -> None:
+    log = Log(home, "s")
+    for number, time in enumerate((at(0), None)):
+        log.message(Message(id=f"m{number}", role="assistant", model="large", created_at=time))
+    read_home(tmp_path / "turnlog.db", home)
+    write_tables(tmp_path / "turnlog.db", tmp_path / "tables")
+    assert [row["quarter_hour"] for row in rows(tmp_path / "tables", "usage")] == [None, at(0)]
+    with closing(connect_sql(tmp_path / "turnlog.db")) as connection:
+        found = connection.execute("SELECT quarter_hour FROM v_usage ORDER BY 1").fetchall()
+    assert found == [(None,), (at(0).strftime("%Y-%m-%dT%H:%M:00Z"),)]

@@ -42,7 +42,7 @@ PRICED: Final = (
 """The tables count nano-dollars."""
 
 _USED: Final = "input, cache_read, cache_write_5m, cache_write_1h, cache_write, output, reasoning"
-"""Columns of tokens in disjoint buckets, but for `reasoning`, which is within `output`."""
+"""Columns of tokens in disjoint buckets: `output` is without `reasoning` where an agent counts it apart."""
 
 _PART: Final = (
     "p.sequence, p.type, part_text(p.message_key, p.sequence) AS text,"
@@ -91,7 +91,9 @@ VIEWS: Final = {
         f" FROM parts p JOIN messages m ON m.key = p.message_key {_PLACES} WHERE p.tool_call_id IS NOT NULL"
     ),
     "v_usage": (
-        f"SELECT strftime('%Y-%m-%dT%H:%M:00Z', u.quarter_hour * 900, 'unixepoch') AS quarter_hour, {_SESSION_ID},"
+        # A time that no log has is 0 in the table.
+        "SELECT iif(u.quarter_hour > 0, strftime('%Y-%m-%dT%H:%M:00Z', u.quarter_hour * 900, 'unixepoch'), NULL)"
+        f" AS quarter_hour, {_SESSION_ID},"
         " o.name AS project, d.name AS model, u.is_total, u.calls, u.unknown_calls, u.covered_calls, u.unpriced_calls,"
         f" {', '.join(f'u.{name}' for name in _USED.split(', '))}, {PRICED.format('u')} AS cost,"
         f" {_MONEY.format('nullif(u.reported_cost, 0)', 'reported_cost')}"

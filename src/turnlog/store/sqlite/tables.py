@@ -207,7 +207,8 @@ _QUERIES: Final = {
         f" LEFT JOIN annotations a ON a.session_id = {_ID} ORDER BY x.key"
     ),
     "usage": (
-        f"SELECT u.quarter_hour * 900000, {_ID}, x.agent, o.name, d.name, u.is_total, u.calls, u.unknown_calls,"
+        f"SELECT iif(u.quarter_hour > 0, u.quarter_hour * 900000, NULL), {_ID}, x.agent, o.name, d.name, u.is_total,"
+        " u.calls, u.unknown_calls,"
         f" u.covered_calls, u.unpriced_calls, {_BUCKETS.format('u')}, {PRICED.format('u')},"
         " nullif(u.reported_cost, 0) / 1e9"
         " FROM usage u JOIN chosen c ON c.key = u.session_key JOIN main.sessions x ON x.key = c.key"
