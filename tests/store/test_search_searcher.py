@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -463,6 +464,22 @@ def test_a_beginning_finds_the_most_common_words(
     assert found[:2] == ["exact", "often19"]
     assert len(found) == 21 + vocabulary.MAX_WORDS - 2
     assert store.found("pre19*") == [f"m{number}" for number in range(199, 189, -1)]
+
+
+def test_a_busy_machine_finds_the_same_words_by_their_beginning(
+    store: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vocabulary, "SMALL", 0)
+    monkeypatch.setattr(batch, "FRESH_SIZE", 0)
+    monkeypatch.setattr(batch, "SAMPLES", {"sample": 1 << 33, "sparse_sample": 1 << 33})
+    log = store.log()
+    for number in range(30):
+        log.message(text_message(f"m{number:02}", f"pre{number:02}", minutes=number))
+    store.index()
+    seconds = count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(seconds)))
+    monkeypatch.setattr("time.thread_time", lambda: float(next(seconds)))
+    assert len(store.found("pre*")) == 30
 
 
 def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
