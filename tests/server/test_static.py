@@ -135,6 +135,27 @@ def test_an_address_that_only_takes_something_says_so_to_who_asks_for_it(
     assert response.json()["error"]["message"] == f"this address takes {methods}, not GET"
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("projects", "GET, HEAD, PATCH"),
+        ("sessions", "GET, HEAD, POST"),
+        ("tasks/t1", "DELETE, GET, HEAD, PATCH"),
+        ("sessions/plain:main", "DELETE, GET, HEAD, PATCH"),
+    ],
+)
+def test_a_refused_method_is_told_all_methods_of_the_address(page: TestClient, path: str, methods: str) -> None:
+    """It used to be told those of one route only."""
+    response = page.request("TRACE", f"/api/{path}")
+    assert (response.status_code, response.headers.get("allow")) == (405, methods)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/api", "/api/nothing", "/api/sessions/a/b/c", "/api/mcp/"])
+def test_an_address_that_is_not_there_takes_no_method(page: TestClient, path: str, method: str) -> None:
+    assert page.request(method, path).status_code == 404
+
+
 def test_without_a_built_app_the_page_says_so(client: TestClient) -> None:
     for path in ("/", "/sessions/plain:main"):
         response = client.get(path)

@@ -127,7 +127,7 @@ def create_hub(
     _add_health(app, metrics, settings, people)
     handle_errors(app)
     app.add_exception_handler(NotAllowedError, _not_allowed)
-    add_web_app(app, static_folder, {"/api": SHARED})
+    add_web_app(app, static_folder, SHARED)
     openapi.describe_responses(app, BODIES)
     app.add_middleware(Heads)
     app.add_middleware(Bodies)

@@ -8,7 +8,7 @@ name and never change; every address without a file is `index.html`, where the a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -80,7 +80,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pas
         app.include_router(router, prefix="/api")
     app.router.routes.append(Route(ADDRESS, endpoint=mcp, include_in_schema=False))
     handle_errors(app)
-    add_web_app(app, settings.static_folder, {"/api": ROUTERS})
+    add_web_app(app, settings.static_folder, ROUTERS)
     openapi.describe_responses(app)
     app.add_middleware(Heads)
     app.add_middleware(Bodies)
@@ -127,17 +127,15 @@ class _AnsweredError(Exception):
     """The headers are sent: nothing that the application does from here on would reach the client."""
 
 
-def add_web_app(app: FastAPI, folder: Path, api: Mapping[str, Sequence[APIRouter]]) -> None:
+def add_web_app(app: FastAPI, folder: Path, api: Sequence[APIRouter]) -> None:
     """Answer every address that no route before knows: with a file, with the app, or with why there is none.
 
-    `api` has the routers of the API by the beginning of their addresses.
+    `api` has the routers below `/api`.
     """
     files = _files(folder)
 
     async def get_page(request: Request) -> Response:
         path: str = request.path_params["path"]
-        if path == "api" or path.startswith("api/"):
-            raise _no_answer(f"/{path}", api)
         if path in files:
             return files[path].response(request)
         if path == "assets" or path.startswith("assets/"):
@@ -146,19 +144,29 @@ def add_web_app(app: FastAPI, folder: Path, api: Mapping[str, Sequence[APIRouter
             return HTMLResponse(_NOT_BUILT, 503)
         return files["index.html"].response(request)
 
+    for path in ("/api", "/api/{path:path}"):
+        app.router.routes.append(Route(path, endpoint=_Unanswered(api), include_in_schema=False))
     app.add_route("/{path:path}", get_page, methods=["GET"], include_in_schema=False)
 
 
-def _no_answer(path: str, api: Mapping[str, Sequence[APIRouter]]) -> HTTPException:
-    """Why no route of the API answers: the address takes other methods only, or there is none."""
-    methods: set[str] = set()
-    for prefix, routers in api.items():
-        routes = [route for router in routers for route in router.routes if isinstance(route, Route)]
-        found = [route for route in routes if route.path_regex.match(path.removeprefix(prefix))]
-        methods.update(method for route in found for method in route.methods or ())
-    if methods:
-        return HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
-    return HTTPException(404, "there is no such address in the API")
+class _Unanswered:
+    """Says why no route of the API answers: the address takes other methods only, or there is none.
+
+    It takes every method, because the framework would name only those of the first route that has the address.
+    """
+
+    def __init__(self, api: Sequence[APIRouter]) -> None:
+        self._routes = [route for router in api for route in router.routes if isinstance(route, Route)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse one request."""
+        path = f"/{scope['path_params'].get('path', '')}"
+        found = [route for route in self._routes if route.path_regex.match(path)]
+        methods = {method for route in found for method in route.methods or ()}
+        if not methods:
+            raise HTTPException(404, "there is no such address in the API")
+        heads = {"HEAD"} if "GET" in methods else set[str]()
+        raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods | heads))})
 
 
 class _File:
