@@ -99,6 +99,10 @@ def test_a_level_is_chosen_and_log_files_come_back(place: tuple[HubProcess, str]
     again = call("hub", "pull", "--all", "--to", str(everything), *store)
     assert (again.exit_code, "1 of 1 session" in again.output) == (4, True)
     assert ": none (nothing leaves)" in call("hub", "level", str(tmp_path), "none", *store).output
+    assert call("hub", "level", str(tmp_path), "none", "--remove", *store).exit_code == 2
+    assert ": redacted (" in call("hub", "level", str(tmp_path), "--remove", *store).output
+    again = call("hub", "level", str(tmp_path), "--remove", *store)
+    assert (again.exit_code, "no rule was chosen" in again.output) == (3, True)
     assert "Disconnected" in call("hub", "disconnect", *store).output
     assert call("hub", "status", *store).exit_code == 3
 

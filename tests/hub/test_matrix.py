@@ -77,6 +77,7 @@ KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("PUT /hub/v1/sessions/{session_id}/trash", "DELETE /hub/v1/sessions/{session_id}/trash"), "own"),
     "GET /hub/v1/trash": "user",
     **dict.fromkeys(("GET /hub/v1/team", "GET /hub/v1/members", "GET /hub/v1/audit", "GET /hub/v1/rules"), "person"),
+    "GET /hub/v1/budgets": "person",
     **dict.fromkeys(
         (
             *("GET /hub/v1/tokens", "POST /hub/v1/tokens", "DELETE /hub/v1/tokens/{token_id}"),
@@ -90,7 +91,7 @@ KINDS: Final[dict[str, Kind]] = {
         (
             *("PATCH /hub/v1/team", "PATCH /hub/v1/members/{user_id}", "GET /hub/v1/invitations"),
             *("POST /hub/v1/invitations", "DELETE /hub/v1/invitations/{invitation_id}", "GET /hub/v1/usage"),
-            "GET /hub/v1/audit/team",
+            *("GET /hub/v1/audit/team", "POST /hub/v1/budgets", "DELETE /hub/v1/budgets/{budget_id}"),
         ),
         "admin",
     ),
@@ -137,6 +138,7 @@ BODIES: Final[dict[str, Any]] = {
     "POST /hub/v1/invitations": {"role": "viewer"},
     "PATCH /hub/v1/rules": {"visibility": "private"},
     "POST /hub/v1/rules/agreement": {"agrees": True},
+    "POST /hub/v1/budgets": {"scope": "team", "limit": 1},
 }
 
 QUERIES: Final = {
@@ -223,7 +225,7 @@ def ask(asked: Asked, operation: str, who: Who) -> tuple[int, str]:
     }
     for name in ("session_id", "message_id", "part_id", "user_id", "position", "name", "sha256", "run_id", "task_id"):
         path = path.replace(f"{{{name}}}", values[name])
-    for name in ("link_id", "token_id", "machine_id", "invitation_id", "code"):
+    for name in ("link_id", "token_id", "machine_id", "invitation_id", "budget_id", "code"):
         path = path.replace(f"{{{name}}}", "BCDFGHJK")
     answer = asked.clients[who].request(
         method, path + QUERIES.get(operation, ""), json=BODIES.get(operation) if method != "GET" else None

@@ -171,6 +171,10 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         page.get_by_role("link", name="Usage").nth(1).click()
         page.get_by_role("cell", name="5", exact=True).first.wait_for()
         page.get_by_role("rowheader", name="/work/shop").wait_for()
+        page.get_by_label("US dollars a month").fill("250.5")
+        page.get_by_role("button", name="Set the budget").click()
+        page.get_by_text("of $250.50").wait_for()
+        assert [each.limit for each in found.people.budgets.for_admin(1, 5)] == [250.5]
         page.get_by_role("button", name="Person").click()
         page.get_by_role("rowheader", name="Smaller groups together").wait_for()
         assert_usable(page)

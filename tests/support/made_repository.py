@@ -357,3 +357,41 @@ def _people(made: MadeRepository) -> None:
         made.write("src/till.py", [*made.lines("src/till.py"), "", *_function("person", number)])
         made.commit_by_hand(f"Think about case {number}")
         made.record("by a person")
+
+
+def make_pull_requests(folder: Path, home: Path, count: int) -> MadeRepository:
+    """Pull requests from `(#1)` on, each squashed into one commit: of three, two by sessions and one by a bot.
+
+    Three of four sessions opened theirs themselves; a person opened the others, of which no log has the number.
+    """
+    made = MadeRepository(folder, home)
+    made.write("pyproject.toml", ["[project]", 'name = "shop"', 'version = "1.0.0"', 'dependencies = ["httpx>=1"]'])
+    made.commit_by_hand("Begin")
+    for number in range(1, count + 1):
+        made.git("checkout", "-q", "-b", f"request-{number}")
+        title = f"Receipts of till {number} (#{number})"
+        if number % 3 == 0:
+            author, email = _BOTS[number // 3 % 3]
+            title = f"Bump httpx to {number} (#{number})"
+            lines = made.lines("pyproject.toml")
+            made.write("pyproject.toml", [*lines[:3], f'dependencies = ["httpx>={number}"]'])
+            made.commit_by_hand("Bump", author=author, email=email)
+            made.git("checkout", "-q", "main")
+            made.git("merge", "-q", "--squash", f"request-{number}")
+            made.clock.tick()
+            made.git("commit", "-q", "-m", title, author=author, email=email)
+            made.record("by a bot")
+            continue
+        session = Session(made, f"Print the receipt of till {number}")
+        for step in range(2):
+            session.edit("src/receipts.py", [], _function(f"receipt_{step}", number))
+            session.commit(f"Print receipt {number}, part {step}")
+        if number % 3 == 1 or number % 2:
+            session.open_pull_request(number)
+        session.save()
+        made.git("checkout", "-q", "main")
+        made.git("merge", "-q", "--squash", f"request-{number}")
+        made.clock.tick(7200)
+        made.git("commit", "-q", "-m", title)
+        made.record("squashed", session)
+    return made

@@ -113,6 +113,18 @@ export interface BlobRef {
   media_type?: string;
 }
 
+/** A budget; one of the same scope and subject gets this limit. */
+export interface BudgetBody {
+  scope: "team" | "project" | "person";
+  subject?: string | null;
+  limit: number;
+}
+
+/** Budgets that concern the caller. */
+export interface Budgets {
+  items: TeamBudget[];
+}
+
 /** A place in the change sequence, and nothing else: `ready`, `resync`, `gone`. */
 export interface ChangePlace {
   sequence: number;
@@ -412,6 +424,7 @@ export interface FilePart {
 export interface FileTouchItem {
   path: string;
   call: ToolCall;
+  index: number;
   part: ToolCallPart | null;
 }
 
@@ -604,6 +617,7 @@ export interface Me {
   machine: string | null;
   teams: TeamRole[];
   session?: string | null;
+  machine_name?: string | null;
 }
 
 /** A person in a team. */
@@ -1488,6 +1502,18 @@ export interface Team {
 /** A team that the caller is in. */
 export interface TeamBody {
   team: string;
+}
+
+/** A budget, and what of it the caller may know of the running month. */
+export interface TeamBudget {
+  id: string;
+  scope: "person" | "project" | "team";
+  subject: string | null;
+  limit: number;
+  month: string;
+  spent?: number | null;
+  unpriced_calls?: number | null;
+  state?: "exceeded" | "nearly spent" | "within" | null;
 }
 
 /** What changes of the team; what is left out stays. */

@@ -7,7 +7,7 @@ dollars. Commands import this module for the type checker only, because it loads
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from turnlog.commits.links import LineRange, OriginLink
 from turnlog.server.responses import RunResponse
@@ -476,6 +476,18 @@ class HubPushDocument(TypedDict):
     refused: list[str]
 
 
+class HubBudgetDocument(TypedDict):
+    """A budget of the hub. `spent`, `unpriced_calls`: null where they are unknown, or not for this person."""
+
+    scope: Literal["team", "project", "person"]
+    project: str | None
+    month: str
+    limit: float
+    spent: float | None
+    unpriced_calls: int | None
+    state: Literal["within", "nearly spent", "exceeded"] | None
+
+
 class HubStatusDocument(TypedDict):
     """`turnlog hub status`. `behind`: changes that are not sent yet; null while the hub does not answer."""
 
@@ -486,3 +498,4 @@ class HubStatusDocument(TypedDict):
     behind: int | None
     pushed_at: str | None
     problem: str | None
+    budgets: list[HubBudgetDocument]

@@ -27,26 +27,34 @@ if TYPE_CHECKING:
         "turnlog hub level                            # what holds now",
         "turnlog hub level shop metrics",
         "turnlog hub level ~/work/client none         # this folder and all below",
+        "turnlog hub level ~/work/client --remove     # as what is above says, again",
     )
 )
 @project_argument("project", required=False)
 @click.argument("level", required=False, type=click.Choice(["none", "metrics", "redacted", "full"]))
+@click.option("--remove", is_flag=True, help="Remove the rule that was chosen for this folder.")
 @fresh_store_option
-def level(project: str | None, level: str | None, store_path: Path) -> None:
+def level(project: str | None, level: str | None, remove: bool, store_path: Path) -> None:
     """Choose how much of a project leaves this machine; without a level, show the levels.
 
     PROJECT is the name or the folder of a project, or any other folder. The level holds for the folder and all below.
-    What was sent at another level is taken back with the next push.
+    What was sent at another level is taken back with the next push. Without its rule, a folder has the level of the
+    folder above that has one, or of the settings.
     """
     from turnlog.hub.machine.levels import MEANINGS
     from turnlog.hub.machine.pusher import current_levels
     from turnlog.hub.machine.state import MachineState
 
+    if remove and (project is None or level is not None):
+        raise click.UsageError("name the folder whose rule is removed, and no level")
     with open_fresh(store_path) as store, MachineState(store_path) as state:
         if project is None:
             _write_levels(store.projects(), state)
             return
-        for folder in _folders(store, project, state.levels()):
+        folders = _folders(store, project, state.levels())
+        if remove and not any([state.drop_level(folder) for folder in folders]):
+            raise NotFoundError(f"no rule was chosen for {one_line(folders[0])}: `turnlog hub level` lists all")
+        for folder in folders:
             if level is not None:
                 state.set_level(folder, level)
             holds = current_levels(state).of(folder)

@@ -7,12 +7,14 @@ import sys
 import time
 from collections import Counter
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from turnlog.cli import formatting
+from turnlog.cli.budgets import write_budget_warning
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import examples, json_option, open_existing, store_option
 from turnlog.cli.terminal import progress, write_json
@@ -20,7 +22,8 @@ from turnlog.errors import ConflictError, NotFoundError, TurnlogError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
-    from turnlog.cli.documents import HubPushDocument, HubStatusDocument
+    from turnlog.cli.documents import HubBudgetDocument, HubPushDocument, HubStatusDocument
+    from turnlog.hub.budgets import TeamBudget
     from turnlog.hub.machine.client import HubClient
     from turnlog.hub.machine.pusher import PushReport
     from turnlog.hub.machine.state import MachineState
@@ -177,6 +180,8 @@ def status(as_json: bool, store_path: Path) -> None:
     from turnlog.hub.machine.state import MachineState
     from turnlog.store.rows import moment
 
+    budgets: list[TeamBudget] = []
+
     with MachineState(store_path) as state:
         connection = state.connection()
         problem: str | None = state.noted("problem")
@@ -185,6 +190,10 @@ def status(as_json: bool, store_path: Path) -> None:
             open_fresh(store_path).close()
             with HubClient(connection.url, connection.token, seconds=0) as client:
                 behind = StorePusher(store_path, state, client).behind()
+                budgets = client.budgets()
+                if not (connection.user_name and connection.machine_name):
+                    # An older turnlog did not keep them.
+                    connection = state.name(*client.me())
         except TurnlogError as error:
             problem = str(error)
         document: HubStatusDocument = {
@@ -195,6 +204,7 @@ def status(as_json: bool, store_path: Path) -> None:
             "behind": behind,
             "pushed_at": formatting.iso(moment(state.noted("pushed"))),
             "problem": problem,
+            "budgets": [_budget_document(each) for each in budgets],
         }
     if as_json:
         write_json(document)
@@ -204,8 +214,29 @@ def status(as_json: bool, store_path: Path) -> None:
         click.echo("Nothing is sent yet: `turnlog hub push` shows what would leave.")
     if behind is not None:
         click.echo("Everything is sent." if behind <= 0 else f"{formatting.plural(behind, 'change')} to send.")
+    for each in budgets:
+        spent = None if each.spent is None else Decimal(str(each.spent))
+        whose = each.subject if each.scope == "project" and each.subject else _WHOSE[each.scope]
+        write_budget_warning(
+            f"{whose} in {each.month}", each.state, spent, Decimal(str(each.limit)), each.unpriced_calls or 0
+        )
     if problem is not None:
         click.echo(f"turnlog: {one_line(problem)}", err=True)
+
+
+_WHOSE = {"team": "the team", "person": "you", "project": "the project"}
+
+
+def _budget_document(budget: TeamBudget) -> HubBudgetDocument:
+    return {
+        "scope": budget.scope,
+        "project": budget.subject if budget.scope == "project" else None,
+        "month": budget.month,
+        "limit": budget.limit,
+        "spent": budget.spent,
+        "unpriced_calls": budget.unpriced_calls,
+        "state": budget.state,
+    }
 
 
 @click.command(epilog=examples("turnlog hub disconnect"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import click
 
 from turnlog import paths
 from turnlog.cli import formatting
+from turnlog.cli.budgets import write_budget_warning
 from turnlog.cli.filters import agent_option, model_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import (
@@ -27,6 +27,7 @@ from turnlog.cli.options import (
 from turnlog.cli.short_ids import shown_ids
 from turnlog.cli.terminal import Column, write_json, write_note, write_table
 from turnlog.store.base import UsageFilter
+from turnlog.store.budgets import budget_state
 from turnlog.store.choices import USAGE_BY, UsageBy
 from turnlog.store.names import find_agent, find_model, find_project
 from turnlog.store.usage_report import UsageBlock, UsageBudget, UsagePart, UsageReport, UsageTotals, to_csv
@@ -179,8 +180,8 @@ def _write_report(report: UsageReport, shown: Mapping[str, str]) -> None:
         if row.block is not None and row.block.is_running:
             click.echo(_running(row.block))
     for budget in report.budgets:
-        if budget.spent >= budget.limit * _NEARLY:
-            click.echo(_budget_warning(budget), err=True)
+        state = budget_state(budget.spent, budget.limit)
+        write_budget_warning(f"the {budget.period}", state, budget.spent, budget.limit, budget.unpriced_calls)
     for note in report.missing:
         write_note(note)
 
@@ -205,18 +206,6 @@ def _part_name(report: UsageReport, part: UsagePart, labels: Mapping[str | None,
     if part.name is None:
         return NO_SUBAGENT if report.then_by == "subagent" else UNNAMED
     return _without_offset(part.name) if report.then_by in _HOURS else labels[part.name]
-
-
-_NEARLY = Decimal("0.8")
-"""The share of a budget from which a report warns."""
-
-
-def _budget_warning(budget: UsageBudget) -> str:
-    spent = formatting.money(budget.spent, budget.unpriced_calls)
-    return (
-        f"Budget of the {budget.period} {'exceeded' if budget.is_exceeded else 'nearly spent'}:"
-        f" {spent} of {formatting.money(budget.limit)} ({formatting.share(float(budget.spent / budget.limit))})."
-    )
 
 
 def _running(block: UsageBlock) -> str:

@@ -30,6 +30,7 @@ _SHORT_HASH = 10
         "turnlog why src/shop.py          # where each line of a file came from",
         "turnlog why 3f2a91c              # the session that made this commit",
         "turnlog why '#12'                # the session that opened this pull request",
+        "turnlog why --hub '#12'          # also a colleague's, as far as it is shown to you",
     )
 )
 @click.argument("subject", metavar="PATH[:LINE]|COMMIT|PULL-REQUEST")
@@ -40,25 +41,48 @@ _SHORT_HASH = 10
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="The clone to look in; by default the one that the file, or this folder, is in.",
 )
+@click.option("--hub", "on_hub", is_flag=True, help="Look among the sessions that you see on this machine's hub.")
 @json_option
 @fresh_store_option
-def why(subject: str, folder: Path | None, as_json: bool, store_path: Path) -> None:
+def why(subject: str, folder: Path | None, on_hub: bool, as_json: bool, store_path: Path) -> None:
     """Show which session, turn and prompt a line, a commit or a pull request came from.
 
     Links come from the logs alone. They are exact (the session's own command printed the hash or opened the pull
     request), by content (the commit added lines that the session wrote), or only possible. The clone is read and never
-    changed.
+    changed. With --hub, the hub is asked for hashes, times and paths of files; what is in the clone stays here.
     """
+    origin, silence = (_on_hub if on_hub else _here)(subject, folder, store_path)
+    if as_json:
+        write_json(_document(origin))
+    else:
+        _write(origin, silence)
+
+
+def _here(subject: str, folder: Path | None, store_path: Path) -> tuple[CommitOrigin, str]:
+    """The origin among this machine's sessions, and what to say if there is none."""
     from turnlog.commits.origin import find_origin
 
     with open_fresh(store_path) as store:
         with open_searcher(store_path) as searcher:
             origin = find_origin(subject, store, searcher, base=Path.cwd(), clone=folder)
         oldest = _oldest(store) if origin.is_empty else None
-    if as_json:
-        write_json(_document(origin))
-    else:
-        _write(origin, oldest)
+    since = "" if oldest is None else f" The oldest session is of {oldest}."
+    return origin, f"No session that was read made or wrote it.{since}"
+
+
+def _on_hub(subject: str, folder: Path | None, store_path: Path) -> tuple[CommitOrigin, str]:
+    """The origin among the sessions that the hub shows, and what to say if there is none."""
+    from turnlog.commits.origin import find_origin
+    from turnlog.hub.machine.asking import HubHistory
+    from turnlog.hub.machine.client import HubClient
+    from turnlog.hub.machine.state import MachineState
+
+    with MachineState(store_path) as state:
+        connection = state.connection()
+    with HubClient(connection.url, connection.token) as client:
+        history = HubHistory(client)
+        origin = find_origin(subject, history, history, base=Path.cwd(), clone=folder)
+    return origin, f"No session that {connection.url} shows to you made or wrote it."
 
 
 def _oldest(store: Store) -> str | None:
@@ -88,8 +112,8 @@ def _document(origin: CommitOrigin) -> WhyDocument:
     }
 
 
-def _write(origin: CommitOrigin, oldest: str | None) -> None:
-    """For people."""
+def _write(origin: CommitOrigin, silence: str) -> None:
+    """For people; `silence` is said where no session is named."""
     if origin.commit is not None:
         _write_commit(origin.commit)
     elif origin.is_line:
@@ -99,15 +123,13 @@ def _write(origin: CommitOrigin, oldest: str | None) -> None:
     for link in origin.links:
         _write_link(link)
     if origin.is_empty:
-        click.echo(_no_session(origin.commit, oldest), err=True)
+        click.echo(plain(_bot(origin.commit) or silence), err=True)
 
 
-def _no_session(commit: Commit | None, oldest: str | None) -> str:
-    """Why no session is named."""
-    if commit is not None and commit.is_by_bot:
-        return f"No session made it: {one_line(commit.author)} calls itself a bot."
-    since = "" if oldest is None else f" The oldest session is of {oldest}."
-    return f"No session that was read made or wrote it.{since}"
+def _bot(commit: Commit | None) -> str | None:
+    if commit is None or not commit.is_by_bot:
+        return None
+    return f"No session made it: {one_line(commit.author)} calls itself a bot."
 
 
 def _write_commit(commit: Commit) -> None:

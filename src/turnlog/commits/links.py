@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from turnlog.commits.history import History, HistorySearch
 from turnlog.commits.printed import Deed, Printed, PullRequest, printed_by, pull_request
 from turnlog.commits.repository import NOT_COMMITTED, BlamedLine, Commit, Repository
 from turnlog.commits.written import FileEdits, WrittenLines, comparable, comparable_lines
@@ -20,9 +21,8 @@ from turnlog.errors import NotFoundError
 from turnlog.model import ToolCallPart, ToolKind
 from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line
-from turnlog.store.base import Store, ToolCallFilter
+from turnlog.store.base import ToolCallFilter
 from turnlog.store.search.base import SearchFilter
-from turnlog.store.search.searcher import Searcher
 from turnlog.store.values import StoreValue
 
 Confidence: TypeAlias = Literal["exact", "content", "possible"]
@@ -122,7 +122,7 @@ class LineRange(StoreValue, frozen=True, kw_only=True):
 class LinkFinder:
     """Finds links in a store, for what is in one clone."""
 
-    def __init__(self, store: Store, searcher: Searcher, repository: Repository) -> None:
+    def __init__(self, store: History, searcher: HistorySearch, repository: Repository) -> None:
         """Look in this store, with its search index, for sessions of this clone."""
         self._store = store
         self._searcher = searcher
@@ -375,7 +375,7 @@ def _is_no_accident(common: Iterable[str], total: int, age: timedelta) -> bool:
 class PlaceReader:
     """Reads what a link says of its session: title, turn and prompt. Keeps the landmarks of sessions once read."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: History) -> None:
         """Read from this store."""
         self._store = store
         self._prompts: dict[str, list[tuple[int, int | None, str]]] = {}

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from turnlog.commits.history import History, HistorySearch
 from turnlog.commits.links import LineRange, LinkFinder, OriginLink
 from turnlog.commits.printed import PullRequest, pull_request
 from turnlog.commits.repository import Commit, Repository
 from turnlog.errors import NotFoundError
-from turnlog.store.base import Store
-from turnlog.store.search.searcher import Searcher
 
 _NUMBER = re.compile(r"[#!](?P<number>\d+)")
 _LINE = re.compile(r"(?P<path>.+):(?P<line>\d+)")
@@ -38,7 +37,7 @@ class CommitOrigin(NamedTuple):
 
 
 def find_origin(
-    subject: str, store: Store, searcher: Searcher, *, base: Path, clone: Path | None = None
+    subject: str, store: History, searcher: HistorySearch, *, base: Path, clone: Path | None = None
 ) -> CommitOrigin:
     """The origin of `PATH`, `PATH:LINE`, a commit, `#12` or the address of a pull request.
 

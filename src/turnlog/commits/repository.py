@@ -122,6 +122,11 @@ class Repository:
         found = (remote_name(line.split(" ", 1)[-1]) for line in lines)
         return frozenset(name for name in found if name is not None)
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What folders with a clone are called: this one, and as `git clone` names one for each remote."""
+        return frozenset((self.root.name, *(each.rpartition("/")[2] for each in self.remotes)))
+
     def commit(self, revision: str) -> Commit:
         """The commit that a revision names."""
         for commit in self._commits("--no-walk", f"{self._resolve(revision)}"):

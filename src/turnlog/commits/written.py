@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import NamedTuple
 
+from turnlog.commits.history import History
 from turnlog.commits.repository import Commit, Repository
 from turnlog.formats.edits import edit_diff
 from turnlog.model import Message, Session, ToolCallPart
-from turnlog.store.base import Store
 from turnlog.store.values import FileTouch
 from turnlog.store.worktrees import worktree_in
 
@@ -48,7 +48,7 @@ def comparable_lines(lines: Iterable[str]) -> frozenset[str]:
 class FileEdits:
     """Edits of the files of a clone, by all sessions."""
 
-    def __init__(self, store: Store, repository: Repository) -> None:
+    def __init__(self, store: History, repository: Repository) -> None:
         """Look in this store for edits of files in this clone."""
         self._store = store
         self._repository = repository
@@ -103,14 +103,18 @@ class FileEdits:
         return any(root.startswith(f"{each}/") for each in self._repository.roots)
 
     def _is_session_of_clone(self, session_id: str, root: str) -> bool:
-        """Whether a session worked on this repository elsewhere: in a worktree that is gone, or in another clone."""
+        """Whether a session worked on this repository elsewhere: in a worktree that is gone, or in another clone.
+
+        A clone of another name is known only by a commit from which the session started.
+        """
         if session_id not in self._sessions:
             self._sessions[session_id] = self._store.session(session_id)
         session = self._sessions[session_id]
         folder = PurePath(session.cwd or "/")
         if PurePath(root) not in (folder, *folder.parents):
             return False
-        if session.project is not None and session.project.path in self._repository.roots:
+        names = {folder.name, PurePath(session.project.path).name if session.project is not None else folder.name}
+        if names & self._repository.names:
             return True
         return session.git_commit is not None and self._repository.has(session.git_commit) is not None
 

@@ -19,6 +19,7 @@ from turnlog.errors import StoreError
 from turnlog.hub import bodies
 from turnlog.hub.access import Access, bearer
 from turnlog.hub.blobs import BlobStore
+from turnlog.hub.budgets import Budgets
 from turnlog.hub.callers import Caller
 from turnlog.hub.contexts import CallerContext, Contexts
 from turnlog.hub.metrics import TYPE, Metrics
@@ -52,6 +53,7 @@ from turnlog.store.postgres.store import PostgresStore
 
 BODIES: Final[tuple[type[Any], ...]] = (
     bodies.AuditPage,
+    Budgets,
     DeviceCode,
     Enrolment,
     Joined,
@@ -100,7 +102,7 @@ def create_hub(
     contexts = Contexts(database, people, cache, blobs)
     failures = RequestRates(FAILURES_PER_SECOND, MOST_FAILURES)
     provider = None if settings.openid is None else OpenId(settings.openid, people.secrets)
-    metrics = Metrics()
+    metrics = Metrics(people.budgets.measured)
     open_team = partial(_open_team, database, blobs)
     retention = RetentionKeeper(people, open_team, partial(_drop_garbage, blobs))
 
@@ -200,7 +202,7 @@ def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: P
             settings.metrics_token and hmac.compare_digest(token.encode(), settings.metrics_token.encode())
         ) and not (is_loopback(peer) and "x-forwarded-for" not in request.headers):
             return error_response(404, "not_found", "there is no such address")
-        return Response(metrics.text(), media_type=TYPE)
+        return Response(await run_in_threadpool(metrics.text), media_type=TYPE)
 
     app.add_route("/healthz", healthz, methods=["GET"], include_in_schema=False)
     app.add_route("/readyz", readyz, methods=["GET"], include_in_schema=False)

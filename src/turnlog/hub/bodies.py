@@ -32,9 +32,11 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     scopes: list[Scope]
     machine: str | None
+    """Id of the machine that asks."""
     teams: list[TeamRole]
     session: str | None = None
     """The session that a link shows."""
+    machine_name: str | None = None
 
 
 class SignInChoices(msgspec.Struct, frozen=True):

@@ -1,8 +1,18 @@
-"""Figures of one process for Prometheus: how many requests, how long, how many streams. Nothing of what they hold."""
+"""Figures of one process for Prometheus: how many requests, how long, how many streams; and what budgets have left.
+
+Nothing of what requests hold, and no name of a project or a person.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from turnlog.errors import StoreError
+from turnlog.hub.budgets import TeamBudget
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -10,8 +20,8 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     """The figures of one process."""
 
-    def __init__(self) -> None:
-        """Begin at zero."""
+    def __init__(self, budgets: Callable[[], Sequence[tuple[int, TeamBudget]]]) -> None:
+        """Begin at zero. `budgets` gives those of every team."""
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "turnlog_hub_requests", "Requests answered.", ["method", "route", "status"], registry=self._registry
@@ -24,6 +34,7 @@ class Metrics:
             registry=self._registry,
         )
         self.under_way = Gauge("turnlog_hub_requests_under_way", "Requests being answered.", registry=self._registry)
+        self._registry.register(_BudgetCollector(budgets))
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answered request."""
@@ -31,5 +42,45 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
-        """All figures."""
+        """All figures. It may ask the database."""
         return generate_latest(self._registry)
+
+
+class _BudgetCollector(Collector):
+    """Budgets when they are asked for. What admins of the team may not know has no sample."""
+
+    def __init__(self, budgets: Callable[[], Sequence[tuple[int, TeamBudget]]]) -> None:
+        self._budgets = budgets
+
+    def describe(self) -> list[Metric]:
+        """What there is; without it, it would be collected when it is registered."""
+        return list(_families())
+
+    def collect(self) -> Generator[Metric]:
+        """The samples of all budgets; none while there is no database."""
+        limits, spent, unpriced = _families()
+        try:
+            found = self._budgets()
+        except StoreError:
+            return
+        for team, each in found:
+            labels = (str(team), each.id, each.scope)
+            limits.add_metric(labels, each.limit)
+            if each.spent is not None:
+                spent.add_metric(labels, each.spent)
+            if each.unpriced_calls is not None:
+                unpriced.add_metric(labels, each.unpriced_calls)
+        yield from (limits, spent, unpriced)
+
+
+def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
+    labels = ("team", "budget", "scope")
+    return (
+        GaugeMetricFamily("turnlog_hub_budget_limit_dollars", "Budget of a month.", labels=labels),
+        GaugeMetricFamily(
+            "turnlog_hub_budget_spent_dollars", "What the running month (UTC) cost at list prices.", labels=labels
+        ),
+        GaugeMetricFamily(
+            "turnlog_hub_budget_unpriced_calls", "Calls of unknown price in the running month.", labels=labels
+        ),
+    )

@@ -363,6 +363,8 @@ class FileTouchItem(ResponseBody, frozen=True, kw_only=True):
     path: str
     """The file, from anywhere."""
     call: ToolCall
+    index: int
+    """Of its part in the message."""
     part: ToolCallPart | None
     """The call itself, where it changed the file: its input says how. Large contents are previews."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias
 
 from turnlog.store.base import Store, UsageFilter
 from turnlog.store.choices import BudgetPeriod
@@ -11,7 +13,17 @@ from turnlog.store.dollars import Dollars
 from turnlog.store.periods import PERIODS
 from turnlog.store.usage_report import UsageBudget, UsageTotals
 
+BudgetState: TypeAlias = Literal["within", "nearly spent", "exceeded"]
+
+_NEARLY: Final = Decimal("0.8")
+"""The share of a budget from which it is nearly spent, and warned of."""
+
 _LONGEST = timedelta(days=32)
+
+
+def budget_state(spent: Dollars, limit: Dollars) -> BudgetState:
+    """How far a budget is spent."""
+    return "exceeded" if spent > limit else "nearly spent" if spent >= limit * _NEARLY else "within"
 
 
 def spent_budgets(store: Store, limits: Mapping[BudgetPeriod, float], zone: tzinfo | None) -> tuple[UsageBudget, ...]:

@@ -354,6 +354,7 @@ export interface FilePart {
 export interface FileTouchItem {
   path: string;
   call: ToolCall;
+  index: number;
   part: ToolCallPart | null;
 }
 

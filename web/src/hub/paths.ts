@@ -13,6 +13,7 @@ export const RULES = "/hub/v1/rules";
 export const RETENTION = "/hub/v1/rules/retention";
 export const AGREEMENT = "/hub/v1/rules/agreement";
 export const TEAM_USAGE = "/hub/v1/usage";
+export const BUDGETS = "/hub/v1/budgets";
 export const AUDIT = "/hub/v1/audit";
 export const TEAM_AUDIT = "/hub/v1/audit/team";
 export const TRASH = "/hub/v1/trash";

@@ -31,6 +31,18 @@ export interface AuditPage {
   names: Record<string, string>;
 }
 
+/** A budget; one of the same scope and subject gets this limit. */
+export interface BudgetBody {
+  scope: "team" | "project" | "person";
+  subject?: string | null;
+  limit: number;
+}
+
+/** Budgets that concern the caller. */
+export interface Budgets {
+  items: TeamBudget[];
+}
+
 /** The code of a link. */
 export interface CodeBody {
   code: string;
@@ -107,6 +119,7 @@ export interface Me {
   machine: string | null;
   teams: TeamRole[];
   session?: string | null;
+  machine_name?: string | null;
 }
 
 /** A person in a team. */
@@ -246,6 +259,18 @@ export interface Team {
 /** A team that the caller is in. */
 export interface TeamBody {
   team: string;
+}
+
+/** A budget, and what of it the caller may know of the running month. */
+export interface TeamBudget {
+  id: string;
+  scope: "person" | "project" | "team";
+  subject: string | null;
+  limit: number;
+  month: string;
+  spent?: number | null;
+  unpriced_calls?: number | null;
+  state?: "exceeded" | "nearly spent" | "within" | null;
 }
 
 /** What changes of the team; what is left out stays. */

@@ -1,12 +1,14 @@
 /** What the team used: sums of groups that are large enough, over all sessions, also those that nobody else reads. */
 
 import { useQuery } from "@tanstack/react-query";
-import { getJson } from "@/api/client";
+import { getJson, queryString } from "@/api/client";
+import { download } from "@/api/files";
 import { useItems } from "@/api/use-items";
 import { BarChart } from "@/charts/bar-chart";
 import { everyPeriod, periodLabel } from "@/charts/calendar";
 import { FiguresTable } from "@/charts/figures-table";
 import { type Chart, toPeriods, toSeries } from "@/charts/series";
+import { LoadButton } from "@/design/load-button";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { FilterBar, FilterDates } from "@/filters/filters";
@@ -16,6 +18,7 @@ import { dayAfter, formatExact } from "@/format/time";
 import { COST } from "@/usage/measures";
 import { MEMBERS, TEAM_USAGE } from "./paths";
 import type { Member, Sums, TeamUsage } from "./schema";
+import { TeamBudgets } from "./team-budgets";
 import "@/usage/usage.css";
 
 const BY = [
@@ -38,17 +41,31 @@ export function TeamUsageSection() {
     placeholderData: (previous) => previous,
   });
   return (
-    <section className="team-section" aria-label="Usage of the team">
-      <FilterBar
-        label="Usage filters"
-        first={<Segments label="By" choices={BY} value={filters.by} onChange={(by) => change({ by })} />}
-        active={countSet(filters, ["since"])}
-      >
-        <FilterDates since={filters.since} until={filters.until} onChange={change} />
-      </FilterBar>
-      {usage.isError && <Problem error={usage.error} what="The usage of the team" />}
-      {usage.data && <Report usage={usage.data} />}
-    </section>
+    <>
+      <section className="team-section" aria-label="Usage of the team">
+        <FilterBar
+          label="Usage filters"
+          first={<Segments label="By" choices={BY} value={filters.by} onChange={(by) => change({ by })} />}
+          active={countSet(filters, ["since"])}
+        >
+          <FilterDates since={filters.since} until={filters.until} onChange={change} />
+          <LoadButton
+            className="button"
+            load={() => download(TEAM_USAGE + queryString({ ...parameters, format: "csv" }))}
+          >
+            CSV
+          </LoadButton>
+        </FilterBar>
+        {usage.isError && <Problem error={usage.error} what="The usage of the team" />}
+        {usage.data && <Report usage={usage.data} />}
+      </section>
+      {usage.data && (
+        <TeamBudgets
+          projects={usage.data.by === "project" ? usage.data.rows.flatMap(({ name }) => name ?? []) : []}
+          smallestGroup={usage.data.smallest_group}
+        />
+      )}
+    </>
   );
 }
 

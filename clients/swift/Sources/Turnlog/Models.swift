@@ -251,6 +251,29 @@ public enum Turnlog {
         }
     }
 
+    /// A budget; one of the same scope and subject gets this limit.
+    public struct BudgetBody: Codable, Equatable, Sendable {
+        /// One of: team, project, person.
+        public var scope: String
+        public var subject: String?
+        public var limit: Double
+
+        public enum CodingKeys: String, CodingKey {
+            case scope
+            case subject
+            case limit
+        }
+    }
+
+    /// Budgets that concern the caller.
+    public struct Budgets: Codable, Equatable, Sendable {
+        public var items: [TeamBudget]
+
+        public enum CodingKeys: String, CodingKey {
+            case items
+        }
+    }
+
     /// A place in the change sequence, and nothing else: `ready`, `resync`, `gone`.
     public struct ChangePlace: Codable, Equatable, Sendable {
         public var sequence: Int
@@ -841,11 +864,13 @@ public enum Turnlog {
     public struct FileTouchItem: Codable, Equatable, Sendable {
         public var path: String
         public var call: ToolCall
+        public var index: Int
         public var part: ToolCallPart?
 
         public enum CodingKeys: String, CodingKey {
             case path
             case call
+            case index
             case part
         }
     }
@@ -1205,6 +1230,7 @@ public enum Turnlog {
         public var machine: String?
         public var teams: [TeamRole]
         public var session: String?
+        public var machineName: String?
 
         public enum CodingKeys: String, CodingKey {
             case user
@@ -1214,6 +1240,7 @@ public enum Turnlog {
             case machine
             case teams
             case session
+            case machineName = "machine_name"
         }
     }
 
@@ -2926,6 +2953,30 @@ public enum Turnlog {
 
         public enum CodingKeys: String, CodingKey {
             case team
+        }
+    }
+
+    /// A budget, and what of it the caller may know of the running month.
+    public struct TeamBudget: Codable, Equatable, Sendable {
+        public var id: String
+        /// One of: person, project, team.
+        public var scope: String
+        public var subject: String?
+        public var limit: Double
+        public var month: String
+        public var spent: Double?
+        public var unpricedCalls: Int?
+        public var state: String?
+
+        public enum CodingKeys: String, CodingKey {
+            case id
+            case scope
+            case subject
+            case limit
+            case month
+            case spent
+            case unpricedCalls = "unpriced_calls"
+            case state
         }
     }
 

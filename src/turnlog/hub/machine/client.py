@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 from turnlog import __version__
@@ -19,6 +19,9 @@ from turnlog.store import zstd
 from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.values import SHAPE, ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
+
+if TYPE_CHECKING:
+    from turnlog.hub.budgets import TeamBudget
 
 SECONDS_TO_ANSWER: Final = 120
 
@@ -202,6 +205,30 @@ class HubClient:
     def logs(self, session_id: str) -> bytes:
         """The log files of a session, as a tar in zstd."""
         return self._checked(self._request("GET", f"/hub/v1/sessions/{quote(session_id)}/logs")).body
+
+    def get(self, path: str) -> Any:
+        """What the hub answers at an address, as JSON. Raises NotFoundError, HubRefusedError."""
+        return self._json("GET", path)
+
+    def me(self) -> tuple[str, str]:
+        """Names of this machine's person and of the machine; empty where the hub says none."""
+        answer: dict[str, Any] = self.get("/hub/v1/me")
+        user: dict[str, Any] = answer.get("user") or {}
+        return str(user.get("name") or ""), str(answer.get("machine_name") or "")
+
+    def budgets(self) -> list[TeamBudget]:
+        """Budgets that concern this person; none of a hub that knows no budgets yet."""
+        import msgspec
+
+        from turnlog.hub.budgets import Budgets
+
+        answer = self._request("GET", "/hub/v1/budgets")
+        if answer.status in _NO_HUB:
+            return []
+        try:
+            return msgspec.json.decode(self._checked(answer).body, type=Budgets).items
+        except msgspec.DecodeError as error:
+            raise StoreError("the hub answers with something that is no budget") from error
 
     # -- requests
 

@@ -111,6 +111,14 @@ class MachineState:
                 self._database.execute("DELETE FROM facts WHERE name NOT IN ('store', 'host')")
             self._set("connection", list(connection))
 
+    def name(self, user_name: str, machine_name: str) -> HubConnection:
+        """Note what the hub calls this machine and its person, where that is not known yet; the connection with it."""
+        known = self.connection()
+        named = known._replace(user_name=known.user_name or user_name, machine_name=known.machine_name or machine_name)
+        if named != known:
+            self._set("connection", list(named))
+        return named
+
     def disconnect(self) -> None:
         """Forget the hub and its token; the levels stay."""
         with self._database:
@@ -170,6 +178,10 @@ class MachineState:
     def levels(self) -> dict[str, str]:
         """Folder -> level, as chosen by the command."""
         return dict(self._database.execute("SELECT path, level FROM levels").fetchall())
+
+    def drop_level(self, path: str) -> bool:
+        """Have no rule for a folder any more; False if there was none."""
+        return self._database.execute("DELETE FROM levels WHERE path = ?", (path,)).rowcount > 0
 
     def set_level(self, path: str, level: str) -> None:
         """Choose the level of a project."""

@@ -6,6 +6,8 @@ a name, and larger ones with them while that one is still too small, so that no 
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import time
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from turnlog.hub.people.tables import Row, Tables
+from turnlog.plain_text import csv_cell
 from turnlog.store.dollars import NANO
 from turnlog.store.postgres.database import Database
 
@@ -107,6 +110,25 @@ class TeamUsage(msgspec.Struct, frozen=True, kw_only=True):
     """None if the whole team has fewer people than a group may have."""
     counted_at: datetime
     """When: an answer is given again for a minute."""
+
+
+FOLDED: Final = "smaller groups together"
+
+
+def to_csv(usage: TeamUsage) -> str:
+    """The rows as CSV (RFC 4180), with smaller groups together. Unknown values are empty; money is US dollars."""
+    text = io.StringIO()
+    # Names are quoted, so that one stays a cell even in a spreadsheet that splits at semicolons.
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
+    columns = Sums.__struct_fields__
+    writer.writerow((usage.by, "label", *columns))
+    rows = [(row.name or "", "", row.sums) for row in usage.rows]
+    if usage.folded is not None:
+        rows.append(("", FOLDED, usage.folded))
+    for name, label, sums in rows:
+        numbers = (getattr(sums, column) for column in columns)
+        writer.writerow((csv_cell(name), label, *("" if number is None else number for number in numbers)))
+    return text.getvalue()
 
 
 class _Group:

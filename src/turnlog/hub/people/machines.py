@@ -95,6 +95,12 @@ class Machines(Tables):
             rows = transaction.rows("SELECT id, name FROM turnlog.machines WHERE team_key = $1", team)
         return {row[0]: row[1] for row in rows}
 
+    def name(self, team: int, id: str) -> str | None:
+        """The name of a machine."""
+        with self._transaction() as transaction:
+            row = transaction.row("SELECT name FROM turnlog.machines WHERE team_key = $1 AND id = $2", team, id)
+        return None if row is None else row[0]
+
     def end(self, team: int, id: str, *, user: str | None = None) -> bool:
         """Make a machine's tokens invalid; False if there is none of this id, or not of this person."""
         with self._transaction() as transaction:

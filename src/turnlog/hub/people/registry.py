@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from turnlog.hub.callers import Caller, Role
 from turnlog.hub.people.audit import Audit
+from turnlog.hub.people.budgets import TeamBudgets
 from turnlog.hub.people.figures import Figures
 from turnlog.hub.people.machines import Machines
 from turnlog.hub.people.rules import Rulebook
@@ -28,6 +29,7 @@ class People:
         self.sharing = Sharing(database, self.secrets)
         self.audit = Audit(database)
         self.figures = Figures(database)
+        self.budgets = TeamBudgets(database, self.figures)
         self.rulebook = Rulebook(database)
         self.trash = Trash(database)
 

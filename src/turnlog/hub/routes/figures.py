@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from turnlog.hub.bodies import AuditPage
 from turnlog.hub.callers import Caller
 from turnlog.hub.people.audit import TEAM
-from turnlog.hub.people.figures import FiguresBy, TeamUsage
+from turnlog.hub.people.figures import FiguresBy, TeamUsage, to_csv
 from turnlog.hub.routes.base import AdminOf, HubOf, HubState, PersonOf
 from turnlog.server.context import write
 from turnlog.server.openapi import responds_with
@@ -26,6 +26,7 @@ class FiguresQuery(QueryParameters):
     by: FiguresBy = "project"
     since: Moment | None = Field(None, description="From the day of this time on, in UTC.")
     until: Moment | None = Field(None, description="Before this time; of a day that has begun, in UTC, all of it.")
+    format: Literal["json", "csv"] = "json"
 
 
 class AuditQuery(QueryParameters):
@@ -39,12 +40,15 @@ class AuditQuery(QueryParameters):
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
-@router.get("/usage", responses=responds_with(TeamUsage))
+@router.get("/usage", responses=responds_with(TeamUsage, besides={"text/csv": {"schema": {"type": "string"}}}))
 def get_usage(request: Request, hub: HubOf, caller: AdminOf, query: Annotated[FiguresQuery, Query()]) -> Response:
     """What the team used, also in private sessions: sums of groups that are large enough."""
     smallest = hub.people.teams.team(caller.team_key).smallest_group
     found = hub.people.figures.usage(caller.team_key, query.by, smallest, query.since, query.until)
     hub.note(caller, "team usage", query.by)
+    if query.format == "csv":
+        headers = {"Content-Disposition": f'attachment; filename="team-usage-by-{query.by}.csv"'}
+        return Response(to_csv(found), headers=headers, media_type="text/csv")
     return write(request, found)
 
 

@@ -106,6 +106,7 @@ def get_me(request: Request, hub: HubOf, caller: CallerOf) -> Response:
             machine=caller.machine,
             teams=[] if caller.is_link else [TeamRole(*each) for each in teams.teams_of(caller.user)],
             session=session,
+            machine_name=None if caller.machine is None else hub.people.machines.name(caller.team_key, caller.machine),
         ),
     )
 

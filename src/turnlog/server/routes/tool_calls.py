@@ -145,7 +145,9 @@ def _use(store: Store, use: FileUse) -> FileUseItem:
 
 def _touches(store: Store, touches: Iterable[FileTouch]) -> list[dict[str, object]]:
     """As `FileTouchItem` says, with parts as the model writes them."""
-    return [{"path": touch.path, "call": touch.call, "part": _part(store, touch)} for touch in touches]
+    return [
+        {"path": touch.path, "call": touch.call, "index": touch.part, "part": _part(store, touch)} for touch in touches
+    ]
 
 
 def _part(store: Store, touch: FileTouch) -> msgspec.Raw | None:
