@@ -17,10 +17,11 @@ import msgspec
 
 from turnlog.redact.contexts import BLOCKS
 from turnlog.redact.edges import RULE as CUT
+from turnlog.redact.literals import literal_tree
 from turnlog.redact.masking import MNEMONIC, SecretSpan, joined, mask_spans
 from turnlog.redact.placeholders import is_distinct, is_key
 from turnlog.redact.tokens import TOKENS
-from turnlog.redact.triggers import BOUNDARY, literal_tree
+from turnlog.redact.triggers import BOUNDARY
 from turnlog.redact.views import unmarked
 
 SHORTEST_KNOWN = 8

@@ -19,8 +19,7 @@ from turnlog.redact.names import find_assignments, secret_name
 from turnlog.redact.placeholders import is_generated, is_placeholder, is_random, secret_within
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
-from turnlog.redact.tokens import TOKENS
-from turnlog.redact.triggers import Beginning, rules_for, tokens_in, words_in
+from turnlog.redact.triggers import Beginning, inside_rules, rules_for, tokens_in, words_in
 from turnlog.redact.views import TextView, cut_run, run_end, unmarked, unwrapped
 
 SHORTEST = 8
@@ -34,7 +33,6 @@ _FILL = "\ue000"
 
 
 _BLOCKS = frozenset(rule.name for rule in BLOCKS)
-_INSIDE = tuple(rule for rule in TOKENS if not rule.begins)
 _WEB_KEY = next(rule for rule in RULES if rule.name == "json-web-key")
 
 
@@ -233,11 +231,13 @@ def _find_wrapped(text: str, begun: Iterable[Beginning], known: list[SecretSpan]
         for span in () if view is None else _token_at(view.text, start - begin, rules):
             end = begin + view.span(span.start, span.end)[1] if view else end
             yield from _if_cut(text, SecretSpan(start, end, span.rule), known)
-    for rule in _INSIDE:
-        if any(literal in text for literal in rule.literals):
-            view = unwrapped(text)
-            for start, end in _matches(rule, view.text, view.text):
-                yield from _if_cut(text, SecretSpan(*view.span(start, end), rule.name), known)
+    rules = inside_rules(text)
+    if not rules:
+        return
+    view = unwrapped(text)
+    for rule in rules:
+        for start, end in _matches(rule, view.text, view.text):
+            yield from _if_cut(text, SecretSpan(*view.span(start, end), rule.name), known)
 
 
 def _if_cut(text: str, span: SecretSpan, known: list[SecretSpan]) -> Iterator[SecretSpan]:
@@ -250,7 +250,7 @@ def _if_cut(text: str, span: SecretSpan, known: list[SecretSpan]) -> Iterator[Se
 SHORTEST_ENCODED = 32
 """No base64 of fewer characters is looked into."""
 
-_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{{{SHORTEST_ENCODED},20000}}={{0,2}}(?![A-Za-z0-9+/_-])")
+_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/]{{{SHORTEST_ENCODED},20000}}+={{0,2}}(?![A-Za-z0-9+/_-])")
 
 
 def _find_encoded(text: str, known: list[SecretSpan]) -> Iterator[SecretSpan]:

@@ -1,96 +1,77 @@
 """Which rules can match a text, by their literals. Most texts contain none, so this is most of the cost of redaction.
 
-One pass looks for the beginnings of tokens, one for other literals, one for words in any case. Each pass is one
-pattern, a tree of its literals, so that a character that begins no literal is skipped at once.
+One pass looks for the beginnings of tokens, one for other literals, one for words in any case (`literals`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterable
 from typing import TypeAlias
 
+from turnlog.redact.literals import Contents, Places, shortest_beginnings
 from turnlog.redact.names import NAME_ENDS
 from turnlog.redact.rule import Rule
 from turnlog.redact.rules import RULES
+from turnlog.redact.tokens import TOKENS
 
 SHORTEST_TOKEN = 15
 """No secret with its own shape has fewer characters."""
 
 
-def _shortest_beginnings(literals: Iterable[str]) -> list[str]:
-    """The literals that do not begin with another one."""
-    kept: list[str] = []
-    for literal in sorted(set(literals)):
-        if not (kept and literal.startswith(kept[-1])):
-            kept.append(literal)
-    return kept
-
-
-def literal_tree(literals: Iterable[str], between: Sequence[str] = ()) -> str:
-    """A pattern for any of these literals, none of which begins with another.
-
-    Args:
-        literals: What to look for.
-        between: Patterns that are inserted after the first character, the second, and so on.
-    """
-    check, later = (between[0], between[1:]) if between else ("", ())
-    branches: list[str] = []
-    for first, same in groupby(sorted(literals), key=itemgetter(0)):
-        rest = [literal[1:] for literal in same]
-        branches.append(re.escape(first) + check + (literal_tree(rest, later) if any(rest) else ""))
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
-
-
 BOUNDARY = r"(?:(?<![A-Za-z0-9]..)|(?<=\\[nrtbf]..)|(?<=%[0-9A-Fa-f]{2}..)|(?<=[\[;0-9]m..)|(?<=\[K..))"
 """The boundary before a token, checked after its second character, because most characters fail before that."""
 
-_BEGINNINGS = _shortest_beginnings(literal for rule in RULES if rule.begins for literal in rule.literals)
-_BEGINNING = re.compile(literal_tree(_BEGINNINGS, ["", BOUNDARY]))
+_BEGINNINGS = shortest_beginnings(literal for rule in RULES if rule.begins for literal in rule.literals)
+_TOKENS = Places(_BEGINNINGS, BOUNDARY)
 
-_OF_BEGINNING = {
-    beginning: [rule for rule in RULES if rule.begins and any(each.startswith(beginning) for each in rule.literals)]
+_OF_BEGINNING = [
+    [rule for rule in RULES if rule.begins and any(each.startswith(beginning) for each in rule.literals)]
     for beginning in _BEGINNINGS
-}
+]
+"""The rules of each beginning, in order."""
 
 
-def _literals(any_case: bool) -> list[tuple[str, int]]:
-    rules = [(number, rule) for number, rule in enumerate(RULES) if not rule.begins and rule.any_case is any_case]
-    return [(literal, number) for number, rule in rules for literal in rule.literals]
+def _of_literals(any_case: bool) -> dict[str, list[int]]:
+    """Literal -> numbers of the rules that have it, of those that do not begin with it."""
+    found: dict[str, list[int]] = {}
+    for number, rule in enumerate(RULES):
+        for literal in rule.literals if not rule.begins and rule.any_case is any_case else ():
+            found.setdefault(literal, []).append(number)
+    return found
 
 
-_EXACT = _literals(any_case=False)
-_ANY_CASE = _literals(any_case=True)
+_EXACT = _of_literals(any_case=False)
+_EXACT_RULES = list(_EXACT.values())
+_EXACT_LITERALS = Contents(list(_EXACT))
 
-_HAS_EXACT = re.compile(literal_tree(_shortest_beginnings(literal for literal, _ in _EXACT)))
-_WORDS = _shortest_beginnings([*(literal for literal, _ in _ANY_CASE), *NAME_ENDS])
-_WORD = re.compile(literal_tree(_WORDS))
+_ANY_CASE = _of_literals(any_case=True)
+_WORDS = shortest_beginnings([*_ANY_CASE, *NAME_ENDS])
+_WORD_PLACES = Places(_WORDS)
 
 
-def _overlapping(word: str) -> list[tuple[int, str, int]]:
-    """Offset, literal and rule of everything that may begin where this word is found: at its start or inside it."""
+def _overlapping(word: str) -> list[tuple[int, str, list[int]]]:
+    """Offset, literal and rules of everything that may begin where this word is found: at its start or inside it."""
     return [
-        (offset, literal, number)
+        (offset, literal, numbers)
         for offset in range(len(word))
-        for literal, number in _ANY_CASE
+        for literal, numbers in _ANY_CASE.items()
         if literal.startswith(word[offset:]) or word.startswith(literal, offset)
     ]
 
 
-_AT_WORD = {word: _overlapping(word) for word in _WORDS}
+_AT_WORD = [_overlapping(word) for word in _WORDS]
 
 
 def words_in(lowered: str) -> set[int] | None:
     """The rules for any case whose literals a text in lower case contains; None if it has no end of a name either."""
-    found: set[int] | None = None
-    for match in _WORD.finditer(lowered):
-        found = set() if found is None else found
-        start = match.start()
-        for offset, literal, number in _AT_WORD[match[0]]:
-            if number not in found and lowered.startswith(literal, start + offset):
-                found.add(number)
+    places = _WORD_PLACES.in_text(lowered)
+    if not places:
+        return None
+    found: set[int] = set()
+    for start, word in places:
+        for offset, literal, numbers in _AT_WORD[word]:
+            if lowered.startswith(literal, start + offset):
+                found.update(numbers)
     return found
 
 
@@ -102,17 +83,29 @@ def tokens_in(text: str) -> list[Beginning]:
     """Where tokens may begin, in order. This looks at every character, so callers keep the answer."""
     if len(text) < SHORTEST_TOKEN:
         return []
-    return [(match.start(), _OF_BEGINNING[match[0]]) for match in _BEGINNING.finditer(text)]
+    return [(start, _OF_BEGINNING[number]) for start, number in _TOKENS.in_text(text)]
 
 
 def beginnings_in(text: str, start: int) -> list[tuple[int, int]]:
     """Where tokens may begin from a place on, in order, and the length of their beginnings, however little follows."""
-    return [(match.start(), len(match[0])) for match in _BEGINNING.finditer(text, start)]
+    return [(place, len(_BEGINNINGS[number])) for place, number in _TOKENS.in_text(text, start)]
+
+
+def exact_in(text: str) -> set[int]:
+    """The rules, besides those that begin with theirs, whose literals a text contains in their own case."""
+    if len(text) < SHORTEST_TOKEN:
+        return set()
+    return {rule for number in _EXACT_LITERALS.in_text(text) for rule in _EXACT_RULES[number]}
 
 
 def rules_for(text: str, words: Iterable[int]) -> list[Rule]:
     """The other rules that may match, in order. `words` are those for any case, by `words_in`."""
-    found = set(words)
-    if len(text) >= SHORTEST_TOKEN and _HAS_EXACT.search(text) is not None:
-        found.update([number for literal, number in _EXACT if literal in text])
-    return [RULES[number] for number in sorted(found)] if found else []
+    return [RULES[number] for number in sorted(exact_in(text).union(words))]
+
+
+def inside_rules(text: str) -> list[Rule]:
+    """The rules of tokens that are recognised by a literal inside them, which this text has."""
+    return [RULES[number] for number in sorted(exact_in(text) & _INSIDE)]
+
+
+_INSIDE = {number for number, rule in enumerate(RULES) if rule in TOKENS and not rule.begins}

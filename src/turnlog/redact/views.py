@@ -53,7 +53,7 @@ class TextView(NamedTuple):
 def unmarked(text: str) -> TextView | None:
     """The text without control sequences and with decoded percent codes; None if it has neither."""
     # Most percent signs are those of numbers and formats, and a view is looked through as the text itself was.
-    is_marked = "\x1b" in text or "\x9b" in text or _HAS_PERCENT.search(text) is not None
+    is_marked = "\x1b" in text or "\x9b" in text or ("%" in text and _HAS_PERCENT.search(text) is not None)
     if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
         return _view(text, _MARKED)
     return None
