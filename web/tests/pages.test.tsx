@@ -104,6 +104,23 @@ it("shows the last continuation with the time of day, and the session before it 
   expect(screen.getByText("First half")).toBeTruthy();
 });
 
+it("names the toggle of earlier sessions and subagents with the number that it shows", async () => {
+  const asked = { counts: { prompts: 1 }, first_prompt: "Go" };
+  const last = session({
+    id: "a:2",
+    title: "Second half",
+    relationships: [{ kind: "continuation", parent_session_id: "a:1" }],
+    children: 2,
+    ...asked,
+  });
+  answerWith({
+    "GET /api/sessions": { json: listOf(last, session({ id: "a:1", title: "First half", ...asked })) },
+  });
+  renderAt("/", <SessionsPage />);
+  const name = "3 sessions: 1 earlier session, 2 subagents and forks of Second half";
+  expect((await screen.findByRole("button", { name })).textContent).toBe("3");
+});
+
 it("groups sessions by project when asked, and keeps that in the address", async () => {
   const shop = session({
     id: "a:1",

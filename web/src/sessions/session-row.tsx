@@ -117,8 +117,10 @@ function FoldToggle({ session, earlier, open, onToggle }: FoldToggleProps) {
   const folded = [
     earlier > 0 && plural(earlier, "earlier session"),
     children > 0 && plural(children, "subagent or fork", "subagents and forks"),
-  ];
-  const label = `${folded.filter(Boolean).join(", ")} of ${titleOf(session)}`;
+  ].filter(Boolean);
+  // The name contains the number that is shown, so that it can be said to a program that listens.
+  const sum = folded.length > 1 ? `${plural(count, "session")}: ` : "";
+  const label = `${sum}${folded.join(", ")} of ${titleOf(session)}`;
   return (
     <button
       type="button"
