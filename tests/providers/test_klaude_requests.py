@@ -146,6 +146,16 @@ def test_no_detail_of_klaude_code_vanishes(tmp_path: Path, detail: str, name: st
         assert is_carried == (((detail, name) in CARRIED) and not made.losses)
 
 
+@pytest.mark.parametrize("name", ["anthropic", "responses", "gemini"])
+def test_reasoning_at_the_end_hides_no_loss_before_it(tmp_path: Path, name: str) -> None:
+    """R-K26: what is mended at the end of an answer says nothing of what its beginning has lost."""
+    sealed = signature("gemini", "minimax-x", told=False) | {"id": "sealed-1", "format": "MiniMax-response-v1"}
+    begun = (thought("hm", "minimax-x", id="text-1", **MINIMAX), sealed, text("said"))
+    made = convert(tmp_path, name, user("u", "q"), answer("a", *begun, thought("so", "minimax-x")), model="minimax-x")
+    assert [repair.kind for repair in made.repairs] == ["trailing-reasoning"]
+    assert [loss.kind for loss in made.losses] == ["signature-omitted"]
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_what_openai_sealed_goes_back_sealed(tmp_path: Path, told: bool) -> None:
     """R-K6, R-K27: klaude-code calls it a signature."""

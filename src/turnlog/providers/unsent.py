@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, cast
 
-from turnlog.model import Message, Part, ReasoningPart
+from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers.base import Report
 from turnlog.providers.request_parts import PROOFS, agent_fact, proof
 
@@ -34,12 +35,22 @@ def lose_unsent(messages: Iterable[Message], written: list[dict[str, Any]], repo
     reported = {(loss.message_id, loss.part_id) for loss in report.losses}
     cut = {repair.message_id for repair in report.repairs if repair.kind == "trailing-reasoning"}
     for message, part in proven:
-        is_told = (message.id, part.id) in reported or (isinstance(part, ReasoningPart) and message.id in cut)
+        is_told = (message.id, part.id) in reported or (message.id in cut and part.id in _trailing(message))
         if not is_told and not sent.issuperset(_proofs_of(part)):
             what = "sealed reasoning" if isinstance(part, ReasoningPart) else f"the signature of a {part.type}"
             report.lose(
                 "signature-omitted", message.id, f"{what} is not sent: only its model can read it", part=part.id
             )
+
+
+def _trailing(message: Message) -> set[str | None]:
+    """The ids of the reasoning that nothing follows."""
+    behind = takewhile(lambda part: not _is_said(part), reversed(message.parts))
+    return {part.id for part in behind if isinstance(part, ReasoningPart)}
+
+
+def _is_said(part: Part) -> bool:
+    return isinstance(part, ToolCallPart) or (isinstance(part, TextPart) and part.text.strip() != "")
 
 
 def lose_phases(messages: Iterable[Message], report: Report) -> None:
