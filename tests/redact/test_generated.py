@@ -43,6 +43,14 @@ def test_a_generated_password_is_masked_up_to_its_own_end(form: str, value: str)
     assert [piece for piece in pieces if piece in made] == []
 
 
+@pytest.mark.parametrize("value", ["\u00c4@TzxS!\u00e92", "4P5>z\u00f6x.\u00e9"])
+@pytest.mark.parametrize("form", ["JSON", "JSON in a string"])
+def test_a_short_one_is_masked_where_json_writes_its_letters_as_numbers(form: str, value: str) -> None:
+    made = mask_text(WRITTEN[form](value))
+    assert "5432" in made
+    assert [piece for piece in (value[:2], value[2:5], value[-4:-1]) if piece in made] == []
+
+
 @pytest.mark.parametrize("value", GENERATED)
 def test_it_is_masked_as_the_value_of_a_field(value: str) -> None:
     assert Redactor().redact({"password": value}) == {"password": "[REDACTED:password]"}

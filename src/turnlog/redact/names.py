@@ -251,8 +251,8 @@ def _generated_end(text: str, head: int, start: int, check: Callable[[str], bool
     if found is None:
         return None
     value = _unescaped(found[0])
-    is_secret = is_generated(value) or (value != found[0] and not is_placeholder(value) and check(value))
-    return found.end() if is_secret else None
+    is_escaped = value != found[0] and (is_generated(found[0]) or (not is_placeholder(value) and check(value)))
+    return found.end() if is_escaped or is_generated(value) else None
 
 
 def _head(text: str, end: int) -> int:
