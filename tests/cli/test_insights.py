@@ -15,6 +15,7 @@ from support.cli_runner import Command, on_terminal
 from support.plain_agent import Log
 from support.plain_history import SESSION
 from support.plain_store import at, read_home
+from turnlog.cli.formatting import tokens
 from turnlog.cli.insights import insights
 from turnlog.model import ErrorEvent, Message, ToolCallPart, ToolKind, ToolResult, ToolState, Usage
 from turnlog.store.insights import SECTIONS
@@ -156,11 +157,16 @@ def test_a_project_that_there_is_not_is_an_error(run: Command) -> None:
 
 def test_the_context_of_one_session_is_a_table_json_and_csv(run: Command) -> None:
     table = run("insights", "--session", SESSION)
-    assert table.stdout.splitlines()[0].split() == ["Turn", "Time", "Context", "From", "cache", "Output"]
+    summary, _, head, *lines = table.stdout.splitlines()
+    assert head.split() == ["Turn", "Time", "Context", "From", "cache", "Output"]
     steps = json.loads(run("insights", "--session", SESSION, "--json").stdout)["context"]
     rows = list(csv.DictReader(io.StringIO(run("insights", "--session", SESSION, "--csv", "context").stdout)))
     assert [row["message_id"] for row in rows] == [step["message_id"] for step in steps]
-    assert len(table.stdout.splitlines()) == len(steps) + 1 > 1
+    assert len(lines) == len(steps) > 0
+    largest, now = max(step["context"] for step in steps), steps[-1]["context"]
+    assert summary == (
+        f"{len(steps)} model calls, 1 compaction. Context: {tokens(largest)} tokens at most, {tokens(now)} now."
+    )
     for wrong in (["--csv", "context"], ["--session", SESSION, "--csv", "tools"]):
         assert "--session goes with" in run("insights", *wrong).stderr
 

@@ -27,7 +27,11 @@ _SECTIONS = ("activity", "projects", "tools", "commands", "files", "models", "su
 _CONTEXT = "context"
 
 _SHOWN = 10
+
 """Rows of a section on the terminal; `--json` and `--csv` have all."""
+
+_SHOWN_STEPS = 20
+"""The newest steps of a session on the terminal; a long one has thousands."""
 
 _ORDERS: dict[str, Callable[[CommandFigures], int]] = {
     "time": lambda each: -each.duration_ms,
@@ -125,6 +129,10 @@ def _write_context(steps: Sequence[ContextStep], *, as_csv: bool, as_json: bool)
     if as_json:
         write_json({"context": steps})
         return
+    if not steps:
+        click.echo("No model call is stored of this session.", err=True)
+        return
+    click.echo(_context_summary(steps) + "\n")
     titles = ("Turn", "Time", "Context", "From cache", "Output", "")
     rows = [
         (
@@ -135,9 +143,22 @@ def _write_context(steps: Sequence[ContextStep], *, as_csv: bool, as_json: bool)
             formatting.tokens(each.output),
             "after a compaction" if each.is_compacted else "",
         )
-        for each in steps
+        for each in steps[-_SHOWN_STEPS:]
     ]
     write_table([Column(title, right=title not in ("Time", "")) for title in titles], rows)
+    if len(steps) > _SHOWN_STEPS:
+        click.echo(f"… {formatting.count(len(steps) - _SHOWN_STEPS)} earlier: --csv context has all")
+
+
+def _context_summary(steps: Sequence[ContextStep]) -> str:
+    """How large the context became, what is in it now, and how often it was replaced by a summary."""
+    sizes = [each.context for each in steps if each.context is not None]
+    compactions = sum(each.is_compacted for each in steps)
+    return (
+        f"{formatting.plural(len(steps), 'model call')}, {formatting.plural(compactions, 'compaction')}. "
+        f"Context: {formatting.tokens(max(sizes, default=None))} tokens at most,"
+        f" {formatting.tokens(sizes[-1] if sizes else None)} now."
+    )
 
 
 class _Table(NamedTuple):

@@ -160,7 +160,6 @@ _ERROR_LABELS: Final = {
     **dict.fromkeys(("invalid_request", "invalid_request_error", "bad_request"), "request refused"),
     **dict.fromkeys(("context_window_exceeded", "ContextOverflowError"), "context too long"),
     **dict.fromkeys(("max_output_tokens", "MessageOutputLengthError"), "answer too long"),
-    **dict.fromkeys(("rooignore_error", "clineignore_error"), "file not allowed"),
     **dict.fromkeys(("error", "unknown", "other", "UnknownError", "cli"), "error of no known kind"),
     "response_too_many_failed_attempts": "too many retries",
     "usage_limit_exceeded": "usage limit reached",
@@ -176,8 +175,14 @@ _ERROR_LABELS: Final = {
 """A kind of error, in an agent's words -> what it is in plain words."""
 
 
+_IGNORED_FILE: Final = "ignore_error"
+"""The end of a kind that is named after an agent's list of files that it must not open, such as `.rooignore`."""
+
+
 def error_label(kind: str | None) -> str | None:
     """What a kind of error is in plain words; None for a kind that is not known here, and for none."""
+    if kind is not None and kind.endswith(_IGNORED_FILE):
+        return "file not allowed"
     return None if kind is None else _ERROR_LABELS.get(kind)
 
 
