@@ -134,3 +134,11 @@ def test_an_edit_that_failed_is_no_change(state: ToolState, run: Command, store:
     (file,) = as_json(run, "--contains", "nope")["files"]
     assert file["edits"] == 0
     assert as_json(run, "--contains", "nope", "--changed")["files"] == []
+
+
+def test_a_path_that_is_only_a_piece_of_a_name_names_a_file_that_contains_it(run: Command) -> None:
+    result = run("files", "ill.py")
+    assert not result.stdout
+    assert FILE in result.stderr
+    assert "--contains ill.py" in result.stderr
+    assert "--contains" not in run("files", "nowhere.py").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,8 @@ from turnlog.cli.options import (
     limit_option,
 )
 from turnlog.cli.short_ids import shown_ids
-from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.cli.terminal import Column, write_json, write_note, write_table
+from turnlog.plain_text import one_line
 from turnlog.store.base import FileFilter
 from turnlog.store.names import find_agent, find_project
 from turnlog.store.values import FileUse, TouchedFile
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=examples(
-        "turnlog files src/shop.py                # every file whose path ends so",
+        "turnlog files src/shop.py                # every shop.py in a folder src",
         "turnlog files .sql                       # every file with this suffix",
         "turnlog files ./shop.py                  # the one in this folder",
         "turnlog files --session 3f2a91c0         # what a session touched",
@@ -79,8 +81,19 @@ def files(
             write_json(_document(uses, found))
         elif path is not None:
             _write_uses(store, uses)
+            if not uses:
+                _note_similar(store, path)
         else:
             _write_files(found)
+
+
+def _note_similar(store: Store, path: str) -> None:
+    """Say that files contain a path that is no file's last components."""
+    similar = store.touched_files(FileFilter(text=path), limit=1)
+    if similar:
+        write_note(
+            f"Paths that contain it, such as {one_line(similar[0].path)}: turnlog files --contains {quote(path)}"
+        )
 
 
 def _resolved_path(path: str) -> str:
