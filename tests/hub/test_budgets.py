@@ -6,11 +6,13 @@ import csv
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
 
 from support.hubs import Hub, save_session
+from turnlog import paths
 from turnlog.hub.people.figures import Figures
 
 PRICED = "claude-opus-4-5"
@@ -157,3 +159,12 @@ def test_an_unknown_price_is_said_and_csv_and_prometheus_agree_with_the_page(new
     assert f"turnlog_hub_budget_spent_dollars{unknown}" not in samples
     assert float(samples[f"turnlog_hub_budget_unpriced_calls{unknown}"]) == 2
     assert "/work/" not in metrics
+
+
+def test_reports_have_no_budgets_of_who_runs_the_hub(new_hub: Hub, home: Path) -> None:
+    settings = paths.settings_path()
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[budgets]\nmonth = 5\n")
+    ben = new_hub.browser("Ben")
+    spend(ben, "one", "/w/shop", 9)
+    assert ben.get("/api/usage").json()["budgets"] == []

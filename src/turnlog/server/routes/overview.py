@@ -120,7 +120,9 @@ def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery,
         report = context.store.usage(query.by, query.to_filter(), then_by=query.then_by, zone=zone, active=query.active)
     if not report.rows:
         explain_nothing(context.store, query)
-    report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))
+    # A hub has budgets of its own; the settings are those of whoever runs it.
+    if not context.is_hub:
+        report = replace(report, budgets=spent_budgets(context.store, load_settings().budgets.limits(), zone))
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
     return write(request, report)
