@@ -53,6 +53,11 @@ def test_changes_have_a_sign_and_there_is_none_from_nothing() -> None:
     ]
 
 
+def test_only_a_change_to_nothing_is_one_of_a_hundred_percent() -> None:
+    pairs = ((Decimal("98.81"), Decimal("0.35")), (1000, 5), (100_000, 1), (98.81, 0), (1000, 6))
+    assert [formatting.change(*pair) for pair in pairs] == ["-99.6 %", "-99.5 %", "< -99.9 %", "-100 %", "-99 %"]
+
+
 def test_things_with_one_label_are_distinguished_by_their_names() -> None:
     pairs = [("/a/shop", "shop"), ("/b/shop", "shop"), ("/b/blog", "blog"), ("gpt", None), (None, None)]
     assert formatting.named_apart([*pairs, *pairs]) == {

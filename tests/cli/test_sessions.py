@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -61,8 +61,8 @@ def test_sessions_with_failed_calls(run: Command) -> None:
     assert ids(run, "--having", "failed-call", "--project", "blog") == []
 
 
-def test_sessions_that_are_active_show_their_last_action(run: Command) -> None:
-    """What is it doing now: its unfinished call, else what it did or said last."""
+def test_sessions_within_a_turn_show_their_last_action(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is it doing now, or was when it went silent: its unfinished call, else what it did or said last."""
     now = datetime.now(UTC)
     call = ToolCallPart(
         tool_call_id="c", tool_name="Bash", kind=ToolKind.EXECUTE, input=Raw(b'{"command":"make test"}')
@@ -80,6 +80,8 @@ def test_sessions_that_are_active_show_their_last_action(run: Command) -> None:
     assert "Bash make test" in listed
     assert "Mend the tests." in listed
     assert "Last action" not in run("sessions").stdout
+    monkeypatch.setattr("turnlog.store.session_state.QUIET_AFTER", timedelta())
+    assert "Bash make test" in run("sessions", "--status", "idle").stdout
 
 
 def test_pages_go_on_where_the_last_one_ended(run: Command) -> None:

@@ -85,7 +85,7 @@ def test_find_reaches_the_far_end(page: Page) -> None:
     page.keyboard.press("f")
     field = page.get_by_role("textbox", name="Find in this session")
     field.fill("thelastjarofall")
-    expect(page.locator(".find-count")).to_have_text("1")
+    expect(page.locator(".find-count")).to_have_text("1 block")
     field.press("Enter")
     expect(page.locator(".tool-output", has_text="thelastjarofall")).to_be_in_viewport()
 

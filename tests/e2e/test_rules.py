@@ -201,15 +201,15 @@ VISIBLE = """list => [...list.querySelectorAll('li')].every(fact => {
 })"""
 
 
-def test_tokens_and_cost_of_a_session_are_seen_at_every_width(browser: Browser, address: str) -> None:
+def test_calls_tokens_and_cost_of_a_session_are_seen_at_every_width(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 1440, "height": 844})
     visit = Visit(context, address)
     page = visit.open(f"/sessions/{VARIED_ID}")
     for width in (1440, 1000, 700, 390, 320):
         page.set_viewport_size({"width": width, "height": 844})
-        totals = page.get_by_role("list", name="Tokens and cost")
-        expect(totals).to_contain_text("tokens")
-        expect(totals).to_contain_text("$")
+        totals = page.get_by_role("list", name="Calls, tokens and cost")
+        for each in ("tool calls", "failed", "tokens", "$"):
+            expect(totals).to_contain_text(each)
         wait_until(totals, VISIBLE)
     context.close()
     assert visit.problems == []

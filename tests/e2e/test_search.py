@@ -81,17 +81,17 @@ def test_an_opened_hit_is_unfolded_marked_and_followed_by_the_next(visit: Visit)
     """The word is in a folded output far from the start; `n` and `p` then go from hit to hit."""
     page = visit.open(f"/search?q={NEEDLE}")
     page.locator(".hit").click()
-    expect(page.locator(".find-count")).to_have_text("1 of 1")
+    expect(page.locator(".find-count")).to_have_text("1 of 1 block")
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
     wait_until(page, f"[...CSS.highlights.get('found') ?? []].join() === '{NEEDLE}'")
     page = visit.open('/search?q="shelf 101"&sort=newest')
     page.locator(".hit").last.click()
     count = page.locator(".find-count")
-    expect(count).to_have_text("1 of 4")
+    expect(count).to_have_text("1 of 4 blocks")
     page.keyboard.press("n")
-    expect(count).to_have_text("2 of 4")
+    expect(count).to_have_text("2 of 4 blocks")
     page.keyboard.press("p")
-    expect(count).to_have_text("1 of 4")
+    expect(count).to_have_text("1 of 4 blocks")
     page.keyboard.press("Escape")
     expect(page.locator(".find-bar")).to_be_hidden()
 
@@ -103,7 +103,7 @@ def test_every_hit_can_be_opened_where_it_is(visit: Visit, query: str) -> None:
     page.locator(".hit").first.wait_for()
     for address in page.locator(".hit").evaluate_all("links => links.map(link => link.getAttribute('href'))")[:12]:
         opened = visit.open(address)
-        expect(opened.locator(".find-count")).to_have_text(re.compile(r"^\d+ of \d+"))
+        expect(opened.locator(".find-count")).to_have_text(re.compile(r"^\d+ of \d+ blocks?$"))
         wait_until(opened, SEEN)
 
 

@@ -142,9 +142,9 @@ def test_find_goes_into_folded_outputs_far_away(visit: Visit) -> None:
     field = page.get_by_role("textbox", name="Find in this session")
     expect(field).to_be_focused()
     field.fill(NEEDLE[:6])
-    expect(page.locator(".find-count")).to_have_text("1")
+    expect(page.locator(".find-count")).to_have_text("1 block")
     field.press("Enter")
-    expect(page.locator(".find-count")).to_have_text("1 of 1")
+    expect(page.locator(".find-count")).to_have_text("1 of 1 block")
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
     expect(page.get_by_text(f"I look at shelf {NEEDLE_TURN}.", exact=True)).to_be_visible()
     wait_until(page, f"[...CSS.highlights.get('found') ?? []].join() === '{NEEDLE}'")
@@ -160,13 +160,13 @@ def test_find_steps_through_the_hits_in_their_order(visit: Visit) -> None:
     page.keyboard.press("Control+f")
     page.get_by_role("textbox", name="Find in this session").fill('"shelf 101"')
     count = page.locator(".find-count")
-    expect(count).to_have_text("4")
+    expect(count).to_have_text("4 blocks")
     page.keyboard.press("Enter")
-    expect(count).to_have_text("2 of 4")
+    expect(count).to_have_text("2 of 4 blocks")
     page.keyboard.press("Enter")
-    expect(count).to_have_text("3 of 4")
+    expect(count).to_have_text("3 of 4 blocks")
     page.keyboard.press("Shift+Enter")
-    expect(count).to_have_text("2 of 4")
+    expect(count).to_have_text("2 of 4 blocks")
 
 
 def test_enter_before_the_hits_arrive_goes_to_the_first(visit: Visit) -> None:
@@ -174,7 +174,7 @@ def test_enter_before_the_hits_arrive_goes_to_the_first(visit: Visit) -> None:
     page.keyboard.press("f")
     page.keyboard.type(NEEDLE)
     page.keyboard.press("Enter")
-    expect(page.locator(".find-count")).to_have_text("1 of 1")
+    expect(page.locator(".find-count")).to_have_text("1 of 1 block")
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
 
 

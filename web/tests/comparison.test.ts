@@ -15,6 +15,23 @@ it("changes have a sign, and words where there is no number", () => {
   expect(signed(null)).toBe("unknown");
 });
 
+it("only a change to nothing is one of a hundred percent", () => {
+  const pairs = [
+    [98.81, 0.35],
+    [1000, 5],
+    [100_000, 1],
+    [98.81, 0],
+    [1000, 6],
+  ] as const;
+  expect(pairs.map(([before, after]) => percent(before, after))).toEqual([
+    "−99.6 %",
+    "−99.5 %",
+    "< −99.9 %",
+    "−100 %",
+    "−99 %",
+  ]);
+});
+
 it("without dates, whole days of the zone are compared, today among them", () => {
   expect(lastDays(new Date("2026-11-26T13:11:15Z"), true)).toEqual({
     since: "2026-11-20",

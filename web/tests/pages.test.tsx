@@ -3,12 +3,14 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
-import type { SessionItem, UsageReport, UsageTotals } from "@/api/types";
+import type { SessionItem, SessionState, UsageReport, UsageTotals } from "@/api/types";
 import FilesPage from "@/files/files-page";
+import InsightsPage from "@/insights/insights-page";
 import SearchPage from "@/search/search-page";
 import { SessionFiltersBar } from "@/sessions/session-filters";
 import { SessionRow } from "@/sessions/session-row";
 import { SessionsPage } from "@/sessions/sessions-page";
+import { StateBadge } from "@/sessions/state-badge";
 import { SESSION_FILTERS, type SessionFilters } from "@/sessions/use-sessions";
 import { COST } from "@/usage/measures";
 import UsagePage from "@/usage/usage-page";
@@ -29,6 +31,26 @@ it.each([
   const alert = await screen.findByRole("alert");
   expect(alert.textContent).toContain(title);
   expect(alert.textContent).toContain("the store is busy");
+});
+
+it.each([
+  ["/insights", InsightsPage, "The insights"],
+  ["/usage", UsagePage, "The usage"],
+])("says at %s that it is loading, until the answer is there", async (address, Page, what) => {
+  answerWith({ "GET /api/": { status: 503, message: "the store is busy" } });
+  renderAt(address, <Page />);
+  expect(screen.getByRole("status").textContent).toBe("Loading…");
+  expect((await screen.findByRole("alert")).textContent).toContain(`${what} could not be loaded`);
+  expect(screen.getByRole("status").textContent).toBe("");
+});
+
+it.each(["quiet", "killed"] as const)("says what a session did that is %s now", (state) => {
+  const doing = { tool_name: "Bash", summary: "python bench.py --all" } as SessionState["doing"];
+  const since = "2026-11-22T11:40:00Z";
+  const evidence = state === "quiet" ? "silence" : "process-ended";
+  const item = session({ state: { state, evidence, detail: null, since, quiet_at: null, doing } });
+  renderAt("/", <StateBadge session={item} now={NOW} />);
+  expect(screen.getByText(/bench/).textContent).toBe("· Bash python bench.py --all");
 });
 
 it.each([

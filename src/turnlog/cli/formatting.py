@@ -60,10 +60,16 @@ def share(value: float | None) -> str:
 
 
 def change(before: float | Decimal | None, after: float | Decimal | None) -> str:
-    """How much more or less something became: `+50 %`, `-67 %`; unknown from nothing."""
+    """How much more or less something became: `+50 %`, `-67 %`, `-99.6 %`, `< -99.9 %`; unknown from nothing.
+
+    As the page writes them: only to nothing is `-100 %`.
+    """
     if not before or after is None:
         return UNKNOWN
-    difference = _fixed(100 * (float(after) - float(before)) / float(before), 0)
+    percent = 100 * (float(after) - float(before)) / float(before)
+    if after and percent < -99.9:
+        return "< -99.9 %"
+    difference = _fixed(percent, 1 if after and percent <= -99.5 else 0)
     return f"{difference if difference.startswith('-') else f'+{difference}'} %"
 
 

@@ -114,7 +114,7 @@ def sessions(
         if as_json:
             _write_sessions_document(store, page)
         else:
-            _write_list(store, page, with_actions=status in _ACTIVE)
+            _write_list(store, page, with_actions=status in _WITHIN_A_TURN)
             if status is not None and not wanted.subagents and wanted.parent is None:
                 click.echo("Subagents are left out; --subagents lists them too.", err=True)
         note_unread(store, store_path)
@@ -148,8 +148,8 @@ def _write_sessions_document(store: Store, page: Page[Session]) -> None:
     write_json_text(f'{{"items":[{items}],{rest[1:]}\n')
 
 
-_ACTIVE: Final[tuple[SessionStatus, ...]] = ("running", "waiting")
-"""Statuses of sessions whose last action is listed."""
+_WITHIN_A_TURN: Final[tuple[SessionStatus, ...]] = ("running", "waiting", "idle", "killed")
+"""Statuses of sessions whose last action is listed: what they do, or what they did when they went silent."""
 
 
 def _write_list(store: Store, page: Page[Session], *, with_actions: bool) -> None:

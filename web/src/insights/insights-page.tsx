@@ -8,6 +8,7 @@ import { INSIGHTS } from "@/api/paths";
 import type { Insights } from "@/api/types";
 import type { SortedTable } from "@/charts/figures-table";
 import { LoadButton } from "@/design/load-button";
+import { Loading } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { AgentFilter, FilterBar, FilterDates, ProjectFilter } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
@@ -61,6 +62,7 @@ export default function InsightsPage() {
         <AgentFilter value={filters.agent} onChange={(agent) => change({ agent })} />
         <ProjectFilter value={filters.project} onChange={(project) => change({ project })} />
       </FilterBar>
+      <Loading busy={insights.isPending} />
       {insights.isError && <Problem error={insights.error} what="The insights" asked="This choice" />}
       {insights.data && !insights.isError && (
         <ReportFilters value={filters}>

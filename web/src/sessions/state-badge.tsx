@@ -14,14 +14,14 @@ interface StateBadgeProps {
 export function StateBadge({ session: { state }, now, always = false }: StateBadgeProps) {
   const label = state && (stateLabel(state, now) ?? (always ? pastState(state, now) : null));
   if (!label) return null;
-  const doing = isActive(state, now) ? state.doing : null;
+  const { doing } = state;
   return (
     <span className="state-badge" data-state={stateAt(state, now)} title={evidenceOf(state)}>
       <span className="state-dot" />
       {label}
       {doing && (
         <span className="state-doing">
-          {doing.tool_name} {doing.summary}
+          · {doing.tool_name} {doing.summary}
         </span>
       )}
     </span>

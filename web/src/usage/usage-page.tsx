@@ -6,6 +6,7 @@ import { download } from "@/api/files";
 import { USAGE } from "@/api/paths";
 import type { UsageBy, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { LoadButton } from "@/design/load-button";
+import { Loading } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import {
@@ -159,6 +160,7 @@ export default function UsagePage() {
         <ModelFilter value={filters.model} onChange={(model) => change({ model })} />
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
+      <Loading busy={usage.isPending && !isCompared} />
       {usage.isError && <Problem error={usage.error} what="The usage" asked="This choice" />}
       {isCompared && (
         <Comparison

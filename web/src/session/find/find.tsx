@@ -11,7 +11,7 @@ import {
 } from "react";
 import type { SearchHit } from "@/api/types";
 import { Icon } from "@/design/icon";
-import { formatCount } from "@/format/numbers";
+import { formatCount, plural } from "@/format/numbers";
 import { useKeys } from "@/shell/keys";
 import { type Found, stepFrom, useFindHits } from "./find-hits";
 import { useFindMarks } from "./find-marks";
@@ -203,6 +203,7 @@ function stateOf({ text, found, busy, error }: FindBarProps, current: number | n
   if (text.trim() === "") return "";
   if (!found) return busy ? "…" : "";
   if (found.hits.length === 0) return found.unindexed > 0 ? "No hits yet" : "No hits";
-  const total = `${formatCount(found.hits.length)}${found.cut ? "+" : ""}`;
+  // A hit is a block, such as an output, in which many places may be marked.
+  const total = found.cut ? `${formatCount(found.hits.length)}+ blocks` : plural(found.hits.length, "block");
   return current === null ? total : `${formatCount(current + 1)} of ${total}`;
 }

@@ -176,19 +176,20 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
       </li>
       {counts.prompts && <li>{plural(counts.prompts, "prompt")}</li>}
       <li>{plural(counts.messages ?? 0, "message")}</li>
-      <li>
-        {plural(counts.tool_calls ?? 0, "tool call")}
-        {counts.failed_tool_calls ? `, ${formatCount(counts.failed_tool_calls)} failed` : ""}
-      </li>
     </ul>
   );
 }
 
-/** What the session took. It stands outside of the line that scrolls, so that it is seen at every width. */
+/** What the session took, and what failed in it. It stands outside of the line that scrolls: seen at every width. */
 function SessionTotals({ session }: { session: SessionItem }) {
   const [growth, setGrowth] = useState(false);
+  const { tool_calls: calls = 0, failed_tool_calls: failed = 0 } = session.counts ?? {};
   return (
-    <ul className="session-totals" aria-label="Tokens and cost">
+    <ul className="session-totals" aria-label="Calls, tokens and cost">
+      <li>
+        {plural(calls, "tool call")}
+        {failed > 0 && `, ${formatCount(failed)} failed`}
+      </li>
       <li>
         <button type="button" className="session-tokens" onClick={() => setGrowth(true)}>
           <Tokens session={session} /> tokens

@@ -13,6 +13,7 @@ import {
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { SessionState, StateName } from "@/api/types";
 import { Icon } from "@/design/icon";
+import { Loading } from "@/design/loading";
 import { ScrolledRows } from "@/design/scrolled-rows";
 import { plural } from "@/format/numbers";
 import { useDisclosures } from "@/session/disclosure";
@@ -99,7 +100,7 @@ export function Timeline(props: TimelineProps) {
             </Fragment>
           )}
         </Virtualizer>
-        {!session && !loaded.error && <p className="timeline-loading">Loading…</p>}
+        <Loading busy={!session && !loaded.error} />
         {replayed && <div className="replay-room" />}
       </section>
       {tail.unseen > 0 && !replayed && (
