@@ -124,8 +124,8 @@ pictures: .build/tools $(STATIC) browser ## Take the pictures of the documentati
 bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 
-# The newest of each, whatever it is: the rig is there to find out what has changed. No agent can be installed on every
-# day and everywhere, so each is installed by itself: those that can be are run. Mistral Vibe and OpenHands want Python 3.12.
+# The newest of each that can be installed, whatever it is: the rig is there to find out what has changed. No agent can be
+# installed on every day and everywhere, so each is installed by itself: those that can be are run. Mistral Vibe and OpenHands want Python 3.12.
 AGENTS := @anthropic-ai/claude-code @openai/codex @github/copilot @google/gemini-cli opencode-ai \
 	@earendil-works/pi-coding-agent @qwen-code/qwen-code @moonshot-ai/kimi-code @kilocode/cli @continuedev/cli droid \
 	@aaif/goose-binary-linux-x64 cline
@@ -135,15 +135,16 @@ RIG_PYTHON ?= python3.12
 OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --fork --kill-child \
 	sh -c 'ip link set lo up && exec "$$@"' offline
 rig: .build/venv ## Run the real agents of today against a scripted model (ARGS="codex")
-	for agent in $(AGENTS); do \
-		npm install --prefix .build/rig --no-audit --no-fund --loglevel=error $$agent@latest || echo "$$agent: not installed"; \
-	done
+	$(BIN)/python rig/install.py $(AGENTS)
 	for agent in $(PYTHON_AGENTS); do \
 		{ $(RIG_PYTHON) -m venv .build/rig/python/$$agent && \
 		.build/rig/python/$$agent/bin/pip install --quiet --upgrade $$agent; } || echo "$$agent: not installed"; \
 	done
-	$(OFFLINE) $(BIN)/python rig/run.py $(ARGS)
-	$(OFFLINE) $(BIN)/python rig/run_handoffs.py $(if $(RESULTS),--results $(RESULTS)) $(ARGS)
+	@# What one half finds says nothing about the other: both run, and either makes this fail.
+	failed=; \
+	$(OFFLINE) $(BIN)/python rig/run.py $(ARGS) || failed="$$failed conversations"; \
+	$(OFFLINE) $(BIN)/python rig/run_handoffs.py $(if $(RESULTS),--results $(RESULTS)) $(ARGS) || failed="$$failed hand-overs"; \
+	test -z "$$failed" || { echo "not as it should be:$$failed"; exit 1; }
 
 prices: .build/tools ## Take the prices of the pinned genai-prices
 	$(BIN)/python -m turnlog.pricing.generate

@@ -67,6 +67,8 @@ class Cli:
     """Whether its log has exit codes: a tool that is given as an argument has none."""
     counts_calls: bool = True
     """Whether it logs the tokens of each call, and not only those of a session."""
+    loses_outputs: bool = False
+    """Whether it may log, and tell the model, of one of two commands at once that its output is empty."""
     replays: bool = True
     """Whether its cassette is played back to it."""
     is_python: bool = False
@@ -458,6 +460,7 @@ CLIS = [
         files={".qwen/settings.json": json.dumps(_QWEN)},
         history_tool="mcp__turnlog__search_history",
         resume=["--auth-type", "openai", "-m", "rig", "-y", "--resume", "{SESSION}", "-p", "{PROMPT}"],
+        loses_outputs=True,
         replays=False,
     ),
     Cli(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -27,15 +28,44 @@ _AROUND = re.compile(
 )
 """What agents put around an output."""
 
+_LOST = "(empty)"
+"""What Qwen Code writes in the place of an output that it has not got."""
+
 Listed: TypeAlias = list[Any]
 Aspect: TypeAlias = tuple[Callable[[Cli, list[Answer]], Listed], Callable[[Cli, list[Answer], list[Message]], Listed]]
 
 
-def compare(cli: Cli, answers: list[Answer], history: SessionHistory) -> dict[str, tuple[Listed, Listed] | None]:
-    """Aspect -> what was expected and what was found; None where they are equal."""
+def compare(
+    cli: Cli, answers: list[Answer], sent: list[dict[str, Any]], history: SessionHistory
+) -> dict[str, tuple[Listed, Listed] | None]:
+    """Aspect -> what was expected and what was found; None where they are equal. `sent` are the agent's requests."""
     messages = [message for message in history.messages if message.role in ("user", "assistant")]
+    if cli.loses_outputs:
+        answers = _without_lost(answers, sent)
     pairs = {name: (wanted(cli, answers), found(cli, answers, messages)) for name, (wanted, found) in _ASPECTS.items()}
     return {name: None if pair[0] == pair[1] else pair for name, pair in pairs.items()}
+
+
+def _without_lost(answers: list[Answer], sent: list[dict[str, Any]]) -> list[Answer]:
+    """The script as the agent told it the model: a command whose output it lost has this line in its place."""
+    told = {
+        message.get("tool_call_id"): _lines_of(message.get("content"))
+        for body in sent
+        for message in body.get("messages", [])
+        if message.get("role") == "tool"
+    }
+
+    def as_told(call: Call) -> Call:
+        lines = told.get(call.id, [])
+        return replace(call, output=_LOST) if _LOST in lines and call.output not in lines else call
+
+    return [replace(answer, calls=tuple([as_told(call) for call in answer.calls])) for answer in answers]
+
+
+def _lines_of(content: Any) -> list[str]:
+    """The lines of a text, or of the texts of parts, without what agents put around them."""
+    texts = [content] if isinstance(content, str) else [part.get("text") or "" for part in content or ()]
+    return [_AROUND.sub("", line) for text in texts for line in text.splitlines()]
 
 
 def unknown_kinds(history: SessionHistory) -> list[str]:

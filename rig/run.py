@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from cassettes import check_cassette
 from chats import COMMANDS, check_chats
@@ -94,9 +95,9 @@ def check(cli: Cli) -> tuple[list[str], list[str]]:
     """The agent's cells of the table, and what is not as it should be."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         try:
-            answers = run(cli, Path(name))
+            answers, sent = run(cli, Path(name))
             history = read(cli, Path(name))
-            cells, found = judge(cli, answers, history)
+            cells, found = judge(cli, answers, sent, history)
             again, more = play_again(cli, history) if cli.replays else ("-", [])
             return [*cells, again], [*found, *more]
         except Trouble as trouble:
@@ -142,8 +143,11 @@ def look_into_history(cli: Cli) -> tuple[str, list[str]]:
     return "DIFFERS" if found else "ok", [f"history: {each}" for each in found]
 
 
-def run(cli: Cli, home: Path) -> list[Answer]:
-    """Let the agent talk with the scripted model; returns the script. Raises Trouble when it was not gone through."""
+def run(cli: Cli, home: Path) -> tuple[list[Answer], list[dict[str, Any]]]:
+    """Let the agent talk with the scripted model; returns the script and the agent's requests.
+
+    Raises Trouble when the script was not gone through.
+    """
     answers = conversation(
         cli.tool,
         cli.argument,
@@ -161,7 +165,7 @@ def run(cli: Cli, home: Path) -> list[Answer]:
             server.shutdown()
     if server.asked != len(answers):
         raise Trouble(f"asked the model {server.asked} times; the script has {len(answers)} answers")
-    return answers
+    return answers, server.bodies
 
 
 def start(cli: Cli, home: Path, url: str) -> None:
@@ -220,8 +224,10 @@ def read(cli: Cli, home: Path) -> SessionHistory:
     return read_session(logs[0])
 
 
-def judge(cli: Cli, answers: list[Answer], history: SessionHistory) -> tuple[list[str], list[str]]:
-    compared = compare(cli, answers, history)
+def judge(
+    cli: Cli, answers: list[Answer], sent: list[dict[str, Any]], history: SessionHistory
+) -> tuple[list[str], list[str]]:
+    compared = compare(cli, answers, sent, history)
     unknown = unknown_kinds(history)
     cells = ["ok" if pair is None else "DIFFERS" for pair in compared.values()]
     findings = [f"{name}\n  script {pair[0]}\n  read   {pair[1]}" for name, pair in compared.items() if pair]
