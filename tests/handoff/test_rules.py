@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.handed_over import make_databases, own_messages, said, stored
+from support.provider_messages import PNG
 from turnlog import handoff
 from turnlog.agents.claude_code.handoff import project_folder
 from turnlog.errors import HandoffError
@@ -26,9 +27,11 @@ from turnlog.runs.states import session_states
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import Store
+from turnlog.sync.importing import import_file
 from turnlog.sync.syncer import sync
 
 ID = "demo:talk"
+DATA = Path(__file__).parent.parent / "data"
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
@@ -177,6 +180,43 @@ def test_an_image_that_is_gone_becomes_a_note(store: Store, tmp_path: Path) -> N
     assert texts[2] == "[image/png at https://example.com/there.png]"
 
 
+def test_an_image_whose_end_is_missing_becomes_a_note_and_is_reported(store: Store, tmp_path: Path) -> None:
+    whole = PNG
+    pictures = (FilePart(media_type="image/png", data=whole), FilePart(media_type="image/png", data=whole[:-1]))
+    message = Message(id="u", role="user", origin=Origin.PROMPT, parts=(TextPart(text="See"), *pictures))
+    talk(store, message, answer("a", TextPart(text="I see.")))
+    plan = planned(store, tmp_path)
+    assert [(loss.kind, loss.detail) for loss in plan.losses] == [
+        ("file", "image/png: the image is damaged: its end is missing")
+    ]
+    [_, kept, note] = plan.conversation.messages[0].parts
+    assert isinstance(kept, FilePart)
+    assert kept.data == whole
+    assert isinstance(note, TextPart)
+    assert note.text.startswith("[image unavailable: the image is damaged")
+
+
+def test_what_the_user_attached_to_a_prompt_is_carried_and_what_the_agent_added_is_not(
+    store: Store, tmp_path: Path
+) -> None:
+    attached = TextPart(text="Alpha", metadata={"demo": {"synthetic": True, "attached": None}})
+    added = TextPart(text="It is noon", metadata={"demo": {"synthetic": True}})
+    message = Message(id="u", role="user", origin=Origin.PROMPT, parts=(TextPart(text="Read it"), attached, added))
+    talk(store, message, answer("a", TextPart(text="Done.")))
+    plan = planned(store, tmp_path)
+    assert said(plan)[0] == ("user", ["Read it", "Alpha"])
+    assert kinds(plan) == ["injected"]
+
+
+def test_documents_in_a_prompt_to_claude_ai_are_carried(tmp_path: Path) -> None:
+    folder = DATA / "chat_exports/handwritten/claude_ai/data-2026-06"
+    sessions = import_file(tmp_path / "store.db", folder).sessions
+    with open_store(tmp_path / "store.db") as store:
+        plans = [planned(store, tmp_path, session_id=each) for each in sessions]
+    prompts = [texts for plan in plans for role, texts in said(plan) if role == "user"]
+    assert sum("Bed 1: sunny, dry." in texts for texts in prompts) == 1
+
+
 def test_a_session_without_messages_is_refused(store: Store, tmp_path: Path) -> None:
     store.save_session(ID, title="Nothing was said")
     with pytest.raises(HandoffError, match="has no messages that could be handed over"):
@@ -244,6 +284,16 @@ def test_a_running_session_and_damaged_records_are_reported(tmp_path: Path) -> N
         "1 record of its log could not be read completely: their content may be missing",
     )
     assert "Are you there?" in json.dumps(written(plan))
+
+
+def test_damaged_records_of_an_imported_log_are_reported(tmp_path: Path) -> None:
+    log = next((LOGS / "claude-code").rglob("11111111-1111-4111-8111-111111111111.jsonl"))
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(log.read_bytes() + b'{"type":"user","message":{"role"\n')
+    [session_id] = import_file(tmp_path / "store.db", copy).sessions
+    with open_store(tmp_path / "store.db") as store:
+        plan = planned(store, tmp_path, session_id=session_id)
+    assert plan.notes[-1] == "1 record of its log could not be read completely: their content may be missing"
 
 
 def test_what_was_handed_over_can_be_handed_on_and_is_found_before_its_origin_is_read(tmp_path: Path) -> None:

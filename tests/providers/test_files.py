@@ -10,7 +10,7 @@ from turnlog.model import FilePart, Message, TextPart, ToolCallPart
 from turnlog.model.base import BlobRef
 from turnlog.providers import provider, provider_names
 from turnlog.providers.base import Report
-from turnlog.providers.files import FileLimits, fit_files, image_size, image_type
+from turnlog.providers.files import FileLimits, fit_files, image_size, image_type, is_cut
 
 LIMITS = FileLimits(files=frozenset({"application/pdf", "audio/*"}), image_pixels=8000, many_images=2, many_pixels=2000)
 
@@ -174,3 +174,24 @@ def test_a_text_file_is_read_out() -> None:
 )
 def test_what_an_image_s_first_bytes_show(data: bytes, kind: str | None, size: tuple[int, int] | None) -> None:
     assert (image_type(data), image_size(data)) == (kind, size)
+
+
+_THUMBNAIL = b"\xff\xe1\x00\x08\xff\xd8\xff\xda\xff\xd9"
+"""A segment of a JPEG with a small picture in it, which has an end of its own."""
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        PNG,
+        b"\xff\xd8" + _THUMBNAIL + b"\xff\xff\xe0\x00\x02\xff\xda\x00\x02\x11\x22\xff\x00\x33\xff\xd9",
+        b"GIF89a\x01\0\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0;",
+        b"RIFF\x0c\0\0\0WEBPVP8 \0\0\0\0",
+    ],
+    ids=["png", "jpeg", "gif", "webp"],
+)
+def test_an_image_without_its_end_is_cut_and_one_with_more_behind_it_is_not(whole: bytes) -> None:
+    assert not is_cut(whole)
+    assert not is_cut(whole + b"more")
+    begins = len(b"\xff\xd8\xff\xe1") if whole.startswith(b"\xff\xd8") else 12
+    assert all(is_cut(whole[:size]) for size in range(begins, len(whole)))

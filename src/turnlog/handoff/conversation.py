@@ -39,6 +39,8 @@ _RULES: Final = RequestRules(
         file_addresses=False,
         image_bytes=5 * 1024 * 1024,
         image_pixels=8000,
+        # Codex puts words in the place of such an image, and an API refuses the whole request.
+        whole_images=True,
         most_images=100,
     ),
 )
@@ -169,7 +171,7 @@ class _Preparation:
         if isinstance(part, ReasoningPart):
             return self._reasoning_part(part)
         if isinstance(part, TextPart):
-            if part.is_synthetic:
+            if part.is_synthetic and not part.is_attached:
                 self._lose("injected", "what the agent put around the prompt")
                 return []
             lose_citations(part, self._message, self._report)

@@ -196,7 +196,10 @@ def _notes(store: Store, session: Session) -> list[str]:
     state = session_state(store.turn_facts([session.id])[session.id], None, datetime.now(UTC))
     if state.state in ("running", "waiting"):
         notes.append("the session is still running: later messages are not carried")
-    damaged = store.diagnostics(DiagnosticFilter(session=session.id, severity="error"), limit=1).total
+    # By file: that of an imported session belongs to no session, since it may hold several.
+    paths = [source.path for source in store.sources(session.id)]
+    found = [store.diagnostics(DiagnosticFilter(path=path, severity="error"), limit=1) for path in paths]
+    damaged = sum(page.total or 0 for page in found)
     if damaged:
         records = "1 record" if damaged == 1 else f"{damaged:,} records"
         notes.append(f"{records} of its log could not be read completely: their content may be missing")

@@ -156,8 +156,16 @@ class TextPart(_Part, frozen=True, kw_only=True, tag="text"):
     @property
     def is_synthetic(self) -> bool:
         """Whether the agent added it to a typed prompt: `metadata` says so under the agent's name."""
-        own_fields = [cast(dict[str, Any], own) for own in self.metadata.values() if isinstance(own, dict)]
-        return any(own.get("synthetic") is True for own in own_fields)
+        return any(own.get("synthetic") is True for own in self._own_fields())
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether it is the content of what the user attached to a prompt: `metadata` names that as `attached`."""
+        return any("attached" in own for own in self._own_fields())
+
+    def _own_fields(self) -> list[dict[str, Any]]:
+        """What each agent has in `metadata` under its name."""
+        return [cast(dict[str, Any], own) for own in self.metadata.values() if isinstance(own, dict)]
 
 
 class ReasoningPart(_Part, frozen=True, kw_only=True, tag="reasoning"):

@@ -121,6 +121,8 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     file_bytes: int = 50 * _MIB
     image_pixels: int | None = None
     """Of the longer side."""
+    whole_images: bool = False
+    """Whether images of which the end is missing are not taken."""
     most_images: int = 500
     """In one request; the newest are sent."""
     many_images: int | None = None
@@ -220,6 +222,8 @@ class _Fitting:
             return _Refusal("file-unsupported", "its address is not taken in its place")
         if _is_image(part) and part.data is not None and image_type(part.data) is None:
             return _Refusal("image-unavailable", "its bytes are no image")
+        if self._limits.whole_images and _is_image(part) and part.data is not None and is_cut(part.data):
+            return _Refusal("image-unavailable", "the image is damaged: its end is missing")
         if not self._takes(part.media_type):
             kind = "image-unsupported" if _is_image(part) else "file-unsupported"
             return _Refusal(kind, f"{part.media_type} is not taken")
@@ -383,4 +387,51 @@ _MEASURES: dict[str, Callable[[bytes], tuple[int, int] | None]] = {
     "image/gif": _gif,
     "image/jpeg": _jpeg,
     "image/webp": _webp,
+}
+
+
+def is_cut(data: bytes) -> bool:
+    """Whether the end of an image is missing, as far as its format marks it. Bytes behind that are no damage."""
+    has_end = _ENDS.get(image_type(data) or "")
+    return has_end is not None and not has_end(data)
+
+
+def _has_png_end(data: bytes) -> bool:
+    return b"\0\0\0\0IEND\xaeB`\x82" in data
+
+
+def _has_jpeg_end(data: bytes) -> bool:
+    """Whether the mark of the end is behind the first scan: a small picture in a header has one of its own."""
+    at = 2
+    try:
+        while at < len(data):
+            marker, length = struct.unpack_from(">xBH", data, at)
+            if marker == _JPEG_FILL:
+                at += 1
+                continue
+            if marker == _JPEG_SCAN:
+                return data.find(b"\xff\xd9", at + 2 + length) >= 0
+            at += 2 + length
+    except struct.error:
+        return False
+    return False
+
+
+def _has_gif_end(data: bytes) -> bool:
+    """Every block ends with a zero; the trailer is behind the last one."""
+    return b"\0;" in data
+
+
+def _has_webp_end(data: bytes) -> bool:
+    return len(data) >= 8 + int.from_bytes(data[4:8], "little")
+
+
+_JPEG_SCAN = 0xDA
+_JPEG_FILL = 0xFF
+
+_ENDS: dict[str, Callable[[bytes], bool]] = {
+    "image/png": _has_png_end,
+    "image/jpeg": _has_jpeg_end,
+    "image/gif": _has_gif_end,
+    "image/webp": _has_webp_end,
 }

@@ -17,7 +17,7 @@ from support.zed_files import text_of, write_home, write_rows
 from turnlog.agents import agent, detect
 from turnlog.agents.base import Source, SourceKind, reads_rows
 from turnlog.agents.zed.contents import TOOL_KINDS
-from turnlog.model import Fate, FilePart, Origin, ReasoningPart
+from turnlog.model import Fate, FilePart, Origin, ReasoningPart, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
@@ -54,6 +54,9 @@ def test_a_prompt_has_what_was_typed_and_what_it_mentions(data: Path) -> None:
     found = read(data, MAIN)
     prompt, *_ = in_order(found)
     assert [text for _, text in blocks(prompt)] == ["Please read ", "alpha\nbeta\n", " and tell me what is in it."]
+    texts = [part for part in prompt.parts if isinstance(part, TextPart)]
+    assert [(part.is_synthetic, part.is_attached) for part in texts] == [(False, False), (True, True), (False, False)]
+    assert texts[1].metadata["zed"]["attached"] == {"File": {"abs_path": "/home/dev/work/notes.txt"}}
     [picture] = [part for part in prompt.parts if isinstance(part, FilePart)]
     assert (picture.media_type, (picture.data or b"")[:4]) == ("image/png", b"\x89PNG")
     [session] = found.sessions.values()

@@ -66,9 +66,10 @@ def user_parts(content: object, message_id: str) -> Iterator[Part]:
         part_id = f"{message_id}.{number}"
         kind, value = tagged(block)
         if kind == "Mention":
-            text = text_of(object_of(value).get("content")) or ""
+            mention = object_of(value)
             # Zed puts it in the place of a name that was typed.
-            yield TextPart(id=part_id, text=text, metadata={NAME: {"synthetic": True}})
+            marks = {"synthetic": True, "attached": mention.get("uri")}
+            yield TextPart(id=part_id, text=text_of(mention.get("content")) or "", metadata={NAME: marks})
         else:
             yield _content_part(kind, value, block, part_id)
 
