@@ -20,6 +20,8 @@ from turnlog.sync.importing import import_file
 
 CREATED = 1_795_255_200_000
 ANNA, BERT = "ses_e027396ffffeIsvh9E80uUjvg2", "ses_e027396ffffdHw4kR2mQz7LpXb"
+SIBLING = "msg_1fd8c6901000Kw4kR2mQz7LpXb"
+"""An id of the same millisecond and number as the first."""
 FIRST, SECOND, THIRD = (f"msg_1fd8c690{number}000Isvh9E80uUjvg2" for number in (1, 2, 3))
 
 
@@ -109,7 +111,7 @@ LATER = 100_000_000
 @pytest.mark.parametrize(
     ("of_anna", "of_bert"),
     [
-        pytest.param({"sessionID": None}, {"sessionID": None}, id="they name no session"),
+        pytest.param({"sessionID": None}, {"sessionID": None, "time": {"created": CREATED + LATER}}, id="one is late"),
         pytest.param({"sessionID": ANNA}, {"sessionID": ANNA}, id="both name one session"),
         pytest.param({}, {"time": {"created": CREATED + LATER}}, id="one has another time"),
     ],
@@ -126,6 +128,23 @@ def test_an_id_of_opencode_that_two_sessions_have_does_not_mix_them(
     assert (note.severity, note.json_path) == ("note", "$.messages[0].info.id")
     assert f"{BERT}:{FIRST}" in note.reason
     assert histories(tmp_path, exports) == [["Anna says"], ["Bert says"]]
+
+
+@pytest.mark.parametrize("others", [[], ["long"], ["long", "alone"]])
+def test_a_message_that_names_no_session_is_that_of_the_other_export(others: list[str], tmp_path: Path) -> None:
+    """R-C1: it used to be there a second time, with its tokens, once another export named the session."""
+    asked, heard = message(FIRST, "one", 1), message(SECOND, "two", 2, "assistant")
+    nameless = [message(FIRST, "one", 1, sessionID=None), message(SECOND, "two", 2, "assistant", sessionID=None)]
+    exports = {"long": export(ANNA, asked, heard), "alone": export(ANNA, asked)}
+    assert not read(export(ANNA, *nameless)).diagnostics
+    assert histories(tmp_path, [export(ANNA, *nameless), *(exports[name] for name in others)]) == [["one", "two"]]
+
+
+def test_an_export_with_one_id_for_all_has_its_place_beside_the_session_in_any_order(tmp_path: Path) -> None:
+    """What the ids do not join comes twice, but in an order that does not depend on which file was read first."""
+    said_twice = [message(FIRST, "one", 1), message(FIRST, "two", 1, "assistant")]
+    real = [message(FIRST, "one", 1), message(SIBLING, "two", 1, "assistant")]
+    assert histories(tmp_path, [export(ANNA, *said_twice), export(ANNA, *real)]) == [["one", "two", "two"]]
 
 
 def test_a_prompt_that_waited_and_a_copy_of_a_fork_keep_their_ids() -> None:

@@ -159,7 +159,7 @@ class ExportSession:
             else:
                 reason = self._doubt(given, _info(message))
             # That the session's own name is doubtful has been told.
-            if reason is not None or not self._is_named:
+            if is_unique(given) and (reason is not None or not self._is_named):
                 self._shared.add(key)
             if reason is not None:
                 name = own_id(self.external_id, key, is_shared=True)
@@ -176,8 +176,8 @@ class ExportSession:
         is_copy = created < self._began
         if not is_unique(given):
             return f"{given!r} may stand for messages of other sessions"
-        if text_of(info.get("sessionID")) != self._given:
-            return f"{given!r} does not say that it belongs to this session, and may belong to another"
+        if text_of(info.get("sessionID")) not in (None, self._given):
+            return f"{given!r} says that it belongs to another session"
         if (self._began and made < self._began - _SOON_MS) or (not is_copy and abs(made - created) > _QUEUED_MS):
             return f"{given!r} was made at another time than its message, and may belong to another session"
         return None

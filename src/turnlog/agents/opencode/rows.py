@@ -307,9 +307,13 @@ def is_redacted(identifier: str) -> bool:
     return not identifier or _REDACTED.search(identifier) is not None
 
 
-def message_position(created: int, message_id: str) -> int:
-    """The position of a message in its session, from its time (Unix milliseconds) and its id."""
-    return _bounded(time_position(created) + (_id_number(message_id) or 0) % _COUNTER_SIZE)
+def message_position(created: int, message_id: str, *, is_shared: bool = False) -> int:
+    """The position of a message in its session, from its time (Unix milliseconds) and its id.
+
+    Another message of the session may have the same time and number, if this one may not keep its id (`is_shared`, see
+    `own_id`). The other comes first, whichever was read first: the next number is that of its first part.
+    """
+    return _bounded(time_position(created) + (_id_number(message_id) or 0) % _COUNTER_SIZE + is_shared)
 
 
 def time_position(milliseconds: int) -> int:

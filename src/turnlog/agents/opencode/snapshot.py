@@ -179,7 +179,7 @@ def build_timeline(
             steps[own_turn] = step + count - 1
         copy = copies.get(message.key)
         entry = TimelineEntry(
-            position=message_position(message.entered, message.key),
+            position=message_position(message.entered, message.key, is_shared=message.key in shared),
             turn=own_turn or None,
             step=step,
             parent=parent,
