@@ -147,6 +147,17 @@ def test_an_export_with_one_id_for_all_has_its_place_beside_the_session_in_any_o
     assert histories(tmp_path, [export(ANNA, *said_twice), export(ANNA, *real)]) == [["one", "two", "two"]]
 
 
+@pytest.mark.parametrize("session", [ANNA, "session-1"])
+def test_an_export_without_messages_can_be_restored(session: str, tmp_path: Path) -> None:
+    """R-S24: nothing led from its session back to the file."""
+    store, path = tmp_path / "turnlog.db", tmp_path / "empty.json"
+    path.write_bytes(export(session))
+    [name] = import_file(store, path).sessions
+    with open_store(store) as opened:
+        [file] = opened.restore(name, tmp_path / "restored")
+    assert file.path.read_bytes() == path.read_bytes()
+
+
 def test_a_prompt_that_waited_and_a_copy_of_a_fork_keep_their_ids() -> None:
     """A client names a prompt before OpenCode takes it; a fork's copies have new ids and old times."""
     assert not read(export(ANNA, message(FIRST, "waited", 3_600_000))).diagnostics

@@ -29,6 +29,7 @@ from turnlog.agents.opencode.row_log import new_lines
 from turnlog.agents.opencode.rows import (
     EVENT,
     RUN_KINDS,
+    SESSION,
     Row,
     RowVersion,
     decode_line,
@@ -96,6 +97,11 @@ class OpenCodeExportFold(StatelessFold):
         # An export is read as the rows that a database with nothing but this session would have.
         for line in new_lines(rows, ()).lines:
             read_line(context, line, (0, len(data)))
+        if not context.changes.messages:
+            # Nothing else leads from the session back to the file.
+            context.add_record(
+                RowVersion(table=SESSION, key=rows.external_id, row=_row(rows.info)), SESSION, known=True
+            )
         context.changes.diagnostics += [
             Diagnostic(offset=0, length=len(data), reason=reason, json_path=path, severity="note")
             for path, reason in rows.oddities
