@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import Any
 
@@ -184,8 +185,12 @@ def test_what_is_no_object_is_reported(line: bytes) -> None:
 
 
 def test_nesting_too_deep_is_reported() -> None:
-    line = b'{"type":"good","raw":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    line = b'{"type":"good","text":"deep","raw":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     result = Result(line + b"\n" + good("a") + b"\n")
+    # From Python 3.14 on, what is too deep depends on the size of the stack: the record may be read.
+    if sys.version_info >= (3, 14) and result.texts == ["deep", "a"]:
+        assert not result.changes.diagnostics
+        return
     assert result.texts == ["a"]
     assert result.only.reason == "nested too deep"
 
