@@ -131,5 +131,27 @@ def test_the_end_of_the_server_ends_its_answers_and_keeps_them(serve: Serve) -> 
 def test_other_paths_and_methods_are_not_ours() -> None:
     with TestClient(plain(Chat(Script(ANSWER)))) as client:
         assert client.get("/else").status_code == 404
-        assert client.put("/api/chat", content=post()).status_code == 405
+        refused = client.put("/api/chat", content=post())
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
         assert client.put("/api/chat/chat").status_code == 404
+
+
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "", "GET, POST"),
+        ("PUT", "/a", "DELETE, GET, PATCH"),
+        ("POST", "/a", "DELETE, GET, PATCH"),
+        ("PUT", "/a/stop", "DELETE, GET, PATCH, POST"),
+    ],
+)
+def test_a_refused_method_names_all_that_the_path_takes(method: str, path: str, allowed: str, prefix: str) -> None:
+    """RFC 9110, 15.5.6: it named those of one route, as if a page could not list its chats."""
+    app = FastAPI()
+    app.include_router(chat_endpoint(Chat(Script(ANSWER))), prefix=prefix)
+    app.add_api_route(f"{prefix}/api/chat", lambda: "mine", methods=["DELETE"])
+    with TestClient(app) as client:
+        refused = client.request(method, f"{prefix}/api/chat{path}")
+        assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+        assert client.delete(f"{prefix}/api/chat").json() == "mine"

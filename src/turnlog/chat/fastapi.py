@@ -5,12 +5,14 @@ A Starlette application mounts `http.ChatApp` and `ui_http.UIMessagesApp`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
@@ -77,7 +79,17 @@ def chat_endpoint(
         known = None if owner is None else of_caller(await owner(request))
         return ChatCaller(known, None if dependencies is None else await dependencies(request))
 
-    router = APIRouter(tags=["chat"], lifespan=lifespan)
+    methods: dict[Any, str] = {}
+
+    class ChatRoute(APIRoute):
+        """A route that refuses a method by naming all that its path takes; Starlette names those of the first route."""
+
+        async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] not in (self.methods or ()):
+                raise HTTPException(405, headers={"Allow": methods[self.endpoint]})
+            await super().handle(scope, receive, send)
+
+    router = APIRouter(tags=["chat"], lifespan=lifespan, route_class=ChatRoute)
 
     @router.post(path)
     async def post_message(request: Request) -> Response:
@@ -122,7 +134,18 @@ def chat_endpoint(
         """Remove a chat for good."""
         return _response(await http.delete(await find(request, chat_id), await caller(request)))
 
+    methods |= _methods_by_endpoint([route for route in router.routes if isinstance(route, APIRoute)])
     return router
+
+
+def _methods_by_endpoint(routes: Sequence[APIRoute]) -> dict[Any, str]:
+    """Endpoint -> all methods of its path. By endpoint, because an application may copy a route under a prefix."""
+    return {
+        route.endpoint: ", ".join(
+            sorted(method for other in routes if other.path_regex.match(route.path) for method in other.methods or ())
+        )
+        for route in routes
+    }
 
 
 @checked

@@ -339,7 +339,8 @@ class ChatApp:
                 return await self._http.post(_body(receive), kind, key, caller)
             if route == ("GET", ""):
                 return await self._http.chats(scope["query_string"], caller, is_mapped=key is not None)
-            return HttpResponse(405 if path.rstrip("/") == self._path else 404, {})
+            is_ours = path.rstrip("/") == self._path
+            return HttpResponse(405, {"Allow": "GET, POST"}) if is_ours else HttpResponse(404, {})
         answer = {
             ("GET", "stream"): self._http.resume,
             ("POST", "stop"): self._http.stop,
