@@ -117,12 +117,17 @@ def test_a_name_that_nothing_has_is_422_with_a_sentence(client: TestClient, para
         assert f"there is no {parameter} 'nosuch'; there are " in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("parameter", ["branch", "tag", "task"])
-def test_a_branch_tag_or_task_that_no_session_has_is_422_with_the_near_ones(client: TestClient, parameter: str) -> None:
+@pytest.mark.parametrize("parameter", ["branch", "task"])
+def test_a_branch_or_task_that_no_session_has_is_422_with_the_near_ones(client: TestClient, parameter: str) -> None:
     response = client.get("/api/sessions", params={parameter: "nosuch"})
     assert response.status_code == 422
     assert response.json()["error"]["detail"][0]["field"] == parameter
     assert f"there is no {parameter} 'nosuch'" in response.json()["error"]["message"]
+
+
+def test_a_tag_that_no_session_has_is_an_empty_list(client: TestClient) -> None:
+    answer = client.get("/api/sessions", params={"tag": "nosuch"})
+    assert (answer.status_code, answer.json()["items"]) == (200, [])
 
 
 def test_a_near_branch_is_named(client: TestClient) -> None:
