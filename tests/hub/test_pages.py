@@ -173,7 +173,7 @@ def test_an_owner_keeps_the_team_in_the_browser(databases: PostgresDatabases, tm
         page.get_by_role("rowheader", name="/work/shop").wait_for()
         page.get_by_label("US dollars a month").fill("250.5")
         page.get_by_role("button", name="Set the budget").click()
-        page.get_by_text("of $250.50").wait_for()
+        page.get_by_text("$250.50 a month. What was spent is unknown.").wait_for()
         assert [each.limit for each in found.people.budgets.for_admin(1, 5)] == [250.5]
         page.get_by_role("button", name="Person").click()
         page.get_by_role("rowheader", name="Smaller groups together").wait_for()

@@ -52,7 +52,7 @@ export function BudgetMeter({ id, label, limit, spent, unpriced_calls, note, chi
       )}
       <span className="budget-figure">
         {spent === null
-          ? `${formatCost(limit)}. ${note}`
+          ? `${formatCost(limit)} a month. ${note}`
           : `${formatTotalCost(spent, unpriced_calls)} of ${formatCost(limit)} (${formatShare(spent / limit)})`}
       </span>
       {children}
