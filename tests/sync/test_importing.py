@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from support import klaude_files
-from support.agent_cases import CASES
 from support.claude_files import AGENT, DATA, SESSION, Log, call, lines, text
-from turnlog.agents import agent
 from turnlog.errors import FormatError
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.sources import imports_folder
-from turnlog.sync.importing import ImportSummary, import_file, import_stream
+from turnlog.sync.importing import ImportSummary, import_stream
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 
@@ -41,44 +38,11 @@ def messages(store: Path) -> list[str]:
         return [placed.message.id for placed in opened.messages(f"claude-code:{SESSION}")]
 
 
-def sessions(store: Path) -> list[str]:
-    with open_store(store) as opened:
-        return sorted(session.id for session in opened.sessions(SessionFilter(subagents=True)).items)
-
-
 class Unreadable(io.BytesIO):
     """A file on a broken disk."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
-
-
-@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "klaude"])
-def test_a_log_in_its_agents_home_is_the_session_that_a_sync_finds(name: str, store: Path, tmp_path: Path) -> None:
-    """R-S21, R-S5: a log whose records do not name their session was listed twice, once under a hash."""
-    case = CASES[name]
-    home = case.write_home(case.recorded[0], tmp_path / "home")
-    logs = [source for source in agent(name).find_sources(home) if source.kind == "session"]
-    for log in logs:
-        assert import_file(store, Path(log.path)).sessions
-    imported = sessions(store)
-    rebuild(store)
-    assert sessions(store) == imported
-    sync(store, roots=[home], agents=[agent(name)])
-    assert [session for session in sessions(store) if session in imported] == imported
-    synced = store.with_name("synced.db")
-    sync(synced, roots=[home], agents=[agent(name)])
-    assert sessions(store) == sessions(synced)
-
-
-def test_a_copy_of_a_log_elsewhere_is_named_by_its_bytes(store: Path, tmp_path: Path) -> None:
-    """Two logs that are both called `events.jsonl` are two sessions."""
-    for number, folder in enumerate(("one", "two")):
-        (tmp_path / folder).mkdir()
-        log = tmp_path / folder / "events.jsonl"
-        log.write_bytes(klaude_files.lines(klaude_files.user("u", f"prompt {number}")))
-        import_file(store, log)
-    assert len(sessions(store)) == 2
 
 
 def test_an_error_names_the_file_that_cannot_be_read(store: Path) -> None:

@@ -79,21 +79,11 @@ def import_file(store_path: Path, path: Path, on_progress: Progress = lambda pha
     detection = _detect_folder(path) if is_folder else detect(path)
     if not is_folder and not _rows_of(detection):
         with open_file(path) as file:
-            return import_stream(store_path, file, str(path), on_progress, place=_place_in_home(detection))
+            return import_stream(store_path, file, str(path), on_progress)
     store_path.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     summary = _read(store_path, path.absolute(), detection, on_progress)
     summary.seconds = time.monotonic() - started
     return summary
-
-
-def _place_in_home(detection: Detection) -> Source | None:
-    """A file that lies where its agent writes it, and so is of the session that a sync finds there.
-
-    The home of an agent is above the folder of such a file. Of a copy elsewhere, only the content can name the session.
-    """
-    source = detection.source
-    is_in_home = source is not None and Path(source.root) != Path(source.path).parent
-    return source if is_in_home else None
 
 
 def _detect_folder(folder: Path) -> Detection:
@@ -124,12 +114,7 @@ def _file_of(source: Source) -> str:
 
 
 def import_stream(
-    store_path: Path,
-    stream: BinaryIO,
-    name: str = "",
-    on_progress: Progress = lambda phase, done, total: None,
-    *,
-    place: Source | None = None,
+    store_path: Path, stream: BinaryIO, name: str = "", on_progress: Progress = lambda phase, done, total: None
 ) -> ImportSummary:
     """Read a file or a pipe into the store.
 
@@ -138,7 +123,6 @@ def import_stream(
         stream: The bytes, read to their end.
         name: The name of the file, for its endings and for errors.
         on_progress: Called in the phases `read` (bytes) and `index` (messages).
-        place: The file in the home of its agent, if it comes from there: what its path says of its session.
 
     Raises OSError for a device, which may never end, and FormatError for a file of no known agent; its `of_agents` has
     the reason of each agent.
@@ -147,7 +131,7 @@ def import_stream(
     refuse_device(stream, name or _INPUT)
     folder = imports_folder(store_path)
     path, was_there = _keep(stream, name, folder)
-    detection = _placed(detect(path), place)
+    detection = detect(path)
     if not _sources_of(detection):
         # The same bytes may have been imported when an agent for them was installed: those are kept.
         if not was_there:
@@ -163,15 +147,6 @@ def import_stream(
             path.unlink()
     summary.seconds = time.monotonic() - started
     return summary
-
-
-def _placed(detection: Detection, place: Source | None) -> Detection:
-    kept = detection.source
-    if kept is None or place is None or (kept.agent, kept.kind) != (place.agent, place.kind):
-        return detection
-    return msgspec.structs.replace(
-        detection, source=msgspec.structs.replace(kept, session_id=place.session_id or kept.session_id)
-    )
 
 
 def _sources_of(detection: Detection) -> tuple[Source, ...]:
