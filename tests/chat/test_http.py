@@ -144,6 +144,7 @@ def test_other_paths_and_methods_are_not_ours() -> None:
         ("PUT", "/a", "DELETE, GET, PATCH"),
         ("POST", "/a", "DELETE, GET, PATCH"),
         ("PUT", "/a/stop", "DELETE, GET, PATCH, POST"),
+        ("PUT", "/a/stream", "DELETE, GET, PATCH"),
     ],
 )
 def test_a_refused_method_names_all_that_the_path_takes(method: str, path: str, allowed: str, prefix: str) -> None:

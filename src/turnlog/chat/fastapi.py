@@ -142,7 +142,7 @@ def _methods_by_endpoint(routes: Sequence[APIRoute]) -> dict[Any, str]:
     """Endpoint -> all methods of its path. By endpoint, because an application may copy a route under a prefix."""
     return {
         route.endpoint: ", ".join(
-            sorted(method for other in routes if other.path_regex.match(route.path) for method in other.methods or ())
+            sorted({method for other in routes if other.path_regex.match(route.path) for method in other.methods or ()})
         )
         for route in routes
     }
