@@ -2,25 +2,40 @@
 
 import { useEffect, useRef } from "react";
 
-export function MoreButton({ onMore, busy }: { onMore: () => void; busy: boolean }) {
+/** What the button needs of an infinite query. */
+interface Pages {
+  fetchNextPage: () => unknown;
+  isFetchingNextPage: boolean;
+  isFetching: boolean;
+}
+
+export function MoreButton({ pages }: { pages: Pages }) {
+  const { isFetching, isFetchingNextPage } = pages;
   const button = useRef<HTMLButtonElement>(null);
-  const more = useRef(onMore);
-  more.current = onMore;
+  const latest = useRef(pages);
+  latest.current = pages;
+  // Looks anew after any fetch: pages that are read again cancel a next page that was asked for at the same moment.
   useEffect(() => {
     const element = button.current;
-    if (!element || busy) return;
+    if (!element || isFetching) return;
     const observer = new IntersectionObserver(
       (entries) => {
-        if (entries.some((entry) => entry.isIntersecting)) more.current();
+        if (entries.some((entry) => entry.isIntersecting)) latest.current.fetchNextPage();
       },
       { rootMargin: "600px" },
     );
     observer.observe(element);
     return () => observer.disconnect();
-  }, [busy]);
+  }, [isFetching]);
   return (
-    <button type="button" className="button more" ref={button} onClick={onMore} disabled={busy}>
-      {busy ? "Loading…" : "Load more"}
+    <button
+      type="button"
+      className="button more"
+      ref={button}
+      onClick={() => pages.fetchNextPage()}
+      disabled={isFetchingNextPage}
+    >
+      {isFetchingNextPage ? "Loading…" : "Load more"}
     </button>
   );
 }

@@ -73,9 +73,7 @@ export function FileHistory({ path }: { path: string }) {
             : "No tool call read or changed a file with this path."}
         </p>
       )}
-      {history.hasNextPage && (
-        <MoreButton onMore={() => history.fetchNextPage()} busy={history.isFetchingNextPage} />
-      )}
+      {history.hasNextPage && <MoreButton pages={history} />}
     </main>
   );
 }

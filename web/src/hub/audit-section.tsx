@@ -146,7 +146,7 @@ export function AuditSection({ isAdmin }: SectionProps) {
           </table>
         </div>
       )}
-      {log.hasNextPage && <MoreButton onMore={() => log.fetchNextPage()} busy={log.isFetchingNextPage} />}
+      {log.hasNextPage && <MoreButton pages={log} />}
     </section>
   );
 }

@@ -60,9 +60,7 @@ export default function SearchPage() {
             <SearchGroup key={`${group.session.id}/${index}`} group={group} query={filters.q} now={now} />
           ))}
       </div>
-      {submitted && search.hasNextPage && (
-        <MoreButton onMore={() => search.fetchNextPage()} busy={search.isFetchingNextPage} />
-      )}
+      {submitted && search.hasNextPage && <MoreButton pages={search} />}
     </main>
   );
 }

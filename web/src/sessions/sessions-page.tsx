@@ -66,9 +66,7 @@ export function SessionsPage() {
           <SessionList sessions={items} sort={filters.sort} grouping={groupingOf(filters.group)} />
         </div>
       </SelectionContext>
-      {sessions.hasNextPage && (
-        <MoreButton onMore={() => sessions.fetchNextPage()} busy={sessions.isFetchingNextPage} />
-      )}
+      {sessions.hasNextPage && <MoreButton pages={sessions} />}
     </main>
   );
 }

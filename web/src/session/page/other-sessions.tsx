@@ -33,9 +33,7 @@ export function OtherSessions({ sessionId }: { sessionId: string }) {
           </li>
         ))}
       </ul>
-      {sessions.hasNextPage && (
-        <MoreButton onMore={() => sessions.fetchNextPage()} busy={sessions.isFetchingNextPage} />
-      )}
+      {sessions.hasNextPage && <MoreButton pages={sessions} />}
     </div>
   );
 }
