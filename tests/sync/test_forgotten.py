@@ -51,7 +51,7 @@ def test_no_pass_brings_a_forgotten_session_back(name: str, tmp_path: Path) -> N
         assert (summary.sessions, summary.messages, summary.problems) == (0, 0, [])
         assert archived(store).keys() <= {*kept, str(home / "projects.json")}
         for log in home.rglob("*.jsonl"):
-            log.write_bytes(log.read_bytes() + log.read_bytes().splitlines(keepends=True)[-1])
+            log.write_bytes(log.read_bytes() + b"".join(log.read_bytes().splitlines(keepends=True)[-1:]))
     rebuild(store)
     with open_store(store) as opened:
         assert (opened.status().messages, opened.status().sessions) == (0, 0)
