@@ -202,7 +202,6 @@ def test_a_forgotten_session_is_gone_from_search_and_its_id_stays_taken(team: Te
 
 
 def test_mcp_shows_what_its_caller_may_read(team: Team) -> None:
-    pytest.importorskip("mcp")
     body = {
         "jsonrpc": "2.0",
         "id": 1,

@@ -19,13 +19,12 @@ PIECES = [*"abcsk-é! \n", "\\n", "\U0001f600", "\udc80"]
 
 @pytest.mark.parametrize("boundary", ["", BOUNDARY])
 def test_both_ways_find_the_same_places(boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ahocorasick_rs")
     literals = shortest_beginnings(LITERALS)
     fast, contents = Places(literals, boundary), Contents(LITERALS)
     monkeypatch.setitem(sys.modules, "ahocorasick_rs", None)
     slow, slow_contents = Places(literals, boundary), Contents(LITERALS)
     assert fast._automaton is not None  # pyright: ignore[reportPrivateUsage]  # else both were the same way
-    assert slow._automaton is None  # pyright: ignore[reportPrivateUsage]
+    assert slow._automaton is None  # pyright: ignore[reportPrivateUsage]  # as without the package
     chance = random.Random(3)
     found = 0
     for _ in range(3000):

@@ -238,19 +238,19 @@ def stop_reason(word: str | None) -> StopReason | None:
 def usage_of(value: Any) -> Usage | None:
     """Tokens in disjoint buckets; None if none are known."""
     fields = object_of(value)
-    told, said = _count(fields.get("input_tokens")), _count(fields.get("output_tokens"))
-    if told is None and said is None:
+    sent, output = _count(fields.get("input_tokens")), _count(fields.get("output_tokens"))
+    if sent is None and output is None:
         return None
     read, written = _count(fields.get("input_tokens_cache_read")), _count(fields.get("input_tokens_cache_write"))
     thought, total = _count(fields.get("reasoning_tokens")), _count(fields.get("total_tokens"))
-    beside = sum(each or 0 for each in (told, read, written, said))
+    beside = sum(each or 0 for each in (sent, read, written, output))
     # Most providers count reasoning as output, some beside it: the total tells.
     inside = 0 if thought is None or total == beside + thought else thought
     return Usage(
-        input=told,
+        input=sent,
         cache_read=read,
         cache_write=written,
-        output=None if said is None else max(0, said - inside),
+        output=None if output is None else max(0, output - inside),
         reasoning=thought,
     )
 
