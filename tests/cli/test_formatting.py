@@ -43,12 +43,14 @@ def test_a_session_that_only_shares_messages_has_no_cost_and_an_empty_one_costs_
 
 def test_changes_have_a_sign_and_there_is_none_from_nothing() -> None:
     assert [
-        formatting.change(*pair) for pair in ((100, 150), (100, 25), (2, 42), (3, 3), (0, 5), (None, 5), (5, None))
+        formatting.change(*pair)
+        for pair in ((100, 150), (100, 25), (2, 42), (3, 3), (1000, 999), (0, 5), (None, 5), (5, None))
     ] == [
         "+50 %",
         "-75 %",
         "+2,000 %",
-        "+0 %",
+        "0 %",
+        "0 %",
         *[formatting.UNKNOWN] * 3,
     ]
 

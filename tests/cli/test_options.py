@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -15,6 +15,7 @@ import pytest
 
 from support.cli_runner import Command
 from turnlog.cli.options import When
+from turnlog.store.times import days_of
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,32 @@ def test_today_and_yesterday_begin_at_midnight() -> None:
     assert When(end=True).convert("today", None, None) - today == timedelta(days=1)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2026-13", "2026-02-30", "7y", "99999999999d", "2026-11-20T25:00"])
+@pytest.mark.parametrize(
+    ("text", "first", "end"),
+    [
+        ("this week", date(2028, 2, 28), date(2028, 3, 6)),
+        ("Last Week", date(2028, 2, 21), date(2028, 2, 28)),
+        ("this month", date(2028, 3, 1), date(2028, 4, 1)),
+        ("last-month", date(2028, 2, 1), date(2028, 3, 1)),
+        ("this year", date(2028, 1, 1), date(2029, 1, 1)),
+        ("last year", date(2027, 1, 1), date(2028, 1, 1)),
+        ("2028", date(2028, 1, 1), date(2029, 1, 1)),
+    ],
+)
+def test_weeks_months_and_years_are_named(text: str, first: date, end: date) -> None:
+    """On a Wednesday; weeks begin on Monday."""
+    days = days_of(text, date(2028, 3, 1))
+    assert days is not None
+    assert (days.first, days.last + timedelta(days=1)) == (first, end)
+
+
+def test_last_week_ends_where_this_week_begins() -> None:
+    assert When(end=True).convert("last week", None, None) == When().convert("this week", None, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "last", "next week", "2026-13", "2026-02-30", "7q", "99999999999d", "2026-11-20T25:00"]
+)
 def test_a_value_that_is_not_a_time_is_a_usage_error(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a time"):
         When().convert(text, None, None)

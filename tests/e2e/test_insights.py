@@ -87,7 +87,7 @@ def test_a_finger_hits_every_link_of_a_phone(browser: Browser, address: str, pat
     """WCAG 2.5.8 wants 24 pixels each way."""
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = Visit(context, address).open(path)
-    assert page.locator("main a").count() > 0
+    expect(page.locator("main a")).not_to_have_count(0)
     assert page.evaluate(SMALL) == []
     context.close()
 

@@ -70,6 +70,8 @@ def change(before: float | Decimal | None, after: float | Decimal | None) -> str
     if after and percent < -99.9:
         return "< -99.9 %"
     difference = _fixed(percent, 1 if after and percent <= -99.5 else 0)
+    if difference in ("0", "-0"):
+        return "0 %"
     return f"{difference if difference.startswith('-') else f'+{difference}'} %"
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from calendar import monthrange
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
@@ -156,7 +155,7 @@ def period_options() -> Callable[[CommandT], CommandT]:
             "--since",
             type=When(),
             callback=_check_period,
-            help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h.",
+            help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 'last week', 7d, 12h.",
         )(command)
 
     return decorate
@@ -184,26 +183,24 @@ class When(click.ParamType[datetime]):
         """The time, with a time zone; a usage error if the value is not a time."""
         if isinstance(value, datetime):
             return value
+        # ISO times may be written with a small t and z.
         text = str(value).strip().upper()
         if ctx is not None and ctx.meta.get(UTC_DAYS):
             return When(end=self._end, utc=True).convert(value, param, None)
         try:
             return self._parse(text)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is not a time: write 2026-11-20, 2026-11, 2026-11-20T14:30, today or 7d", param, ctx)
+            from turnlog.store.times import TIMES
+
+            self.fail(f"{value!r} is not a time: {TIMES}", param, ctx)
 
     def _parse(self, text: str) -> datetime:
-        ago = re.fullmatch(r"(\d+)([HDW])", text)
-        if ago is not None:
-            return datetime.now(UTC) - int(ago[1]) * _AGO[ago[2]]
-        if text in ("TODAY", "YESTERDAY"):
-            return self._day(self._aware(datetime.now(UTC)).date() - timedelta(days=text == "YESTERDAY"))
-        month = re.fullmatch(r"(\d{4})-(\d\d)", text)
-        if month is not None:
-            first = date(int(month[1]), int(month[2]), 1)
-            return self._day(first.replace(day=monthrange(first.year, first.month)[1]) if self._end else first)
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            return self._day(date.fromisoformat(text))
+        from turnlog.store.times import days_of, moment_ago
+
+        if (ago := moment_ago(text)) is not None:
+            return ago
+        if (days := days_of(text, self._aware(datetime.now(UTC)).date())) is not None:
+            return self._day(days.last if self._end else days.first)
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is not None else self._aware(moment)
 
@@ -221,9 +218,6 @@ class When(click.ParamType[datetime]):
         if self._utc:
             return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         return moment.astimezone()
-
-
-_AGO = {"H": timedelta(hours=1), "D": timedelta(days=1), "W": timedelta(weeks=1)}
 
 
 CANDIDATES = 5

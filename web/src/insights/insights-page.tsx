@@ -8,7 +8,7 @@ import { INSIGHTS } from "@/api/paths";
 import type { Insights } from "@/api/types";
 import type { SortedTable } from "@/charts/figures-table";
 import { LoadButton } from "@/design/load-button";
-import { Loading } from "@/design/loading";
+import { Loading, Refreshed } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { AgentFilter, FilterBar, FilterDates, ProjectFilter } from "@/filters/filters";
 import { countSet, useUrlFilters } from "@/filters/url-filters";
@@ -66,7 +66,9 @@ export default function InsightsPage() {
       {insights.isError && <Problem error={insights.error} what="The insights" asked="This choice" />}
       {insights.data && !insights.isError && (
         <ReportFilters value={filters}>
-          <Sections report={insights.data} csv={csv} sorting={sorting} onSort={sort} />
+          <Refreshed busy={insights.isPlaceholderData}>
+            <Sections report={insights.data} csv={csv} sorting={sorting} onSort={sort} />
+          </Refreshed>
         </ReportFilters>
       )}
     </main>

@@ -133,11 +133,11 @@ function costOf(totals: UsageTotals): string {
 /** +50 % · −67 % · −99.6 % · < −99.9 %, as the command line writes them: what is left is not nothing. */
 export function percent(before: number | null, after: number | null): string {
   if (before === null || after === null) return "no known price";
-  if (before === 0) return after === 0 ? "+0 %" : "new";
+  if (before === 0) return after === 0 ? "0 %" : "new";
   const exact = (100 * (after - before)) / before;
   if (after !== 0 && exact < -99.9) return "< −99.9 %";
   const change = Number(exact.toFixed(after !== 0 && exact <= -99.5 ? 1 : 0));
-  return `${change < 0 ? "−" : "+"}${formatCount(Math.abs(change))} %`;
+  return `${change < 0 ? "−" : change > 0 ? "+" : ""}${formatCount(Math.abs(change))} %`;
 }
 
 /** "+$1.20" · "−$0.31" */

@@ -6,7 +6,7 @@ import { download } from "@/api/files";
 import { USAGE } from "@/api/paths";
 import type { UsageBy, UsageReport, UsageRow, UsageTotals } from "@/api/types";
 import { LoadButton } from "@/design/load-button";
-import { Loading } from "@/design/loading";
+import { Loading, Refreshed } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import {
@@ -169,7 +169,9 @@ export default function UsagePage() {
         />
       )}
       {usage.data && !usage.isError && !isCompared && (
-        <Report answer={usage.data} measure={measure} filters={filters} />
+        <Refreshed busy={usage.isPlaceholderData}>
+          <Report answer={usage.data} measure={measure} filters={filters} />
+        </Refreshed>
       )}
     </main>
   );

@@ -165,6 +165,8 @@ _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted(?: by user(?: af
 
 _EXIT_CODE = re.compile(r"(?:.*\n){0,3}?(?:Exit code: |Process exited with code )(-?\d{1,10})\n")
 
+_WALL_TIME = re.compile(r"(?:.*\n){0,3}?Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds\n")
+
 _RUNNING = re.compile(r"(?:.*\n){0,3}?Process running with session ID ")
 
 _DENIED = re.compile(
@@ -215,8 +217,8 @@ def _verdict_of_words(text: str) -> Verdict:
     head = text[:_HEAD]
     match = _EXIT_CODE.match(head)
     if match is not None:
-        code = int(match[1])
-        return Verdict(_status_of_code(code), code)
+        code, seconds = int(match[1]), _WALL_TIME.match(head)
+        return Verdict(_status_of_code(code), code, None if seconds is None else round(float(seconds[1]) * 1000))
     if _RUNNING.match(head) or head.startswith(_SCRIPT_RUNNING):
         return _RUNS
     if _ABORTED.match(head) and len(text) == len(head):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, time
 from typing import Final, NamedTuple
 
 from turnlog.store.choices import SESSION_STATUSES
 from turnlog.store.names import unknown_name
 from turnlog.store.search.base import ROLES, SearchFilter
 from turnlog.store.search.words import is_cjk, pieces, split_cjk
+from turnlog.store.times import TIMES, days_of, moment_ago
 
 MAX_TERMS = 32
 MAX_QUERY_LENGTH = 4000
@@ -218,37 +219,16 @@ def any_of(words: Sequence[str]) -> str:
     return _any([_quote([word]) for word in words])
 
 
-_AGO = re.compile(r"(\d{1,5})([hdwmy])", re.IGNORECASE)
-_UNITS: Final = {
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-    "m": timedelta(days=30),
-    "y": timedelta(days=365),
-}
-_YEAR_OR_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
-
-
 def _moment(field: str, text: str) -> datetime:
     """The time that a `before:` or `after:` names: its beginning, in this machine's zone. Raises QueryError."""
-    today = datetime.now().astimezone().date()
     try:
-        if ago := _AGO.fullmatch(text):
-            return datetime.now(UTC) - int(ago[1]) * _UNITS[ago[2].lower()]
-        if text.lower() in ("today", "yesterday"):
-            return _midnight(today - timedelta(days=text.lower() == "yesterday"))
-        if month := _YEAR_OR_MONTH.fullmatch(text):
-            return _midnight(date(int(month[1]), int(month[2] or 1), 1))
+        if (ago := moment_ago(text)) is not None:
+            return ago
+        if (days := days_of(text, datetime.now().astimezone().date())) is not None:
+            return datetime.combine(days.first, time()).astimezone()
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise QueryError(f"{field}:{text} names no time: {_TIMES}") from None
-
-
-_TIMES: Final = "write a day (2026-11-20), a month (2026-11), a year, today, yesterday, or how long ago (7d, 12h, 2w)"
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time()).astimezone()
+        raise QueryError(f"{field}:{text} names no time: {TIMES}") from None
 
 
 def _term(plain: str | None, quoted: str | None, star: str | None, field: str | None) -> Term | None:
