@@ -12,9 +12,9 @@ from support.plain_agent import Log
 from support.plain_history import OTHER, SESSION, answer, prompt, write_history
 from support.plain_store import read_home
 from turnlog.errors import TurnlogError
-from turnlog.exports import otel_push
+from turnlog.exports import export_session, otel_push
 from turnlog.exports.otel_push import Receiver, push, send
-from turnlog.model import TextPart
+from turnlog.model import FilePart, SessionTotal, TextPart, Usage
 from turnlog.store import open_store
 
 KEY = "sk-ant-" + "api03-" + "Zq8vTn2LxWc5RbYp7KdJmHs4Gf9Qe1Ua3Vi6Ow0" * 2 + "AA"
@@ -114,3 +114,24 @@ def test_what_was_said_is_sent_only_where_it_is_requested_and_without_secrets(
     assert "my walnut is [REDACTED:" in found["gen_ai.input.messages"]
     assert "a cedar" in found["gen_ai.output.messages"]
     assert KEY.encode() not in double.requests[1].SerializeToString()
+
+
+def test_a_push_says_what_traces_have_no_place_for(tmp_path: Path, double: OtelReceiver) -> None:
+    (tmp_path / "plain").mkdir()
+    for name in ("s", "t"):
+        log = Log(tmp_path / "plain", name)
+        log.session(totals={"": SessionTotal(model="m", usage=Usage(input=7, output=1))})
+        log.message(prompt(f"{name}u", "a walnut", 1), turn=1)
+        log.message(answer(f"{name}a", 2, FilePart(media_type="image/png", data=b"x")), turn=1)
+    read_home(tmp_path / "turnlog.db", tmp_path / "plain")
+    with open_store(tmp_path / "turnlog.db") as opened:
+        plain = push(opened, ["plain:s", "plain:t"], receiver(double)).losses
+        said = push(opened, ["plain:s", "plain:t"], receiver(double), content=True).losses
+        document = export_session(opened, "plain:s", "otel").losses
+    events, total = (
+        "events: what happened besides messages and results",
+        "session total: plain:s has tokens of no single",
+    )
+    assert plain == ("content: prompts, answers, inputs and outputs", events, f"{total} call (and 1 more)")
+    assert said == (events, f"{total} call (and 1 more)", "file: message sa (and 1 more)")
+    assert document == (*plain[:2], f"{total} call")

@@ -87,7 +87,8 @@ def push(
 ) -> None:
     """Send sessions with their subagents'. A session that is sent again keeps its ids.
 
-    Times, models, tokens, costs and the names of tools are sent; what was said only with --content.
+    Times, models, tokens, costs and the names of tools are sent; what was said only with --content. Standard error
+    lists what was lost.
     """
     from turnlog.exports.otel_push import push as push_sessions
     from turnlog.store.base import SessionFilter
@@ -110,3 +111,5 @@ def push(
         f"Sent {pushed.sessions} sessions ({pushed.spans} spans) to {one_line(receiver.url)} in {pushed.requests}"
         f" requests{rejected}."
     )
+    for loss in pushed.losses:
+        click.echo(f"lost: {one_line(loss)}", err=True)

@@ -66,7 +66,7 @@ def _json_lines(source: ExportSource, _model: str | None) -> Output:
 
     events = source.history()
     hidden = [("output", f"the whole of {name} is not among the lines") for name in source.outputs(events)]
-    return Output(to_json_lines(events), tuple(_grouped(hidden)))
+    return Output(to_json_lines(events), tuple(grouped(hidden)))
 
 
 def _ui_messages(source: ExportSource, _model: str | None) -> Output:
@@ -74,7 +74,7 @@ def _ui_messages(source: ExportSource, _model: str | None) -> Output:
 
     bodies = [encode(message) for message, place in source.placed() if is_shown(place)]
     made = to_ui_json(bodies, children=source.children())
-    return Output([made.to_json(), b"\n"], tuple(_grouped((loss.feature, loss.reason) for loss in made.losses)))
+    return Output([made.to_json(), b"\n"], tuple(grouped((loss.feature, loss.reason) for loss in made.losses)))
 
 
 def _cassette(source: ExportSource, _model: str | None) -> Output:
@@ -82,7 +82,7 @@ def _cassette(source: ExportSource, _model: str | None) -> Output:
     from turnlog.cassette.tape import to_json
 
     made = record([RecordedSession(each.session, each.placed(), each.events()) for each in source.with_subagents()])
-    return Output([to_json(made.cassette)], tuple(_grouped(made.losses)))
+    return Output([to_json(made.cassette)], tuple(grouped(made.losses)))
 
 
 def _atif(source: ExportSource, _model: str | None) -> Output:
@@ -94,17 +94,16 @@ def _atif(source: ExportSource, _model: str | None) -> Output:
             for each in source.with_subagents()
         ]
     )
-    return Output([made.to_json(), b"\n"], tuple(_grouped(made.losses)), files=made.files)
+    return Output([made.to_json(), b"\n"], tuple(grouped(made.losses)), files=made.files)
 
 
 def _otel(source: ExportSource, _model: str | None) -> Output:
     import turnlog
-    from turnlog.formats.otel import OtelConversation, to_otel
+    from turnlog.formats.otel import OtelConversation, omitted, to_otel
 
     conversations = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
     made = to_otel(conversations, source.root_id(), version=turnlog.__version__, content=source.content)
-    left = () if source.content else ("content: prompts, answers, inputs and outputs",)
-    return Output([made, b"\n"], (*left, "events: what happened besides messages and results"))
+    return Output([made, b"\n"], tuple(grouped(omitted(conversations, content=source.content))))
 
 
 def _request(name: str) -> Callable[[ExportSource, str | None], Output]:
@@ -121,8 +120,8 @@ def _request(name: str) -> Callable[[ExportSource, str | None], Output]:
         repairs = (*context.repairs, *made.repairs)
         return Output(
             [msgspec.json.encode(made.body, enc_hook=_base64), b"\n"],
-            tuple(_grouped((loss.kind, f"message {loss.message_id}: {loss.detail}") for loss in made.losses)),
-            tuple(_grouped((repair.kind, f"message {repair.message_id}: {repair.detail}") for repair in repairs)),
+            tuple(grouped((loss.kind, f"message {loss.message_id}: {loss.detail}") for loss in made.losses)),
+            tuple(grouped((repair.kind, f"message {repair.message_id}: {repair.detail}") for repair in repairs)),
         )
 
     return write
@@ -142,8 +141,8 @@ def _last_model(messages: Sequence[Message]) -> str:
     return found
 
 
-def _grouped(texts: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """One line a kind: how often, and the first place."""
+def grouped(texts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """One line for each kind of these kinds and places: how often, and the first place."""
     listed = list(texts)
     counts = Counter(kind for kind, _ in listed)
     firsts: dict[str, str] = {}

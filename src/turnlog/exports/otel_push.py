@@ -18,8 +18,9 @@ import msgspec
 
 import turnlog
 from turnlog.errors import TurnlogError
+from turnlog.exports.formats import grouped
 from turnlog.exports.source import ExportSource
-from turnlog.formats.otel import OtelConversation, resource_spans, to_protobuf
+from turnlog.formats.otel import OtelConversation, omitted, resource_spans, to_protobuf
 from turnlog.store.base import Store
 
 BATCH: Final = 1_000
@@ -83,6 +84,8 @@ class Pushed(NamedTuple):
     requests: int
     rejected: int
     """Spans that the receiver refused, as it said."""
+    losses: tuple[str, ...] = ()
+    """What the traces have no place for: a line a kind."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -116,6 +119,7 @@ def push(
     """
     receiver.check()
     sessions = spans = requests = rejected = 0
+    left: dict[tuple[str, str], None] = {}
 
     def counted() -> Iterator[str]:
         nonlocal sessions
@@ -123,18 +127,22 @@ def push(
             sessions += 1
             yield session_id
 
-    for batch, count in batches(_resources(store, counted(), content=content)):
+    for batch, count in batches(_resources(store, counted(), left, content=content)):
         # Before the first answer the address may be wrong, and whoever has typed it waits.
         rejected += send(receiver, batch, sleep, needs_listener=not requests)
         spans += count
         requests += 1
-    return Pushed(sessions, spans, requests, rejected)
+    return Pushed(sessions, spans, requests, rejected, tuple(grouped(left)))
 
 
-def _resources(store: Store, session_ids: Iterable[str], *, content: bool) -> Iterator[dict[str, Any]]:
+def _resources(
+    store: Store, session_ids: Iterable[str], left: dict[tuple[str, str], None], *, content: bool
+) -> Iterator[dict[str, Any]]:
+    """The spans of sessions; `left` gets what they have no place for, once each."""
     for session_id in session_ids:
         source = ExportSource(store, session_id, redact=content, content=content)
         conversations = [OtelConversation(each.session, each.priced()) for each in source.with_subagents()]
+        left.update(dict.fromkeys(omitted(conversations, content=content)))
         yield from resource_spans(conversations, source.root_id(), turnlog.__version__, content=content)
 
 
@@ -206,7 +214,7 @@ def _rejected(answer: bytes, *, as_json: bool) -> int:
         if as_json:
             return int(json.loads(answer)["partialSuccess"]["rejectedSpans"])
         return _rejected_in_binary(answer)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, cast
 
@@ -59,6 +59,39 @@ class OtelConversation(NamedTuple):
     session: Session
     placed: Sequence[tuple[Message, Membership, Cost | None]]
     """Its messages with their results, and what they cost."""
+
+
+def omitted(conversations: Iterable[OtelConversation], *, content: bool) -> Iterator[tuple[str, str]]:
+    """What a trace has no place for: kind and place of each. What holds for every trace is said once.
+
+    Args:
+        conversations: The sessions of the trace.
+        content: As for `to_otel`.
+    """
+    if not content:
+        yield "content", "prompts, answers, inputs and outputs"
+    yield "events", "what happened besides messages and results"
+    for each in conversations:
+        session = each.session
+        if session.totals:
+            yield "session total", f"{session.id} has tokens of no single call"
+        elif session.reported_cost is not None and not any(cost or message.cost for message, _, cost in each.placed):
+            yield "session total", f"{session.id} has a cost of no single call"
+        for message, _, _ in each.placed if content else ():
+            yield from _unwritten(message)
+
+
+def _unwritten(message: Message) -> Iterator[tuple[str, str]]:
+    for part in message.parts:
+        if not isinstance(part, TextPart | ReasoningPart | ToolCallPart):
+            yield part.type, f"message {message.id}"
+        if isinstance(part, TextPart) and part.citations:
+            yield "citations", f"message {message.id}"
+        if isinstance(part, ToolCallPart):
+            for result in part.results:
+                for inner in result.content:
+                    if not isinstance(inner, TextPart):
+                        yield inner.type, f"result {result.id}"
 
 
 class _Place(NamedTuple):
