@@ -82,6 +82,9 @@ class SessionTotal(Value, frozen=True, kw_only=True):
     """How many calls it contains, as the agent counted them; None if the log does not say."""
     task: str | None = None
     """What the calls were for, if not for the conversation."""
+    answer: str | None = None
+    """The message of one of these calls, where another source of the session may have the tokens of all of them: once
+    this message has its own, the total is left out. None: the total always counts."""
 
 
 class UsageTotal(Value, frozen=True, kw_only=True):

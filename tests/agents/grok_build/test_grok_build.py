@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from support.agent_cases import CASES
 from support.claude_files import Gathered, gather
 from support.format_page import FormatPage, named
 from support.scripted import Recordings, answers, blocks, calls, in_order, in_pieces, scripted, tokens, used
@@ -18,6 +19,9 @@ from turnlog.agents.commands import prompted_command, resume_command
 from turnlog.agents.grok_build.contents import TOOL_KINDS
 from turnlog.agents.grok_build.fold import KINDS
 from turnlog.model import CompactionEvent, ErrorEvent, Fate, FilePart, Origin, RewindEvent
+from turnlog.store import open_store
+from turnlog.sync.importing import import_file
+from turnlog.sync.syncer import sync
 
 AGENT = agent("grok-build")
 RUNS = Recordings(AGENT, Path(__file__).parents[2] / "data" / "grok_build")
@@ -110,6 +114,24 @@ def test_a_turn_of_which_the_log_lost_a_call_counts_as_a_whole(kept: slice, tmp_
     script = [*RUNS.script("0.2.111/main"), *RUNS.script("0.2.111/resume")]
     whole = [sum(column) for column in zip(*tokens(script), strict=True)]
     assert [one + (other or 0) for one, other in zip(of_calls[:3], of_turn, strict=True)] == whole[:3]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["home first", "copy first"])
+def test_updates_that_are_also_read_without_the_log_of_the_home_count_once(
+    order: tuple[int, int], tmp_path: Path
+) -> None:
+    home = CASES[AGENT.name].write_home("grok_build/0.2.111/tour", tmp_path / ".grok")
+    store, log = tmp_path / "turnlog.db", sources_of(name_of(MAIN))[SourceKind.SESSION]
+    steps = (lambda: sync(store, roots=[home], agents=[AGENT]), lambda: import_file(store, Path(log.path)))
+    for step in order:
+        steps[step]()
+    with open_store(store) as opened:
+        session = opened.session(f"grok-build:{name_of(MAIN)}")
+    script = [*RUNS.script("0.2.111/main"), *RUNS.script("0.2.111/resume")]
+    whole = [sum(column) for column in zip(*tokens(script), strict=True)]
+    counted = session.usage.usage
+    assert [counted.input, counted.cache_read, (counted.output or 0) + (counted.reasoning or 0)] == whole[:3]
+    assert (session.totals, session.usage.covered_calls, session.usage.calls) == ((), 0, 5)
 
 
 def test_results_say_how_their_commands_ended() -> None:

@@ -118,6 +118,14 @@ def read_forks(folder: Path) -> None:
         read_recorded(folder.with_suffix(".db"), [folder])
 
 
+def read_turn_twice(folder: Path) -> None:
+    """Sessions whose calls are counted one by one beside the log of their home, and by the turn without it."""
+    known = shutil.copytree(DATA / "grok_build" / "0.2.111" / "tour", folder / "known")
+    unknown = shutil.copytree(known, folder / "unknown", ignore=shutil.ignore_patterns("unified.jsonl"))
+    for home in (known, unknown):
+        read_recorded(folder / "turns.db", [home])
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
     """What each pass touched while all that was ever recorded of agents was read."""
@@ -133,6 +141,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
         rewrite_log(folder / "rewritten")
         rename_session(folder / "renamed")
         read_forks(folder / "forks")
+        read_turn_twice(folder / "turns")
     return found
 
 

@@ -6,6 +6,8 @@ from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
 
+import pytest
+
 from support.plain_agent import Log
 from support.plain_store import at, read_home
 from support.store_dump import check_integrity, open_read_only
@@ -68,6 +70,28 @@ def test_a_call_with_tokens_counts_beside_the_total(tmp_path: Path) -> None:
     with synced(tmp_path) as store:
         used = store.session("plain:shop").usage
     assert (used.usage.total, used.calls, used.covered_calls) == (1010, 2, 1)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_total_of_calls_that_count_themselves_is_left_out_in_any_order(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    log = log_of(tmp_path)
+    of_calls = SessionTotal(model="large", usage=Usage(input=999), answer="a1")
+    beside = SessionTotal(model="large", usage=Usage(input=5), answer="unknown")
+    write = (
+        lambda: log.session(last_at=at(1), totals={"turn": of_calls, "beside": beside}),
+        lambda: log.message(answer("a1", 0)),
+        lambda: log.message(answer("a1", 0, Usage(input=998, output=1))),
+    )
+    for step in order:
+        write[step]()
+        synced(tmp_path).close()
+    with synced(tmp_path) as store:
+        session, report = store.session("plain:shop"), store.usage()
+    assert session.totals == (beside,)
+    assert (session.usage.usage.input, session.usage.calls, session.usage.covered_calls) == (1003, 1, 0)
+    assert (report.totals.tokens, report.totals.session_totals) == (1004, 1)
 
 
 def test_a_total_is_at_the_last_day_of_its_session_and_moves_with_it(tmp_path: Path) -> None:

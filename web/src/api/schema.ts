@@ -1075,6 +1075,7 @@ export interface SessionTotal {
   usage: Usage;
   calls?: number;
   task?: string;
+  answer?: string;
 }
 
 /** What changed in a session: made of stored bodies, so this class only describes it. */

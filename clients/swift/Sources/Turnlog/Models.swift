@@ -2545,12 +2545,14 @@ public enum Turnlog {
         public var usage: Usage
         public var calls: Int?
         public var task: String?
+        public var answer: String?
 
         public enum CodingKeys: String, CodingKey {
             case model
             case usage
             case calls
             case task
+            case answer
         }
     }
 

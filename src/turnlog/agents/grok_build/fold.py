@@ -251,7 +251,8 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         if self.is_copied(context, params):
             return
         if not self._add_calls(context, answers, update.usage) and update.usage is not None:
-            self._add_totals(context, params, update.usage)
+            # Another reading of these updates, beside the log of the home, may know the tokens of all answers.
+            self._add_totals(context, params, update.usage, answers[0] if answers else None)
 
     def _add_calls(self, context: Conversation, answers: list[str], used: TurnUsage | None) -> bool:
         """Add the tokens of the calls of a turn; False if the turn's own must count, because some are not known."""
@@ -271,7 +272,7 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
         began = identity.rpartition(".")[2]
         return call_at(self._source, int(began)) if began.isdecimal() else None
 
-    def _add_totals(self, context: Conversation, params: Params, used: TurnUsage) -> None:
+    def _add_totals(self, context: Conversation, params: Params, used: TurnUsage, answer: str | None) -> None:
         # With subagents that ended within the turn it counts their calls too, and their own sessions count them again.
         if used.model_calls is None or used.num_turns is None or used.model_calls > used.num_turns:
             return
@@ -279,7 +280,9 @@ class GrokBuildFold(ConversationFold[UpdateLine]):
             usage = usage_of(each)
             if usage is not None:
                 name = f"{params.update.prompt_id or context.position_id}:{model}"
-                context.session.totals[name] = SessionTotal(model=model or None, usage=usage, calls=each.model_calls)
+                context.session.totals[name] = SessionTotal(
+                    model=model or None, usage=usage, calls=each.model_calls, answer=answer
+                )
 
     # -- events
 

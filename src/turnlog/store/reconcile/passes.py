@@ -391,10 +391,11 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         name="count totals",
         run=_count_totals,
-        reads=_names("sessions", "counts"),
-        writes=_names("counts"),
+        reads=_names("messages", "bodies", "sessions", "counts"),
+        writes=_names("sessions", "counts"),
         follows=("write differences",),
-        why="A total is at the last time of its session, and covers the calls that are billed to it in the end.",
+        why="A total is at the last time of its session, and covers the calls that are billed to it in the end. It is"
+        " left out where another source has the tokens of its calls.",
     ),
 )
 """In the order in which they run."""

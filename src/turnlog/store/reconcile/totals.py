@@ -1,21 +1,32 @@
 """Usage of sessions whose agent counts whole sessions, and not single calls.
 
 A total is put at the last time of its session, because no record says when its tokens were used. Calls of the session
-without tokens of their own are covered by it: they are not unknown. What is written follows from the stored rows alone.
+without tokens of their own are covered by it: they are not unknown. A total of calls that count themselves, because
+another source of the session knows their tokens, is left out. What is written follows from the stored rows alone.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
+
 from turnlog.model import SessionTotal
+from turnlog.model.usage import BUCKETS
 from turnlog.store.rows import USAGE_COUNTS, counted_totals, decode_totals, moment, quarter_hour_of, total_counts
 from turnlog.store.writing.sessions import NO_MODEL
 from turnlog.store.writing.transaction import Transaction
 
 _COUNTED = (
-    "SELECT key, totals, updated_at FROM sessions WHERE totals IS NOT NULL AND key IN (SELECT value FROM json_each(?))"
+    "SELECT key, agent, totals, updated_at FROM sessions"
+    " WHERE totals IS NOT NULL AND key IN (SELECT value FROM json_each(?))"
+)
+_WITH_TOKENS = (
+    "SELECT external_id FROM messages WHERE agent = ? AND external_id IN (SELECT value FROM json_each(?))"
+    f" AND coalesce({', '.join(BUCKETS)}) IS NOT NULL"
 )
 _ADD = (
     f"INSERT INTO usage (quarter_hour, model_key, session_key, is_total, {', '.join(USAGE_COUNTS)})"
@@ -25,6 +36,10 @@ _ADD = (
 _COVER = (
     "UPDATE usage SET covered_calls = covered_calls + unknown_calls, unknown_calls = 0"
     " WHERE session_key = ? AND unknown_calls <> 0"
+)
+_UNCOVER = (
+    "UPDATE usage SET unknown_calls = unknown_calls + covered_calls, covered_calls = 0"
+    " WHERE session_key = ? AND covered_calls <> 0"
 )
 _ADD_UP = (
     f"UPDATE sessions SET ({', '.join(USAGE_COUNTS)}) ="
@@ -36,14 +51,29 @@ def count_totals(transaction: Transaction) -> None:
     """Bill the totals of the sessions that changed to these sessions, in place of what was billed before."""
     connection = transaction.connection
     changed = json.dumps(list(transaction.sessions.drafts))
-    for key, totals, updated_at in connection.execute(_COUNTED, (changed,)).fetchall():
+    for key, agent, stored, updated_at in connection.execute(_COUNTED, (changed,)).fetchall():
+        totals = decode_totals(stored)
+        left = _without_counted(connection, agent, totals)
+        if len(left) < len(totals):
+            encoded = msgspec.json.encode(left, order="sorted").decode() if left else None
+            connection.execute("UPDATE sessions SET totals = ? WHERE key = ?", (encoded, key))
         # A total is at the last time of its session. It moves as the session grows, so it is written anew.
         connection.execute("DELETE FROM usage WHERE session_key = ? AND is_total", (key,))
-        found = counted_totals(decode_totals(totals))
+        found = counted_totals(left)
         connection.executemany(_ADD, [_row(transaction, key, total, updated_at) for total in found])
-        if found:
-            connection.execute(_COVER, (key,))
+        connection.execute(_COVER if found else _UNCOVER, (key,))
         connection.execute(_ADD_UP, (key,))
+
+
+def _without_counted(
+    connection: sqlite3.Connection, agent: str, totals: Mapping[str, SessionTotal]
+) -> dict[str, SessionTotal]:
+    """The totals of which no call counts itself."""
+    answers = [total.answer for total in totals.values() if total.answer is not None]
+    counted: Collection[str] = ()
+    if answers:
+        counted = {name for (name,) in connection.execute(_WITH_TOKENS, (agent, json.dumps(answers)))}
+    return {name: total for name, total in totals.items() if total.answer not in counted}
 
 
 def _row(transaction: Transaction, key: int, total: SessionTotal, updated_at: int | None) -> tuple[Any, ...]:
