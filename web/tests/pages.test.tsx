@@ -36,6 +36,7 @@ it.each([
 it.each([
   ["/insights", InsightsPage, "The insights"],
   ["/usage", UsagePage, "The usage"],
+  ["/usage?compare=1", UsagePage, "The comparison"],
 ])("says at %s that it is loading, until the answer is there", async (address, Page, what) => {
   answerWith({ "GET /api/": { status: 503, message: "the store is busy" } });
   renderAt(address, <Page />);

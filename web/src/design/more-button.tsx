@@ -7,17 +7,19 @@ interface Pages {
   fetchNextPage: () => unknown;
   isFetchingNextPage: boolean;
   isFetching: boolean;
+  isError: boolean;
 }
 
 export function MoreButton({ pages }: { pages: Pages }) {
-  const { isFetching, isFetchingNextPage } = pages;
+  const { isFetching, isFetchingNextPage, isError } = pages;
   const button = useRef<HTMLButtonElement>(null);
   const latest = useRef(pages);
   latest.current = pages;
   // Looks anew after any fetch: pages that are read again cancel a next page that was asked for at the same moment.
+  // After a failure only the button asks again: else a server that refuses would be asked without end.
   useEffect(() => {
     const element = button.current;
-    if (!element || isFetching) return;
+    if (!element || isFetching || isError) return;
     const observer = new IntersectionObserver(
       (entries) => {
         if (entries.some((entry) => entry.isIntersecting)) latest.current.fetchNextPage();
@@ -26,7 +28,7 @@ export function MoreButton({ pages }: { pages: Pages }) {
     );
     observer.observe(element);
     return () => observer.disconnect();
-  }, [isFetching]);
+  }, [isFetching, isError]);
   return (
     <button
       type="button"

@@ -14,6 +14,7 @@ import type {
   UsageTotals,
 } from "@/api/types";
 import { FiguresTable } from "@/charts/figures-table";
+import { Loading, Refreshed } from "@/design/loading";
 import { Problem } from "@/design/problem";
 import { projectLabels } from "@/filters/project-label";
 import {
@@ -49,32 +50,47 @@ export function Comparison({ parameters, filters }: ComparisonProps) {
       getJson<UsageComparison>(USAGE_COMPARISON, { ...parameters, since, until }, signal),
     placeholderData: (previous) => previous,
   });
-  if (comparison.isError) return <Problem error={comparison.error} what="The comparison" />;
-  if (!comparison.data) return null;
-  const { earlier, later, causes, models, projects, missing } = comparison.data;
   return (
     <>
-      {!parameters.since && !parameters.until && (
-        <p className="usage-note usage-period">
-          The last {DAYS} days, today included, beside the {DAYS} days before them.
-        </p>
+      <Loading busy={comparison.isPending} />
+      {comparison.isError && <Problem error={comparison.error} what="The comparison" asked="This choice" />}
+      {comparison.data && !comparison.isError && (
+        <Refreshed busy={comparison.isPlaceholderData}>
+          {!parameters.since && !parameters.until && (
+            <p className="usage-note usage-period">
+              The last {DAYS} days, today included, beside the {DAYS} days before them.
+            </p>
+          )}
+          <Periods comparison={comparison.data} zone={parameters.zone} now={now} filters={filters} />
+        </Refreshed>
       )}
+    </>
+  );
+}
+
+interface PeriodsProps {
+  comparison: UsageComparison;
+  zone: string;
+  now: Date;
+  filters: Listed;
+}
+
+function Periods({ comparison, zone, now, filters }: PeriodsProps) {
+  const { earlier, later, causes, models, projects, missing, cost_change } = comparison;
+  return (
+    <>
       <section className="usage-causes" aria-label="Both periods">
         <FiguresTable
-          columns={[
-            "Figure",
-            ...[earlier, later].map((period) => span(period, parameters.zone, now)),
-            "Change",
-          ]}
+          columns={["Figure", ...[earlier, later].map((period) => span(period, zone, now)), "Change"]}
           rows={figures(earlier, later)}
         />
       </section>
-      {comparison.data.cost_change === null && (
+      {cost_change === null && (
         <p className="usage-note usage-period">
           Why the cost changed is not known: in one of the periods no call has a known price.
         </p>
       )}
-      {causes.length > 0 && <Causes comparison={comparison.data} />}
+      {causes.length > 0 && <Causes comparison={comparison} />}
       <Rows title="Model" by="model" rows={models} filters={filters} />
       <Rows title="Project" by="project" rows={projects} filters={filters} />
       <ul className="usage-contents">

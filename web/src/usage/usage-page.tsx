@@ -160,7 +160,7 @@ export default function UsagePage() {
         <ModelFilter value={filters.model} onChange={(model) => change({ model })} />
         <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
-      <Loading busy={usage.isPending && !isCompared} />
+      {!isCompared && <Loading busy={usage.isPending} />}
       {usage.isError && <Problem error={usage.error} what="The usage" asked="This choice" />}
       {isCompared && (
         <Comparison
