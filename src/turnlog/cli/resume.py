@@ -75,7 +75,8 @@ def resume(
             _write_missing(planned)
             return
         if planned.home is not None:
-            files = store.restore(session.id, planned.home)
+            # The agent needs its log, and its home nothing else.
+            files = store.restore(session.id, planned.home, copies=False)
             restored = formatting.plural(len(files), "file")
             click.echo(f"Restored {restored} below {plain(str(planned.home))}.", err=True)
     if not session_id:

@@ -694,11 +694,13 @@ class Store(Protocol):
         """The archived bytes of all sources of a session, its log first."""
         ...
 
-    def restore(self, session_id: str, to: Path) -> list[RestoredFile]:
+    def restore(self, session_id: str, to: Path, *, copies: bool = True) -> list[RestoredFile]:
         """Write the files of a session and its subagents below `to`, laid out as below the agent's home.
 
-        Spools of hooks are not restored. If several homes have different files at the same relative path, those of the
-        later homes are written below the whole path of their home. A source of rows is written in the agent's own form.
+        `copies`: also files all of whose messages other files have, such as an older export. Files with the bytes of
+        another one, and spools of hooks, are not restored. If several homes have different files at the same relative
+        path, those of the later homes are written below the whole path of their home. A source of rows is written in
+        the agent's own form.
 
         Raises NotFoundError if the session has no files, ConflictError if a file with other bytes exists, StoreError if
         a path would leave `to`.

@@ -158,6 +158,24 @@ def test_an_export_without_messages_can_be_restored(session: str, tmp_path: Path
     assert file.path.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("order", [("long", "tail"), ("tail", "long")])
+def test_an_export_of_which_another_has_all_messages_is_restored_and_forgotten(
+    order: tuple[str, str], tmp_path: Path
+) -> None:
+    """R-S24: no row led from the session to it."""
+    whole = [message(FIRST, "one", 1), message(SECOND, "two", 2, "assistant")]
+    data = {"long": export(ANNA, *whole), "tail": export(ANNA, *whole[1:])}
+    for name in order:
+        (tmp_path / name).write_bytes(data[name])
+        import_file(tmp_path / "turnlog.db", tmp_path / name)
+    with open_store(tmp_path / "turnlog.db") as store:
+        restored = store.restore(f"opencode:{ANNA}", tmp_path / "restored")
+        assert sorted(file.path.read_bytes() for file in restored) == sorted(data.values())
+        assert len(store.forget(f"opencode:{ANNA}").files) == 2
+        assert store.sources() == []
+    assert list((tmp_path / "imports").iterdir()) == []
+
+
 def test_a_prompt_that_waited_and_a_copy_of_a_fork_keep_their_ids() -> None:
     """A client names a prompt before OpenCode takes it; a fork's copies have new ids and old times."""
     assert not read(export(ANNA, message(FIRST, "waited", 3_600_000))).diagnostics

@@ -5,6 +5,7 @@ Writes only inside the given folder.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from pathlib import Path, PurePath, PurePosixPath
@@ -16,22 +17,24 @@ from turnlog.platforms.files import BINARY
 from turnlog.store.archive import Archive
 from turnlog.store.keys import family, session_key
 from turnlog.store.reconcile.lineage import session_ids
+from turnlog.store.sqlite.copies import find_copies
 from turnlog.store.values import RestoredFile
 
 
-def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
+def restore_files(connection: sqlite3.Connection, session_id: str, to: Path, *, copies: bool) -> list[RestoredFile]:
     """Write all files of a session and its subagents below `to`, laid out as below the agent's home.
 
     Only the user may read the files, as it is with the store.
 
-    Spools of hooks are not restored. If several homes have different files at the same relative path, those of the
-    later homes are written below the whole path of their home.
+    `copies`: also files all of whose messages other files have. Not those with the bytes of another one, nor spools of
+    hooks. If several homes have different files at the same relative path, those of the later homes are written below
+    the whole path of their home.
 
     Raises NotFoundError if the session is not stored or has no files, ConflictError if a file with other bytes exists,
     StoreError if a path would leave `to`, OSError if a file cannot be written: also if a symbolic link, or anything
     but a folder, is on the way.
     """
-    sources = _sources(connection, session_id)
+    sources = _sources(connection, session_id, copies=copies)
     if not sources:
         raise NotFoundError(f"session {session_id} was not read from files")
     archive = Archive(connection)
@@ -50,20 +53,37 @@ def restore_files(connection: sqlite3.Connection, session_id: str, to: Path) -> 
     return list({file.path: file for file in restored}.values())
 
 
-def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, Source]]:
+def _sources(connection: sqlite3.Connection, session_id: str, *, copies: bool) -> list[tuple[int, Source]]:
     keys = family(connection, session_key(connection, session_id))
     ids = session_ids(connection, set(keys))
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
-        "SELECT key, path, root, agent, kind FROM sources WHERE kind <> 'hooks' AND key IN"
-        f" (SELECT key FROM sources WHERE session_id IN ({marks})"
+        f"SELECT key FROM sources WHERE session_id IN ({marks})"
         f" UNION SELECT source_key FROM memberships WHERE session_key IN ({marks})"
-        f" UNION SELECT source_key FROM events WHERE session_key IN ({marks})) ORDER BY path",
+        f" UNION SELECT source_key FROM events WHERE session_key IN ({marks})",
         (*ids, *keys, *keys),
+    )
+    found = {key for (key,) in rows if key is not None}
+    if copies and (others := find_copies(connection, keys)):
+        archive = Archive(connection)
+        known = {_last_hash(archive, key) for key in found}
+        found |= {key for key in others if _last_hash(archive, key) not in known}
+    rows = connection.execute(
+        "SELECT key, path, root, agent, kind FROM sources WHERE kind <> 'hooks'"
+        f" AND key IN ({','.join('?' * len(found))}) ORDER BY path",
+        tuple(found),
     )
     return [
         (key, Source(agent=agent, path=path, root=root, kind=SourceKind(kind))) for key, path, root, agent, kind in rows
     ]
+
+
+def _last_hash(archive: Archive, key: int) -> bytes:
+    """A hash of the newest generation of a file."""
+    digest = hashlib.sha256()
+    for piece in archive.iter_bytes(key, archive.generations(key)[-1].number):
+        digest.update(piece)
+    return digest.digest()
 
 
 def _row_agent(source: Source) -> RowAgent | None:

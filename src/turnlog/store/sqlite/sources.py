@@ -165,11 +165,11 @@ class SourceQueries(Connections):
             source = _source(row)
             yield RawSource(source, archive.iter_bytes(row[-1], source.generation))
 
-    def restore(self, session_id: str, to: Path) -> list[RestoredFile]:
+    def restore(self, session_id: str, to: Path, *, copies: bool = True) -> list[RestoredFile]:
         from turnlog.store.sqlite.restore import restore_files
 
         with self._snapshot() as connection:
-            return restore_files(connection, session_id, to)
+            return restore_files(connection, session_id, to, copies=copies)
 
     def plan_forgetting(self, session_id: str) -> Forgetting:
         from turnlog.store.sqlite.forget import plan_forgetting
