@@ -199,6 +199,18 @@ def test_pages_hold_every_session_once(store: SearchStore, monkeypatch: pytest.M
         sessions(store, "peeler", cursor="abc")
 
 
+@pytest.mark.parametrize(("most", "total_is_exact"), [(3, False), (4, True)])
+def test_a_number_of_sessions_since_a_time_is_exact_where_all_matches_were_looked_at(
+    empty: SearchStore, monkeypatch: pytest.MonkeyPatch, most: int, total_is_exact: bool
+) -> None:
+    monkeypatch.setattr(session_ranking, "_MOST_COUNTED", most)
+    for number in range(4):
+        empty.log(f"log{number}").message(text_message(f"m{number}", "the kiwi question", minutes=number))
+    empty.index()
+    page = sessions(empty, "kiwi", since=at(0.5))
+    assert (page.total, page.total_is_exact) == (3, total_is_exact)
+
+
 @pytest.mark.parametrize("most", [3, 5])
 def test_very_common_words_do_not_hide_old_prompts(
     empty: SearchStore, monkeypatch: pytest.MonkeyPatch, most: int

@@ -53,17 +53,28 @@ _HIGHEST_SHARE = max(_SHARES.values())
 _ROLE_BITS = 2
 _ROLE_MASK = (1 << _ROLE_BITS) - 1
 
-# One row of two JSON arrays: the module `sqlite3` takes as long for each row as SQLite takes to find it.
-_MATCHES = (
-    f"SELECT json_group_array(id), json_group_array(d.home << {_ROLE_BITS} | d.role) FROM (SELECT id FROM ("
+_NEWEST = (
+    "SELECT id FROM ("
     + " UNION ALL ".join(
         [
             f"SELECT rowid AS id FROM {table} WHERE {table} MATCH ?1 AND rowid <= ?2 AND rowid >= ?3"
             for table in ("words", "fresh")
         ]
     )
-    + ") ORDER BY 1 DESC LIMIT ?4) CROSS JOIN documents d INDEXED BY documents_by_block"
-    f" ON d.block = id >> {index_file.SLOT_BITS}"
+    + ") ORDER BY 1 DESC LIMIT ?4"
+)
+
+# One row of two JSON arrays: the module `sqlite3` takes as long for each row as SQLite takes to find it.
+_ARRAYS = f"json_group_array(id), json_group_array(d.home << {_ROLE_BITS} | d.role)"
+
+_DOCUMENTS = f"CROSS JOIN documents d INDEXED BY documents_by_block ON d.block = id >> {index_file.SLOT_BITS}"
+
+_MATCHES = f"SELECT {_ARRAYS}, NULL FROM ({_NEWEST}) {_DOCUMENTS}"
+
+# How many matches there were before conditions left some out says whether these are all.
+_MATCHES_THAT_FIT = (
+    f"WITH newest AS MATERIALIZED ({_NEWEST}) SELECT {_ARRAYS}, (SELECT count(*) FROM newest) FROM newest {_DOCUMENTS}"
+    " CROSS JOIN messages m ON m.key = d.message_key WHERE TRUE "
 )
 
 _numbers: msgspec.json.Decoder[list[int]] = msgspec.json.Decoder(list[int])
@@ -256,19 +267,19 @@ class SessionRanking:
         if expression is None:
             return _NO_PARTS, True
         first, last = self._planner.ids()
-        query = _MATCHES
-        if self._scope.conditions:
-            query += f" CROSS JOIN messages m ON m.key = d.message_key WHERE TRUE {self._scope.conditions}"
-        row = self._connection.execute(query, (expression, min(last, last_id), first, most)).fetchone()
-        ids, owners = map(_numbers.decode, row)
+        conditions = self._scope.conditions
+        query = _MATCHES_THAT_FIT + conditions if conditions else _MATCHES
+        packed_ids, packed_owners, seen = self._connection.execute(
+            query, (expression, min(last, last_id), first, most)
+        ).fetchone()
+        ids, owners = _numbers.decode(packed_ids), _numbers.decode(packed_owners)
         # SQLite would sort them into its own table, and they nearly always come in this order.
         if any(map(lt, ids, islice(ids, 1, None))):
             ids, owners = map(list, zip(*sorted(zip(ids, owners, strict=True), reverse=True), strict=True))
         if self._only is not None:
             # The homes of shared messages may be other sessions.
             owners = [self._only << _ROLE_BITS | owner & _ROLE_MASK for owner in owners]
-        # With conditions it is not known how many matches they left out.
-        return FoundParts(ids, owners), len(ids) < most and not self._scope.conditions
+        return FoundParts(ids, owners), (len(ids) if seen is None else seen) < most
 
     # -- which sessions fit
 
