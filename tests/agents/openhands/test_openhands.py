@@ -111,6 +111,39 @@ def test_tokens_that_are_written_after_their_event_belong_to_it(tmp_path: Path) 
     assert (usage.usage.input, usage.usage.cache_read, usage.calls, usage.unknown_calls) == (7100, 5700, 5, 0)
 
 
+@pytest.mark.parametrize("order", ["reversed", "first last", "a half first"])
+def test_events_that_are_read_in_another_order_give_the_same_history(order: str, tmp_path: Path) -> None:
+    """Turns, parents, parts and the title do not depend on which pass saw which file."""
+    root = tmp_path / ".openhands"
+    shutil.copytree(RUNS.folder / TOUR, root)
+    whole = history(tmp_path / "whole.db", root)
+    files = sorted(root.glob("conversations/*/events/*.json"))
+    contents = {file: (file.read_bytes(), file.stat().st_mtime) for file in files}
+    for file in files:
+        file.unlink()
+    first, *others = files
+    found: list[Any] = []
+    for file in files[::-1] if order == "reversed" else [*others, first]:
+        data, modified = contents[file]
+        if order == "a half first":
+            file.write_bytes(data[: len(data) // 2])
+            history(tmp_path / "parts.db", root)
+        file.write_bytes(data)
+        os.utime(file, (modified, modified))
+        found = history(tmp_path / "parts.db", root)
+    assert found == whole
+
+
+def history(path: Path, root: Path) -> list[Any]:
+    """What a store has of the only session below a root, after a sync."""
+    sync(path, roots=[root], agents=[AGENT])
+    with open_store(path) as store:
+        [session] = store.sessions(SessionFilter()).items
+        found = store.messages(session.id)
+    placed = [(one.message, msgspec.structs.replace(one.membership, records=())) for one in found]
+    return [session.title, session.counts, session.usage, placed]
+
+
 def test_a_condensation_forgets_events_and_leaves_a_summary() -> None:
     found = fold(
         said("user", {"type": "text", "text": "Begin"}),

@@ -6,7 +6,6 @@ tokens of each answer by that id.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +27,7 @@ from turnlog.agents.openhands.contents import (
     time_of,
     usage_of,
 )
-from turnlog.agents.openhands.sources import session_id
+from turnlog.agents.openhands.sources import event_number, session_id
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -49,8 +48,6 @@ from turnlog.model.parts import STATE_OF_STATUS
 from turnlog.model.session import title_from
 
 _LINES = JsonLines(FileRow, first_keys=("path",), plausible=lambda row: bool(row.path))
-
-_EVENT = re.compile(r"events/event-(?P<number>\d{1,12})-.*\.json")
 
 _SPREAD = 1024
 """Positions of one event."""
@@ -77,8 +74,6 @@ class OpenHandsState(msgspec.Struct):
     leaf: str | None = None
     answer: str | None = None
     """The newest answer, which further events may continue."""
-    parts: int = 0
-    """How many parts it has."""
     messages: dict[str, str] = {}
     """Event -> its message."""
     calls: dict[str, OpenHandsCall] = {}
@@ -130,8 +125,8 @@ class _Context(LogContext):
 
     def read(self, row: FileRow) -> None:
         """Read a file: an event, or the state of the conversation."""
-        found = _EVENT.fullmatch(row.path)
-        if row.is_gone or (found is None and row.path != STATE):
+        number = event_number(row.path)
+        if row.is_gone or (number is None and row.path != STATE):
             # What the agent keeps beside them, for the archive.
             self.changes.counts.events += int(bool(row.path))
             self.changes.counts.unreadable += int(not row.path)
@@ -145,11 +140,11 @@ class _Context(LogContext):
         if not document:
             self.report("the file is no JSON object")
             self.changes.counts.unreadable += 1
-        elif found is None:
+        elif number is None:
             read_state(self, document)
             self.changes.counts.events += 1
         else:
-            self._read_event(document, int(found["number"]), row.modified)
+            self._read_event(document, number, row.modified)
 
     def _read_event(self, event: Json, number: int, modified: float | None) -> None:
         self.event, self.place = event, (number + 1) * _SPREAD
@@ -173,13 +168,13 @@ class _Context(LogContext):
         )
         self.changes.counts.events += 1
 
-    def add_message(self, message: Message, *, step: int | None, first: int = 0) -> None:
+    def add_message(self, message: Message, *, step: int | None, block: int | None = None) -> None:
         """Add a message, or further parts of it."""
         state = self.state
         placement = Placement(
             session_id=self.session_id,
             position=self.place,
-            records=((self.position, self.length, first or None),),
+            records=((self.position, self.length, block),),
             record_ids=(self.event_id,),
             parent_id=state.leaf if state.leaf != message.id else None,
             turn=state.turn or None,
@@ -235,9 +230,11 @@ def _add_answer(context: _Context, holder: Json, content: object, *, has_call: b
     """Add an answer, or the next of its calls."""
     state, identity = context.state, context.answer_id
     # Each call of an answer is an event of its own; all of them name the same `llm_response_id`.
-    if state.answer != identity:
-        state.answer, state.parts, state.step = identity, 0, state.step + 1
-    first = state.parts
+    is_first = state.answer != identity
+    if is_first:
+        state.answer, state.step = identity, state.step + 1
+    # Not counted: an event that is read before others of its answer would count itself as the first.
+    first = context.place
     parts: list[Part] = thought_parts(holder, identity, first)
     parts += content_parts(content, identity, first + len(parts))
     if has_call:
@@ -246,7 +243,6 @@ def _add_answer(context: _Context, holder: Json, content: object, *, has_call: b
         state.calls[call.tool_call_id] = OpenHandsCall(
             identity, call.id or "", call.tool_name, call.kind, context.place, state.turn, state.step
         )
-    state.parts += len(parts)
     # Tokens are in the file of the state, which may have been read before the answer, or comes after it.
     usage, model = state.used.pop(identity, None), state.models.pop(identity, None)
     if usage is None and identity not in state.counted and identity not in state.places:
@@ -257,14 +253,14 @@ def _add_answer(context: _Context, holder: Json, content: object, *, has_call: b
             id=identity,
             role="assistant",
             parts=tuple(parts),
-            created_at=context.at if not first else None,
+            created_at=context.at,
             response_id=text_of(context.event.get("llm_response_id")),
             model=model,
             usage=usage,
-            metadata={NAME: {"security_risk": risk}} if risk and risk != "UNKNOWN" and not first else {},
+            metadata={NAME: {"security_risk": risk}} if risk and risk != "UNKNOWN" else {},
         ),
         step=state.step,
-        first=first,
+        block=None if is_first else first,
     )
 
 

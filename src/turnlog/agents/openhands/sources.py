@@ -2,11 +2,15 @@
 
 A conversation is a folder with its state and a file for each event. The state stands for it as a source of rows. Files
 of events never change; the state is written anew after each call of the model.
+
+Turns and parents follow from the order of events, so a log has them in the order of their numbers, and each once. Where
+an event comes late, because its file could not be read or was still being written, the log is written anew.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,12 +18,14 @@ import msgspec
 
 from turnlog.agents.base import Detection, RowUpdate, Source, Version
 from turnlog.agents.decoding import object_of, text_of
-from turnlog.agents.file_rows import FileRow, changed_files, version_of_files
+from turnlog.agents.file_rows import FileRow, changed_files, contents, file_row, version_of_files
 from turnlog.agents.files import entries, folders, holds_folder, holds_log, is_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.openhands import CONVERSATIONS, NAME, STATE
 
 EVENTS = "events"
+
+_EVENT = re.compile(rf"{EVENTS}/event-(?P<number>\d{{1,12}})-.*\.json")
 
 _MARKS = (b'"persistence_dir"', b'"execution_status"', b'"max_iterations"')
 """Fields that a state always has."""
@@ -68,12 +74,23 @@ def version_of(folder: Path) -> Version:
     return version_of_files(folder, _names(folder))
 
 
+def event_number(path: str) -> int | None:
+    """The number of the event in a file of a conversation; None for any other file."""
+    found = _EVENT.fullmatch(path)
+    return int(found["number"]) if found else None
+
+
 def _names(folder: Path) -> Iterator[str]:
-    """Events first: the tokens in the state belong to them."""
+    """Events first, in their order: the tokens in the state belong to them."""
     for name in (EVENTS, ""):
-        for entry in filter(is_file, entries(os.fspath(folder / name))):
-            if entry.name.endswith(".json"):
-                yield f"{name}/{entry.name}" if name else entry.name
+        found = [entry.name for entry in entries(os.fspath(folder / name)) if is_file(entry)]
+        paths = (f"{name}/{each}" if name else each for each in found if each.endswith(".json"))
+        yield from sorted(paths, key=_place)
+
+
+def _place(path: str) -> tuple[bool, int, str]:
+    number = event_number(path)
+    return number is None, number or 0, path
 
 
 def new_lines(source: Source, log: Iterable[bytes]) -> RowUpdate:
@@ -87,12 +104,35 @@ def new_lines(source: Source, log: Iterable[bytes]) -> RowUpdate:
             modified[name] = (folder / name).stat().st_mtime
         except FileNotFoundError:
             continue
-    lines: list[bytes] = []
-    for row in changed_files(files, rows_in(log)):
+    known = rows_in(log)
+    new = list(changed_files(files, known))
+    for row in new:
         if row.path.startswith(EVENTS):
             row.modified = modified.get(row.path)
-        lines.append(_encode(row) + b"\n")
-    return RowUpdate(lines=lines)
+    if _goes_on(known, new):
+        return RowUpdate(lines=[_encode(row) + b"\n" for row in new])
+    return RowUpdate(lines=[_encode(row) + b"\n" for row in _in_order([*known, *new])], anew=True)
+
+
+def _goes_on(known: Iterable[FileRow], new: Iterable[FileRow]) -> bool:
+    """Whether every new event comes after those that a log has."""
+    last = max((_place(row.path) for row in known if _has_event(row)), default=None)
+    return last is None or all(_place(row.path) > last for row in new if _has_event(row))
+
+
+def _has_event(row: FileRow) -> bool:
+    return not row.is_gone and event_number(row.path) is not None
+
+
+def _in_order(rows: list[FileRow]) -> Iterator[FileRow]:
+    """Each event as it was last, in the order of their numbers, then all versions of the other files."""
+    events = [row for row in rows if _has_event(row)]
+    newest = {row.path: row.modified for row in events}
+    for path, data in sorted(contents(events).items(), key=lambda each: _place(each[0])):
+        yield file_row(path, data, modified=newest[path])
+    there = contents(rows)
+    # An event that is back has no longer gone.
+    yield from (row for row in rows if not _has_event(row) and not (row.is_gone and row.path in there))
 
 
 def rows_in(log: Iterable[bytes]) -> list[FileRow]:

@@ -271,14 +271,15 @@ class Batch:
         self._inserts.finish_write()
         if self._transaction.sessions.key(change.session_id) is None:
             return
-        if not self._updates.add_result(change, self._transaction.source.key):
+        source = self._transaction.source
+        if not self._updates.add_result(change, (source.key, source.generation)):
             self._events.save_orphan(change)
 
     def _adopt_orphans(self, session_id: str) -> None:
         """Add results that were read before their call, if the call is stored now."""
         self._inserts.finish_write()
-        for event_key, source_key, change in self._events.orphans(session_id):
-            if self._updates.add_result(change, source_key):
+        for event_key, origin, change in self._events.orphans(session_id):
+            if self._updates.add_result(change, origin):
                 self._events.adopt(session_id, event_key)
 
 

@@ -117,17 +117,20 @@ class EventRows:
             self.orphaned.add(session_key)
         self.save([EventChange(session_id=change.session_id, event=event, record=change.record, record_id=record_id)])
 
-    def orphans(self, session_id: str) -> list[tuple[int, int, ResultChange]]:
-        """The orphan results of a session, with the keys of their events and sources."""
+    def orphans(self, session_id: str) -> list[tuple[int, tuple[int, int], ResultChange]]:
+        """The orphan results of a session, with the keys of their events, and the sources and generations of these."""
         session_key = self._transaction.sessions.key(session_id)
         if session_key not in self.orphaned:
             return []
         rows = self._transaction.connection.execute(
-            "SELECT key, source_key, position, coalesce(start, position), length, record_id, body FROM events"
-            " WHERE kind = ? AND session_key = ?",
+            "SELECT key, source_key, generation, position, coalesce(start, position), length, record_id, body"
+            " FROM events WHERE kind = ? AND session_key = ?",
             (_ORPHAN, session_key),
         ).fetchall()
-        return [(key, source_key, _orphan_of(session_id, *found)) for key, source_key, *found in rows]
+        return [
+            (key, (source_key, generation), _orphan_of(session_id, *found))
+            for key, source_key, generation, *found in rows
+        ]
 
     def adopt(self, session_id: str, event_key: int) -> None:
         """Delete an orphan result, because its call is stored now and contains it."""

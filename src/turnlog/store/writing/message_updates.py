@@ -134,30 +134,31 @@ class MessageUpdates:
         self.rewritten.clear()
         return left
 
-    def add_result(self, change: ResultChange, result_source: int | None) -> bool:
-        """Add a late result from this source to its call; False if the call is not stored."""
+    def add_result(self, change: ResultChange, origin: tuple[int, int]) -> bool:
+        """Add a late result from this source and generation to its call; False if the call is not stored."""
         session_key = self._sessions.key(change.session_id)
         key = self.call_key(change)
         if session_key is None or key is None:
             return False
         self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
         begun = self.rewritten.get(key)
-        if begun is not None and begun.source.key == result_source:
+        if begun is not None and begun.source.key == origin[0]:
             begun.reading = add_late_result(begun.reading, change)
         # Claude Code writes the results of a resumed session's calls into the new file. The session with the result may
         # not contain the call's message, so there is no place for the record.
         row = self._connection.execute(
-            "SELECT m.external_id, s.position, s.source_key, s.records, s.record_ids"
+            "SELECT m.external_id, s.position, s.source_key, s.generation, s.records, s.record_ids"
             " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE m.key = ? AND s.session_key = ?",
             (key, session_key),
         ).fetchone()
         if row is None:
             return True
-        message_id, position, source_key, known, packed = row
+        message_id, position, *place, known, packed = row
         records = known
         self._branches.note_records(session_key, change.record_ids, position)
-        # Offsets in two files do not mix: only the file that provides the place adds its records.
-        if source_key == result_source:
+        # Offsets in two files do not mix, nor those in a file that was written anew: only what provides the place adds
+        # its records.
+        if tuple(place) == origin:
             reference: RecordRef = (*change.record, change.result.id)
             records = pack_records(merge_records(unpack_records(records), (reference,)))
         ids = dict.fromkeys((*unpack_ids(packed, message_id), *change.record_ids))
