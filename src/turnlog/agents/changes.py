@@ -130,6 +130,9 @@ NAMED_AFTER = "named_after"
 """In `SessionChange.metadata`: the id of the session from which this one takes its name (a `LeafTitle` with that
 id)."""
 
+ANSWERED_BY = "answered_by"
+"""In `SessionChange.metadata`: the model of those answers of the session whose own records name none."""
+
 SHARES_BEFORE = "shares_before"
 """In the `Link.metadata` of a fork that copies no history: it shares those messages of its parent whose first record
 has a smaller number. Messages have that number among their record ids, as `#<number>`; one without it goes with the

@@ -15,6 +15,7 @@ import msgspec
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import (
+    ANSWERED_BY,
     Changes,
     Diagnostic,
     EventChange,
@@ -197,10 +198,13 @@ class SourceMerger:
         """Messages as far as they are known, with the places of their results and the subagents of their calls."""
         children = self.links.children_of_calls(session_id)
         end = self._end_of(session_id, set())
+        model = self.sessions[session_id].metadata.get(ANSWERED_BY)
         for message_id in message_ids:
             placement = self._places[session_id][message_id].placement
             places = result_positions(placement.position, placement.records)
             message = self._messages[message_id]
+            if model is not None and message.role == "assistant" and message.model is None:
+                message = msgspec.structs.replace(message, model=model)
             yield place_results(message if end is None else abort_open_calls(message, end), places, children)
 
     def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:

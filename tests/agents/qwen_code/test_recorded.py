@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from support.claude_files import Gathered
 from support.qwen_files import AGENT, DATA, calls_of, read, recorded, sources
 from turnlog.agents import detect
 from turnlog.agents.base import SourceKind
+from turnlog.agents.changes import ANSWERED_BY
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -149,7 +151,8 @@ def test_a_subagent_has_a_session_that_its_call_names(case: str) -> None:
     assert [message.origin for message in inside] == [Origin.SUBAGENT_PROMPT, None, None]
     # An answer of a subagent is two records: its texts with the tokens, then its calls.
     assert [kind for kind, _ in blocks(inside[1])] == ["thinking", "text", "tool"]
-    assert {message.model for message in inside[1:]} == {"mock-model"}
+    # No record of the log names the model, only the file next to it.
+    assert found.sessions[link.child_session_id].metadata[ANSWERED_BY] == "mock-model"
     assert not any(place.fate is Fate.SIDECAR for place in found.placements.values())
 
 
@@ -275,3 +278,24 @@ def test_a_file_of_json_without_an_answer_is_known_by_its_place(tmp_path: Path) 
     path.write_bytes(Path(source.path).read_bytes())
     assert detect(path).agent == "qwen-code"
     assert detect(Path(source.path)).agent == "gemini-cli"
+
+
+@pytest.mark.parametrize("first", ["half of it", "the log alone", "the facts alone"])
+def test_the_model_of_a_subagent_does_not_depend_on_which_file_is_read_first(first: str, tmp_path: Path) -> None:
+    home = tmp_path / ".qwen"
+    shutil.copytree(DATA / "0.24.4/subagent", home)
+    [facts] = home.rglob("*.meta.json")
+    log = facts.with_name(facts.name.replace(".meta.json", ".jsonl"))
+    kept = {file: file.read_bytes() for file in (facts, log)}
+    if first == "half of it":
+        facts.write_bytes(kept[facts][: len(kept[facts]) // 2])
+    else:
+        (facts if first == "the log alone" else log).unlink()
+    sync(tmp_path / "store.db", roots=[home], agents=[AGENT])
+    for file, data in kept.items():
+        file.write_bytes(data)
+    sync(tmp_path / "store.db", roots=[home], agents=[AGENT])
+    with open_store(tmp_path / "store.db") as store:
+        [session] = store.sessions(SessionFilter(relationship="subagent")).items
+        found = [one.message.model for one in store.messages(session.id) if one.message.role == "assistant"]
+        assert found == ["mock-model", "mock-model"]

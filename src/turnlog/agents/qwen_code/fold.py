@@ -31,7 +31,6 @@ from turnlog.agents.qwen_code.records import (
     UsageMetadata,
     usage_of,
 )
-from turnlog.agents.qwen_code.sidecars import model_of_subagent
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart
 
 
@@ -40,13 +39,11 @@ class QwenCodeFold(LineFold[QwenState, QwenContext, QwenRecord]):
 
     def __init__(self, source: Source, state: bytes | None) -> None:
         super().__init__(source, decode_state(state) if state is not None else QwenState(), encode_state, LINES)
-        # The records of a subagent name no model, only `meta.json` does.
-        self._model = model_of_subagent(source)
 
     def begin(self, data: bytes, offset: int) -> QwenContext:
         """See `LineFold.begin`."""
         is_subagent = self._source.kind is SourceKind.SUBAGENT
-        return QwenContext(self._state, self._external_id(data), is_subagent=is_subagent, model=self._model)
+        return QwenContext(self._state, self._external_id(data), is_subagent=is_subagent)
 
     def read(self, context: QwenContext, record: QwenRecord) -> None:
         """See `LineFold.read`."""

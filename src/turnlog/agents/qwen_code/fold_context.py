@@ -76,20 +76,18 @@ encode_state, decode_state = state_codec(QwenState)
 class QwenContext(LogContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
-    def __init__(self, state: QwenState, external_id: str, *, is_subagent: bool, model: str | None) -> None:
+    def __init__(self, state: QwenState, external_id: str, *, is_subagent: bool) -> None:
         """Begin before the first record.
 
         Args:
             state: What the feeds before have left.
             external_id: Qwen Code's id of the session; of a subagent, that of its parent, `.` and its own.
             is_subagent: Whether the log is a subagent's.
-            model: The model of a subagent, which its records do not name.
         """
         super().__init__(session_id(external_id))
         self.state = state
         self.external_id = external_id
         self.is_subagent = is_subagent
-        self.model = model
         self.parent: str | None = None
         """The message that the current record follows."""
         self.carried: Carried | None = None

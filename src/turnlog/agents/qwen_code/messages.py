@@ -112,7 +112,7 @@ def read_assistant(context: QwenContext, record: QwenRecord) -> None:
         role="assistant",
         parts=tuple(_answer_parts(context, record, parts, message_id, 0)),
         created_at=record.timestamp,
-        model=record.model or context.model,
+        model=record.model,
         usage=usage_of(record.usage_metadata, has_thoughts=any(part.is_thought for part in parts)),
         metadata=metadata_of(record, _facts_of(record)),
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, Link, SessionChange
+from turnlog.agents.changes import ANSWERED_BY, Changes, Link, SessionChange
 from turnlog.agents.decoding import aware
-from turnlog.agents.files import read_regular_file
-from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.qwen_code import NAME
 from turnlog.agents.qwen_code.sources import session_id
 from turnlog.agents.sidecars import SidecarFold
@@ -48,14 +46,16 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
         "status": meta.status,
         "is_backgrounded": meta.is_backgrounded,
         "depth": meta.depth,
-        "model": meta.model,
     }
     known = {name: value for name, value in facts.items() if value is not None}
+    metadata: dict[str, Any] = {NAME: known} if known else {}
+    if meta.model:
+        metadata[ANSWERED_BY] = meta.model
     change = SessionChange(
         session_id=session,
         first_at=None if meta.created_at is None else aware(meta.created_at),
         last_at=None if meta.last_updated_at is None else aware(meta.last_updated_at),
-        metadata={NAME: known} if known else {},
+        metadata=metadata,
     )
     if meta.description:
         change.titles["generated"] = meta.description
@@ -70,14 +70,3 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
             kind="subagent", parent_session_id=parent, child_session_id=session, tool_call_id=meta.tool_use_id or None
         )
         changes.links.append(link)
-
-
-def model_of_subagent(source: Source) -> str | None:
-    """The model of a subagent: no record of its log names it. None if the file next to the log does not either."""
-    if source.kind is not SourceKind.SUBAGENT:
-        return None
-    try:
-        path = Path(source.path)
-        return msgspec.json.decode(read_regular_file(path.with_suffix(".meta.json")), type=_Meta).model or None
-    except UNREADABLE:
-        return None

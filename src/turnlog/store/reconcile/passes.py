@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from turnlog.agents.changes import ANSWERED_BY
 from turnlog.store.archive import Archive
 from turnlog.store.reconcile.activity import measure_activity
 from turnlog.store.reconcile.call_orders import note_numbered_apart, original_numbers
@@ -70,6 +71,11 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     """The reason for its place in the order."""
 
+
+_WITHOUT_MODEL = (
+    "SELECT m.key FROM memberships s JOIN messages m ON m.key = s.message_key"
+    " WHERE s.session_key = ? AND m.role = 'assistant' AND m.model_key IS NULL"
+)
 
 AREAS: dict[str, tuple[str, ...]] = {
     "messages": ("messages", "messages.key", "messages.agent", "messages.external_id"),
@@ -182,6 +188,16 @@ def _bill_shared_messages(work: Reconciliation) -> None:
 def _abort_abandoned_calls(work: Reconciliation) -> None:
     for session_id, message_key in find_abandoned_calls(work.transaction.connection, work.shared):
         work.updates.abort_open_calls(session_id, message_key)
+
+
+def _name_models(work: Reconciliation) -> None:
+    sessions = work.transaction.sessions
+    for draft in map(sessions.draft, sorted(sessions.keys)):
+        model = draft.facts.metadata.get(ANSWERED_BY)
+        if isinstance(model, str):
+            found = work.transaction.connection.execute(_WITHOUT_MODEL, (draft.key,)).fetchall()
+            for (message_key,) in found:
+                work.updates.name_model(draft.session_id, message_key, model)
 
 
 def _order_calls(work: Reconciliation) -> None:
@@ -319,12 +335,21 @@ PASSES: tuple[Pass, ...] = (
         " difference to the session that is billed by now.",
     ),
     Pass(
+        name="name models",
+        run=_name_models,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "touched"),
+        writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts"),
+        follows=("abort abandoned calls",),
+        why="A file next to a log names the model of its answers, and either may be read first. The message changes,"
+        " which is billed by difference to the session that is billed by now.",
+    ),
+    Pass(
         name="order calls",
         run=_order_calls,
         reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "links", "sessions", "projects")
         | _names("touched", "relinked", "call orders"),
         writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched", "call orders"),
-        follows=("abort abandoned calls",),
+        follows=("name models",),
         why="Which session has the original of a shared message is known once all places and links are.",
     ),
     Pass(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange
 from turnlog.model import Fate, Message
@@ -173,6 +175,10 @@ class MessageUpdates:
     def abort_open_calls(self, session_id: str, key: int, end: CallEnd = ABANDONED) -> None:
         """Abort the open calls of a message that began before this end, because they will get no result."""
         self._update_message(key, session_id, lambda known: abort_open_calls(known, end))
+
+    def name_model(self, session_id: str, key: int, model: str) -> None:
+        """Give a message this model, of which its own records say nothing."""
+        self._update_message(key, session_id, lambda known: msgspec.structs.replace(known, model=known.model or model))
 
     def call_ids(self, key: int) -> list[str]:
         """The ids of the calls in a message."""
