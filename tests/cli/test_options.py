@@ -55,6 +55,25 @@ def test_days_of_usage_are_utc() -> None:
     assert When(utc=True, end=True).convert("2026-12", None, None) == utc(2027, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("zone", "day", "begin"),
+    [
+        ("Europe/Berlin", "2026-03-29", utc(2026, 3, 28, 23)),
+        ("Africa/Cairo", "2026-04-24", utc(2026, 4, 23, 22)),
+        ("America/Havana", "2026-03-08", utc(2026, 3, 8, 5)),
+        ("America/Havana", "2026-11-01", utc(2026, 11, 1, 4)),
+    ],
+)
+def test_a_day_begins_when_the_clocks_first_show_it(
+    zone: str, day: str, begin: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they are changed at midnight."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", zone)
+        time.tzset()
+        assert When().convert(day, None, None) == begin
+
+
 @pytest.mark.parametrize(("text", "ago"), [("12h", timedelta(hours=12)), ("7d", timedelta(7)), ("2w", timedelta(14))])
 def test_a_while_ago(text: str, ago: timedelta) -> None:
     moment = When().convert(text, None, None)

@@ -6,7 +6,8 @@ import json
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support.cli_runner import Command
 from support.plain_agent import Log
 from support.plain_store import read_home
 from turnlog import paths
+from turnlog.cli import status_text
 from turnlog.model import Message, Usage
 from turnlog.store import open_store
 
@@ -83,6 +85,31 @@ def test_what_today_cost_is_added_from_the_store(home: Path, run: Command) -> No
     log.message(Message(id="a", role="assistant", model="large", created_at=now, usage=Usage(input=60, output=40)))
     read_home(paths.database_path(), folder)
     assert line(run, GIVEN) == "Opus · $1.23 session · 42 % context · $0.10 today"
+
+
+class NoonOfSummerTime(datetime):
+    """The clock on a day on which clocks were put forward, after that."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        return datetime(2026, 3, 29, 10, tzinfo=UTC).astimezone(tz)
+
+
+def test_today_begins_at_midnight_also_where_clocks_were_changed_since(
+    home: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_text, "datetime", NoonOfSummerTime)
+    folder = home / "now"
+    folder.mkdir()
+    log = Log(folder, "now")
+    yesterday = datetime(2026, 3, 28, 22, 30, tzinfo=UTC)
+    log.message(Message(id="a", role="assistant", model="large", created_at=yesterday, usage=Usage(input=60)))
+    read_home(paths.database_path(), folder)
+    with monkeypatch.context() as berlin:
+        berlin.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        assert line(run, {}) == "$0 today"
+    time.tzset()
 
 
 @pytest.mark.usefixtures("store")

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -205,13 +205,12 @@ class When(click.ParamType[datetime]):
         return moment if moment.tzinfo is not None else self._aware(moment)
 
     def _day(self, day: date) -> datetime:
+        from turnlog.store.times import midnight
+
         if self._end and day == date.max:
             # No day comes after it.
             return datetime.max.replace(tzinfo=UTC)
-        return self._midnight(day + timedelta(days=self._end))
-
-    def _midnight(self, day: date) -> datetime:
-        return self._aware(datetime.combine(day, time()))
+        return midnight(day + timedelta(days=self._end), UTC if self._utc else None)
 
     def _aware(self, moment: datetime) -> datetime:
         """A naive time becomes one of this machine's zone (or UTC); an aware one is shown in it."""

@@ -20,6 +20,7 @@ from turnlog.cli import formatting
 from turnlog.errors import TurnlogError
 from turnlog.plain_text import one_line
 from turnlog.store import open_store
+from turnlog.store.times import midnight
 
 
 def answer_quickly() -> bool:
@@ -87,9 +88,8 @@ def _field(value: object, *names: str) -> object:
 
 def _stored(store_path: Path) -> Iterator[str]:
     now = datetime.now(UTC)
-    midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     with open_store(store_path) as store:
-        today, block = store.spending(since=midnight)
+        today, block = store.spending(since=midnight(now.astimezone().date()))
     yield f"{formatting.money(*today)} today"
     if block is not None:
         left = formatting.duration((block.ends_at - now) // timedelta(minutes=1) * 60_000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.terminal import Column, write_note, write_table
+from turnlog.store.times import midnight
 from turnlog.store.usage_comparison import Cause, ComparedPeriod, ComparedRow, UsageComparison, compare_usage
 
 if TYPE_CHECKING:
@@ -31,18 +32,12 @@ def compare(store: Store, wanted: UsageFilter, zone: tzinfo | None) -> UsageComp
     now = datetime.now(zone).astimezone(zone)
     if wanted.since is None and wanted.until is not None:
         raise click.UsageError("--compare with --until needs --since too.")
-    since = wanted.since or _midnight(now.date() - timedelta(days=_DAYS - 1), zone)
-    end = _midnight(now.date() + timedelta(days=1), zone) if _is_midnight(since.astimezone(zone)) else now
+    since = wanted.since or midnight(now.date() - timedelta(days=_DAYS - 1), zone)
+    end = midnight(now.date() + timedelta(days=1), zone) if _is_midnight(since.astimezone(zone)) else now
     try:
         return compare_usage(store, since, wanted.until or end, wanted, zone=zone)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
-
-
-def _midnight(day: date, zone: tzinfo | None) -> datetime:
-    """The beginning of a day. The clocks of this machine may have been changed since that day."""
-    start = datetime.combine(day, time(), zone)
-    return start.astimezone() if zone is None else start
 
 
 def _is_midnight(at: datetime) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple
 
 TIMES: Final = (
@@ -47,6 +47,16 @@ def moment_ago(text: str) -> datetime | None:
     """
     ago = _AGO.fullmatch(text)
     return None if ago is None else datetime.now(UTC) - int(ago[1]) * _LENGTHS[ago[2].lower()]
+
+
+def midnight(day: date, zone: tzinfo | None = None) -> datetime:
+    """When a day begins in a zone (None: this machine's). Raises OverflowError beside the years 1 and 9999."""
+    start = datetime.combine(day, time(), zone)
+    if zone is not None:
+        return start
+    shown = start.astimezone()
+    # Where the clocks are put forward at midnight, Python takes it for an hour before the day.
+    return shown if shown.date() == day else start.replace(fold=1).astimezone()
 
 
 def _day(day: date) -> Days:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, time
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from turnlog.store.choices import SESSION_STATUSES
 from turnlog.store.names import unknown_name
 from turnlog.store.search.base import ROLES, SearchFilter
 from turnlog.store.search.words import is_cjk, pieces, split_cjk
-from turnlog.store.times import TIMES, days_of, moment_ago
+from turnlog.store.times import TIMES, days_of, midnight, moment_ago
 
 MAX_TERMS = 32
 MAX_QUERY_LENGTH = 4000
@@ -225,7 +225,7 @@ def _moment(field: str, text: str) -> datetime:
         if (ago := moment_ago(text)) is not None:
             return ago
         if (days := days_of(text, datetime.now().astimezone().date())) is not None:
-            return datetime.combine(days.first, time()).astimezone()
+            return midnight(days.first)
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
         raise QueryError(f"{field}:{text} names no time: {TIMES}") from None
