@@ -147,6 +147,17 @@ def test_an_export_with_one_id_for_all_has_its_place_beside_the_session_in_any_o
     assert histories(tmp_path, [export(ANNA, *said_twice), export(ANNA, *real)]) == [["one", "two", "two"]]
 
 
+def test_an_export_whose_beginning_was_cut_off_does_not_decide_the_number_of_a_turn(tmp_path: Path) -> None:
+    said = [message(FIRST, "one", 1), message(SECOND, "two", 2, "assistant"), message(THIRD, "three", 3)]
+    whole = [*said, message(THIRD.replace("903", "904"), "four", 4, "assistant")]
+    exports = [export(ANNA, *whole), export(ANNA, *whole[2:]), export(ANNA, *whole[1:])]
+    assert histories(tmp_path, exports) == [["one", "two", "three", "four"]]
+    with open_store(tmp_path / "5.db") as store:
+        places = [placed.membership for placed in store.messages(f"opencode:{ANNA}")]
+        assert [(place.turn, place.step) for place in places] == [(1, None), (1, 1), (2, None), (2, 1)]
+        assert store.session(f"opencode:{ANNA}").counts.turns == 2
+
+
 @pytest.mark.parametrize("session", [ANNA, "session-1"])
 def test_an_export_without_messages_can_be_restored(session: str, tmp_path: Path) -> None:
     """R-S24: nothing led from its session back to the file."""

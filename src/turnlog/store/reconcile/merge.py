@@ -60,6 +60,12 @@ def merge_placements(one: Placement, other: Placement) -> Placement:
     )
 
 
+def with_later_turn(placement: Placement, *readings: Placement) -> Placement:
+    """The place with the largest turn of these readings, and the largest step in it."""
+    turn, step = max(((each.turn, each.step) for each in readings), key=lambda pair: [number or 0 for number in pair])
+    return msgspec.structs.replace(placement, turn=turn, step=step)
+
+
 def merge_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple[RecordRef, ...]:
     """The distinct records of both, in file order."""
     # The same record may be read twice, and in any order.

@@ -35,6 +35,7 @@ from turnlog.store.reconcile.merge import (
     fate_of_records,
     merge_placements,
     merge_records,
+    with_later_turn,
 )
 from turnlog.store.reconcile.rewritten import as_it_is_now, is_edited, says_all, set_aside
 from turnlog.store.rows import (
@@ -315,7 +316,8 @@ class MessageUpdates:
         """Merge another place of a message in the same session: from another feed, another file, or a rewritten file.
 
         Offsets in two files do not mix, so only places in one generation of one file are merged. Of two files or
-        generations, the place from the source that `Transaction.outranks` the other is used.
+        generations, the place from the source that `Transaction.outranks` the other is used. An export from which
+        somebody cut the beginning counts fewer turns than another one: of two such files the larger number counts.
         """
         stored = known.placement(placement.session_id)
         here, there = (
@@ -324,10 +326,11 @@ class MessageUpdates:
         )
         if here == there:
             merged, origin = merge_placements(stored, placement), here
-        elif self._transaction.outranks(known.source_key, known.generation, placement.session_id):
-            merged, origin = placement, here
         else:
-            merged, origin = stored, there
+            is_better = self._transaction.outranks(known.source_key, known.generation, placement.session_id)
+            merged, origin = (placement, here) if is_better else (stored, there)
+            if self._transaction.counts_alike(known.source_key, placement.session_id):
+                merged = with_later_turn(merged, stored, placement)
         fate, cause = merged.fate, merged.fate_cause
         # The fate that followed from the tree is kept until fates are recomputed.
         if fate is stored.fate is Fate.ACTIVE:

@@ -99,10 +99,19 @@ class Transaction:
             return self.source.generation > generation
         if source_key is None:
             return True
+        return self._rank(self.source.key, session_id) < self._rank(source_key, session_id)
+
+    def counts_alike(self, source_key: int | None, session_id: str) -> bool:
+        """Whether another source counts turns as this one: neither is of a better kind, nor the session's own file."""
+        if source_key is None or source_key == self.source.key:
+            return False
+        return self._rank(self.source.key, session_id)[:2] == self._rank(source_key, session_id)[:2]
+
+    def _rank(self, source_key: int, session_id: str) -> tuple[int, bool, str]:
         if source_key not in self._places:
             self._places[source_key] = self._stored_place(source_key)
-        (my_rank, mine, my_path), (rank, owner, path) = self._places[self.source.key], self._places[source_key]
-        return (my_rank, mine != session_id, my_path) < (rank, owner != session_id, path)
+        rank, owner, path = self._places[source_key]
+        return rank, owner != session_id, path
 
     def _stored_place(self, source_key: int) -> tuple[int, str | None, str]:
         row = self.connection.execute("SELECT kind, session_id, path FROM sources WHERE key = ?", (source_key,))
