@@ -169,11 +169,13 @@ def compare(
     cursor = 0
     for item in wanted:
         at = next((index for index in range(cursor, len(found)) if _matches(item, found[index])), None)
+        is_reported = (item.message_id, item.call_id) in reported or (item.message_id, "") in reported
         if at is not None:
-            # Calls of one answer, and results of several, may come in another order.
-            cursor = at if item.kind in ("text", "input") else cursor
+            # Calls of one answer, and results of several, may come in another order. What is reported may stand
+            # elsewhere, or not be there at all and only read like something later.
+            cursor = at if item.kind in ("text", "input") and not is_reported else cursor
             verdict.carried += 1
-        elif (item.message_id, item.call_id) in reported or (item.message_id, "") in reported:
+        elif is_reported:
             verdict.lost += 1
         else:
             there = any(_matches(item, each) for each in found)

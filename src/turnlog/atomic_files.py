@@ -81,7 +81,8 @@ def make_folders(folder: Path, top: Path) -> None:
         if each.is_symlink():
             raise OSError(errno.ELOOP, "a symbolic link is there, which could lead elsewhere", os.fspath(each))
     for each in reversed([folder, *folder.parents]):
-        if not each.exists():
+        # A link that leads nowhere would seem to be a folder that another process has just made.
+        if not each.exists() and not each.is_symlink():
             each.mkdir(0o700, exist_ok=True)
         if not each.is_dir():
             raise OSError(errno.ENOTDIR, "is no folder", os.fspath(each))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from support.cli_runner import call, command
-from support.handed_over import programs
+from support.handed_over import make_databases, programs
 from turnlog.server.sample import LOGS
 
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -141,6 +143,9 @@ def test_a_home_that_cannot_be_written_is_named(home: Path, work: Path) -> None:
     assert refused.exit_code == 1
     assert "nothing was written" in refused.stderr
     assert files_below(home) == {Path(".codex/sessions")}
+    (home / ".gemini").symlink_to(home / "nowhere")
+    refused = call("handoff", SESSION, "--to", "gemini", "--folder", str(work))
+    assert refused.stderr == f"turnlog: nothing was written: {home / '.gemini'} cannot be written (is no folder)\n"
 
 
 def test_a_session_that_was_continued_is_not_taken_back(home: Path, work: Path) -> None:
@@ -154,3 +159,53 @@ def test_a_session_that_was_continued_is_not_taken_back(home: Path, work: Path) 
     assert refused.exit_code == 1
     assert "was continued: it has 1 message of its own" in refused.stderr
     assert log.exists()
+
+
+def test_what_came_after_the_last_sync_is_not_deleted_with_a_log(home: Path, work: Path) -> None:
+    written = json.loads(call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--json").stdout)
+    assert call("sync").exit_code == 0
+    [log] = [Path(path) for path in written["paths"]]
+    with log.open("a") as file:
+        file.write('{"timestamp": "2026-11-26T10:00:00Z", "type": "response_item"')
+    before = log.read_bytes()
+    refused = call("handoff", "undo", written["session_id"], "--no-sync")
+    assert (refused.exit_code, "has changed since it was read" in refused.stderr) == (1, True)
+    assert log.read_bytes() == before
+
+
+def test_what_came_after_the_last_sync_is_not_deleted_from_a_database(
+    home: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.agents.opencode.handoff._BUSY_SECONDS", 0.05)
+    make_databases(home / ".local/share/opencode")
+    written = json.loads(call("handoff", SESSION, "--to", "opencode", "--folder", str(work), "--json").stdout)
+    session = written["session_id"].removeprefix("opencode:")
+    assert call("sync").exit_code == 0
+    [database] = written["paths"]
+    undo = ("handoff", "undo", written["session_id"], "--no-sync")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        locked = call(*undo)
+        connection.rollback()
+        assert (locked.exit_code, locked.stderr) == (
+            1,
+            f"turnlog: it cannot be removed: {database} (database is locked)\n",
+        )
+        with connection:
+            row = ("msg_own", session, 0, 0, '{"role": "user"}')
+            connection.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", row)
+        refused = call(*undo)
+        assert (refused.exit_code, "was continued" in refused.stderr) == (1, True)
+        count = "SELECT count(*) FROM message WHERE session_id = ?"
+        assert connection.execute(count, (session,)).fetchone() == (written["messages"] + 1,)
+
+
+def test_a_session_that_its_agent_has_deleted_is_said_to_be_gone(home: Path, work: Path) -> None:
+    written = json.loads(call("handoff", SESSION, "--to", "codex", "--folder", str(work), "--json").stdout)
+    assert call("sync").exit_code == 0
+    Path(written["paths"][0]).unlink()
+    gone = call("handoff", "undo", written["session_id"])
+    assert (gone.exit_code, gone.stdout) == (
+        0,
+        f"{written['session_id']} is gone already: its agent has deleted it.\n",
+    )

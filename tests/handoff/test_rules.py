@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import Raw
 
 from support.handed_over import make_databases, own_messages, said, stored
 from support.provider_messages import PNG
@@ -75,6 +79,11 @@ def written(plan: HandoffPlan) -> list[dict[str, Any]]:
     return [json.loads(line) for line in plan.paths[-1].read_bytes().splitlines()]
 
 
+def text_of(plan: HandoffPlan) -> str:
+    plan.write()
+    return plan.paths[-1].read_text()
+
+
 def kinds(plan: HandoffPlan) -> list[str]:
     return [loss.kind for loss in plan.losses]
 
@@ -118,6 +127,62 @@ def test_a_call_without_a_result_is_closed_in_the_words_of_the_target(
     [part] = message.parts
     assert isinstance(part, ToolCallPart)
     assert [(result.status, result.output_text.startswith(words)) for result in part.results] == [("aborted", True)]
+
+
+def test_a_text_after_a_call_is_put_before_it_where_the_agent_sends_it_so(store: Store, tmp_path: Path) -> None:
+    talk(store, prompt(1), answer("a", TextPart(text="One."), call("c", TextPart(text="ok")), TextPart(text="Two.")))
+    for target, texts in (("claude-code", ["One.", "Two."]), ("gemini-cli", ["One.\n\nTwo."])):
+        plan = planned(store, tmp_path, target)
+        assert kinds(plan) == ["order"]
+        parts = plan.conversation.messages[1].parts
+        assert [part.text for part in parts if isinstance(part, TextPart)] == texts
+        assert isinstance(parts[-1], ToolCallPart)
+    assert kinds(planned(store, tmp_path, "codex")) == []
+
+
+def test_an_input_of_several_lines_is_one_line_of_a_log(store: Store, tmp_path: Path) -> None:
+    given = ToolCallPart(tool_call_id="c", tool_name="Run", input=Raw(b'{\n  "n": 1.50,\r\n  "t": "a\\nb"\n}'))
+    talk(store, prompt(1), answer("a", given))
+    for target in ("claude-code", "codex", "gemini-cli", "pi", "qwen-code"):
+        text = text_of(planned(store, tmp_path, target))
+        assert all(json.loads(line) for line in text.splitlines()), target
+        assert "1.50" in text, target
+
+
+def test_a_subagents_session_is_a_session_of_its_own_in_the_next_agent(store: Store, tmp_path: Path) -> None:
+    asked = msgspec.structs.replace(prompt(1), origin=Origin.SUBAGENT_PROMPT)
+    talk(store, asked, answer("a", TextPart(text="Done.")))
+    for target in ("claude-code", "codex", "gemini-cli", "pi", "qwen-code"):
+        plan = planned(store, tmp_path, target)
+        plan.write()
+        sync(tmp_path / "store.db", roots=[tmp_path / "home"])
+        links = store.session(plan.session_id).relationships
+        assert [(link.kind, link.parent_session_id) for link in links] == [("continuation", ID)], target
+
+
+def test_an_answer_without_a_prompt_gets_one_and_nothing_is_said_to_be_left_out(store: Store, tmp_path: Path) -> None:
+    talk(store, answer("a", TextPart(text="Hello.")))
+    plan = planned(store, tmp_path)
+    assert [summary.sentence for summary in plan.summary] == ["1 message has words before it"]
+    assert [words for _, words in said(plan)] == [["(continued)"], ["Hello."]]
+
+
+@pytest.mark.parametrize("target", ["claude-code", "codex", "gemini-cli"])
+def test_a_full_disk_leaves_neither_a_file_nor_a_folder(
+    target: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def linked(source: str, place: Path, link: Callable[[str, Path], None] = os.link) -> None:
+        # Gemini CLI's log has a file before it, which is written.
+        if place.suffix == ".jsonl":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        link(source, place)
+
+    talk(store, prompt(1), answer("a", TextPart(text="Hello.")))
+    plan = planned(store, tmp_path, target)
+    monkeypatch.setattr(os, "link", linked)
+    with pytest.raises(HandoffError, match=r"nothing was written: .* \(No space left on device\)"):
+        plan.write()
+    assert not (tmp_path / "home").exists()
 
 
 def test_statuses_and_tools_that_nobody_knows_are_read_again_as_they_were(store: Store, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, get_args
@@ -168,18 +169,24 @@ class NewFiles(NewSession):
 
     def save(self) -> None:
         """See `NewSession.save`."""
-        written: list[Path] = []
-        try:
+        with ExitStack() as failure:
             for file in self._files:
                 if file.is_shared and file.path.exists():
                     continue
-                make_folders(file.path.parent, self._home)
+                folder = file.path.parent
+                # Gemini CLI takes an empty folder for that of another project.
+                failure.callback(_remove_empty, [each for each in (folder, *folder.parents) if not each.exists()])
+                make_folders(folder, self._home)
                 _write_new(file)
-                written.append(file.path)
-        except BaseException:
-            for path in written:
-                path.unlink(missing_ok=True)
-            raise
+                failure.callback(file.path.unlink, missing_ok=True)
+            failure.pop_all()
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Remove those folders that have nothing in them."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _write_new(file: NewFile) -> None:
@@ -213,6 +220,11 @@ class HandoffWriter(Protocol):
         ...
 
     @property
+    def texts_first(self) -> bool:
+        """Whether the agent sends the texts of an answer before its calls, in whatever order they are logged."""
+        ...
+
+    @property
     def is_flat(self) -> bool:
         """Whether the format has one text before the calls of an answer, and one text before the files of a result."""
         ...
@@ -232,7 +244,7 @@ class HandoffWriter(Protocol):
         ...
 
     def remove(self, path: str, external_id: str) -> None:
-        """Remove a session from its source at `path`. Raises OSError, or TurnlogError if it is not there."""
+        """Remove a session from its source at `path`. Raises OSError, HandoffError if a database says it goes on."""
         ...
 
 
@@ -241,6 +253,7 @@ class FileWriter(ABC):
 
     unanswered: str
     takes_text: bool = False
+    texts_first: bool = False
     is_flat: bool = False
     unsent: tuple[str, ...] | None = None
     version: str
@@ -266,9 +279,12 @@ def input_text(call: ToolCallPart) -> str:
 
 def iso(moment: datetime) -> str:
     """A time as agents of JavaScript write it: in UTC, with milliseconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    # `strftime` has no zeros before a year of few digits.
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def to_line(record: Mapping[str, Any]) -> bytes:
     """A record as a line of a log."""
-    return msgspec.json.encode(record) + b"\n"
+    line = msgspec.json.encode(record)
+    # An input is exact, and those of an indented file have its line ends: a raw one is never within a text.
+    return (msgspec.json.format(line, indent=-1) if b"\n" in line or b"\r" in line else line) + b"\n"

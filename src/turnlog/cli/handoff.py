@@ -242,6 +242,8 @@ def _undo(store: Store, session_id: str, *, dry_run: bool, as_json: bool) -> Non
         found: HandoffUndoDocument = {"session_id": session_id, "removed": [str(path) for path in removed]}
         write_json(found)
         return
+    if not removed:
+        click.echo(f"{session_id} is gone already: its agent has deleted it.")
     verb = "Would remove" if dry_run else "Removed"
     for path in removed:
         click.echo(f"{verb} {session_id}: {plain(str(path))}")

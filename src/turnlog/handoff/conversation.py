@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from turnlog.agents.handoffs import HandoffWriter
 from turnlog.errors import TurnlogError
-from turnlog.handoff.flattening import flat, introduced
+from turnlog.handoff.flattening import flat, introduced, texts_first
 from turnlog.handoff.report import HandoffLoss, LossKind
 from turnlog.model import BlobRef, FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.providers.base import Report, RequestOptions
@@ -77,7 +77,7 @@ _LOSSES: Final[Mapping[str, LossKind | None]] = {
     "renamed-tool": "renamed",
     "empty-message": None,
     "blank-part": None,
-    "first-user": "message",
+    "first-user": "introduced",
     "leading-developer": "message",
 }
 """What `providers.repair` reports -> what it is here; None for what nobody misses, `part` for all others."""
@@ -120,7 +120,8 @@ def convert(
             losses.append(
                 HandoffLoss(kind=kind, message_id=item.message_id, detail=item.detail, tool_call_id=item.tool_call_id)
             )
-    kept = [flat(message, losses) for message in repaired] if writer.is_flat else repaired
+    ordered = [texts_first(message, losses) for message in repaired] if writer.texts_first else repaired
+    kept = list(map(flat, ordered)) if writer.is_flat else ordered
     unsent = writer.unsent
     sent = kept if unsent is None else [introduced(message, unsent, losses) for message in kept]
     return Converted(messages=_bare(sent), losses=tuple(losses))

@@ -1,7 +1,7 @@
 """Messages for agents that hold less than others.
 
-Some have one text before the calls of an answer, and one text before the files of a result. Some send no prompt that
-looks like one of their commands.
+Some send the texts of an answer before its calls. Some have one text there, and one before the files of a result. Some
+send no prompt that looks like one of their commands.
 """
 
 from __future__ import annotations
@@ -19,19 +19,31 @@ _INTRODUCTION: Final = "The user wrote: "
 _ONLY_FILES: Final = "(the output is the file)"
 
 
-def flat(message: Message, losses: list[HandoffLoss]) -> Message:
-    """The message in that order. A text that stood after a call is reported."""
+def texts_first(message: Message, losses: list[HandoffLoss]) -> Message:
+    """The message with its calls at the end. A text that stood after a call is reported."""
     if message.role != "assistant":
         return message
-    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-    others = [part for part in message.parts if not isinstance(part, ToolCallPart)]
+    calls, others = _calls_and_others(message)
     first = next((at for at, part in enumerate(message.parts) if isinstance(part, ToolCallPart)), len(message.parts))
     for part in message.parts[first:]:
         if isinstance(part, TextPart):
             detail = "a text after a call is put before it"
             losses.append(HandoffLoss(kind="order", message_id=message.id, detail=detail))
+    return msgspec.structs.replace(message, parts=(*others, *calls))
+
+
+def flat(message: Message) -> Message:
+    """The message with one text before its calls, and one before the files of each result."""
+    if message.role != "assistant":
+        return message
+    calls, others = _calls_and_others(message)
     parts = (*_one_text(others, "\n\n"), *map(_flat_call, calls))
     return msgspec.structs.replace(message, parts=parts)
+
+
+def _calls_and_others(message: Message) -> tuple[list[ToolCallPart], list[Part]]:
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+    return calls, [part for part in message.parts if not isinstance(part, ToolCallPart)]
 
 
 def introduced(message: Message, unsent: tuple[str, ...], losses: list[HandoffLoss]) -> Message:

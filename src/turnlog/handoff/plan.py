@@ -19,6 +19,7 @@ from turnlog.handoff.targets import Target, home_of, target_agent, targets, writ
 from turnlog.handoff.transcripts import transcript_of
 from turnlog.handoff.windows import Window, begins_turn, cut_to_tokens, select, tokens_of
 from turnlog.model import BlobRef, Message, Session, ToolCallPart
+from turnlog.plain_text import one_line
 from turnlog.store.base import DiagnosticFilter, Store
 from turnlog.store.session_state import session_state
 
@@ -127,7 +128,7 @@ def plan(
     if not work.is_dir():
         if folder is not None:
             raise HandoffError(f"there is no folder {work}")
-        raise HandoffError(f"the folder of the session is gone: {work}; name another one with --folder")
+        raise HandoffError(f"the folder of the session is gone: {one_line(str(work))}; name another one with --folder")
     selection = select(store, session.id, window)
     converted = _convert(store, selection.messages, agent, reasoning, subagents=subagents)
     # After converting: what the target does not get needs no room.

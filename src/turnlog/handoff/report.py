@@ -35,7 +35,7 @@ _SENTENCES: Final[dict[LossKind, tuple[str, str]]] = {
     "output-cut": ("1 long text is cut", "{} long texts are cut"),
     "input": ("1 input that is a text is put into an object", "{} inputs that are texts are put into objects"),
     "order": ("1 text is put before a call that it followed", "{} texts are put before calls that they followed"),
-    "introduced": ("1 prompt has words before it", "{} prompts have words before them"),
+    "introduced": ("1 message has words before it", "{} messages have words before them"),
     "file": ("1 file becomes a note", "{} files become notes"),
     "server-tool": ("1 call that the provider ran becomes text", "{} calls that the provider ran become text"),
     "unanswered": ("1 call without a result is closed", "{} calls without a result are closed"),

@@ -35,6 +35,7 @@ class ClaudeCodeWriter(FileWriter):
     """See `turnlog.agents.handoffs.HandoffWriter`."""
 
     unanswered = "[Tool call interrupted: the session ended before it had a result]"
+    texts_first = True
     version = "2.1.332"
 
     def write(self, conversation: HandoffConversation, home: Path) -> NewSession:

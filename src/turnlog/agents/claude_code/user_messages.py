@@ -310,7 +310,8 @@ def _begin_turn(
     # 2.0.x starts subagents with the prompt `Warmup` to fill the cache: no user asked for them.
     if is_first and origin is Origin.SUBAGENT_PROMPT:
         state.warm_up = user_text.strip() == WARM_UP
-        if not context.is_subagent:
+        # A subagent's session that was handed over is no sidechain of a log, but a log of its own.
+        if session is not context.main:
             _link_sidechain(context, session, user_text)
     if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
         _set_title(record, session, user_text)

@@ -43,6 +43,7 @@ class GeminiCliWriter(FileWriter):
     """See `turnlog.agents.handoffs.HandoffWriter`."""
 
     unanswered = UNANSWERED
+    texts_first = True
     is_flat = True
     unsent = ("/", "?", "<session_context>", "<hook_context>")
     version = "0.61.0"

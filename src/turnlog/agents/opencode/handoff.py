@@ -40,6 +40,7 @@ class OpenCodeWriter:
 
     unanswered = "Tool execution aborted"
     takes_text = False
+    texts_first = True
     is_flat = True
     unsent = None
     version = "1.18.33"
@@ -54,20 +55,29 @@ class OpenCodeWriter:
         try:
             database = _read_database(path, conversation.folder) if path.is_file() else _Database()
         except (SourceError, sqlite3.Error) as error:
-            raise HandoffError(f"{path} has other tables than are known: {error}") from None
+            reason = error if isinstance(error, SourceError) else f"{path}: {error}"
+            raise HandoffError(f"the database can take no session: {reason}") from None
         except OSError as error:
             raise HandoffError(f"{path} cannot be read ({error.strerror or error})") from None
         return NewRows(path, list(_Rows(conversation, database, self.version).all()))
 
     def remove(self, path: str, external_id: str) -> None:
-        """Delete the session's rows. Raises OSError if the database cannot be written."""
+        """Delete the session's rows. Raises HandoffError if it was continued, OSError if that cannot be done."""
         found = database_session_of(path)
         database = found[0] if found else Path(path)
-        with closing(_connect(database)) as connection, connection:
-            # What refers to another row goes before it.
-            for table in ("part", "message"):
-                connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (external_id,))
-            connection.execute("DELETE FROM session WHERE id = ?", (external_id,))
+        try:
+            with closing(_connect(database)) as connection, connection:
+                # Nothing is added between the look and the deletion.
+                connection.execute("BEGIN IMMEDIATE")
+                own = f"SELECT count(*) FROM message WHERE session_id = ? AND json_extract(data, '$.{MARK}') IS NULL"
+                if connection.execute(own, (external_id,)).fetchone()[0]:
+                    raise HandoffError(f"{external_id} was continued and is left as it is")
+                # What refers to another row goes before it.
+                for table in ("part", "message"):
+                    connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (external_id,))
+                connection.execute("DELETE FROM session WHERE id = ?", (external_id,))
+        except sqlite3.Error as error:
+            raise OSError(0, str(error), str(database)) from error
 
 
 OPENCODE: Final = OpenCodeWriter(PROGRAMS[0])

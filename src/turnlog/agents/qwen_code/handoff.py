@@ -28,6 +28,7 @@ class QwenCodeWriter(FileWriter):
     """See `turnlog.agents.handoffs.HandoffWriter`."""
 
     unanswered = UNANSWERED
+    texts_first = True
     is_flat = True
     version = "0.24.4"
 
