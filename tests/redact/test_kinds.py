@@ -25,6 +25,14 @@ def secret_of(kind: str) -> str:
     return next(secret.secret for secret in KINDS if secret.kind == kind)
 
 
+AS_TEXT = {"json": "txt"}
+"""Ending of a file -> how it is read, too: JSON that a tool has printed is a text like others, escaped once more."""
+
+
+def endings(ending: str) -> set[str]:
+    return {ending, AS_TEXT.get(ending, ending)}
+
+
 def redacted(content: str | bytes, ending: str) -> str:
     if isinstance(content, bytes):
         part = Redactor().redact(FilePart(media_type="image/png", data=content))
@@ -42,7 +50,7 @@ def test_a_secret_of_every_kind_is_gone_from_every_place(secret: Secret) -> None
     left: list[str] = []
     for place, (ending, make) in PLACES.items():
         content = make(secret)
-        if content is not None and is_left(secret.secret, redacted(content, ending)):
+        if content is not None and any(is_left(secret.secret, redacted(content, each)) for each in endings(ending)):
             left.append(place)
     assert left == MISSED.get(secret.kind, [])
 
@@ -53,7 +61,7 @@ def test_what_only_looks_like_a_secret_stays(table: str, text: str) -> None:
         content = make(Secret(table, "snippet", text, ""))
         if content is not None:
             shown = content.decode("latin-1") if isinstance(content, bytes) else content
-            assert redacted(content, ending) == shown
+            assert {redacted(content, each) for each in endings(ending)} == {shown}
 
 
 def test_the_tables_are_broad() -> None:

@@ -1,4 +1,4 @@
-"""A text without what cuts a secret in pieces: terminal colours, percent codes, line ends.
+"""A text without what cuts a secret in pieces: terminal colours, percent codes, line ends, JSON in JSON in JSON.
 
 Secrets are looked for in a view and masked in the original text.
 """
@@ -15,16 +15,19 @@ _SEQUENCE = (
 )
 _PERCENT = r"%(?P<code>[2-7][0-9A-Fa-f])"
 
-_MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}")
+_DEEP = r"(?<!\\)(?P<deep>\\{4,64})(?=[nrt\"'])"
+"""Backslashes before a sign that was escaped more than twice. The rules know up to three."""
+
+_MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_DEEP}")
 _HAS_PERCENT = re.compile(_PERCENT)
 
 _INSIDE = r"A-Za-z0-9_+/=.~:$!%-"
 _LINE_END = rf"(?:\r?\n|\\{{1,3}}n)[ \t]{{0,8}}(?=[{_INSIDE}])"
 _RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}")
 _CUT_RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}(?:{_LINE_END}[{_INSIDE}]{{1,2000}}){{1,12}}")
-_WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|(?<=[{_INSIDE}]){_LINE_END}")
+_WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_DEEP}|(?<=[{_INSIDE}]){_LINE_END}")
 
-_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[")
+_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[", "\\\\\\\\")
 
 
 class TextView(NamedTuple):
@@ -51,7 +54,7 @@ class TextView(NamedTuple):
 
 
 def unmarked(text: str) -> TextView | None:
-    """The text without control sequences and with decoded percent codes; None if it has neither."""
+    """The text without control sequences, with decoded percent codes, escaped twice at most; None if it is so."""
     # Most percent signs are those of numbers and formats, and a view is looked through as the text itself was.
     is_marked = "\x1b" in text or "\x9b" in text or ("%" in text and _HAS_PERCENT.search(text) is not None)
     if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
@@ -94,6 +97,16 @@ def _view(text: str, cuts: re.Pattern[str]) -> TextView:
         add(text[end : match.start()], end, match.start() - end)
         if match["code"] is not None:
             add(chr(int(match["code"], 16)), match.start(), 3)
+        if match["deep"] is not None:
+            kept = _escaped_less(len(match["deep"]))
+            add("\\" * kept, match.end() - kept, kept)
         end = match.end()
     add(text[end:], end, len(text) - end)
     return view._replace(text="".join(pieces))
+
+
+def _escaped_less(backslashes: int) -> int:
+    """How many are left of so many backslashes when JSON is decoded until three are left at most."""
+    while backslashes > 3:
+        backslashes //= 2
+    return backslashes
