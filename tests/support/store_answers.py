@@ -251,6 +251,8 @@ class Questions:
 
     def _of_calls(self) -> Iterator[Question]:
         page = self._store.tool_calls(limit=500)
+        yield Question("tool_calls", (ToolCallFilter(),), {"limit": 3})
+        yield Question("tool_calls", (ToolCallFilter(failed=True),), {"limit": 1})
         for wanted in self._call_filters(list(page.items)):
             yield Question("tool_calls", (wanted,), {"limit": 60})
             yield Question("tool_usage", (wanted,))

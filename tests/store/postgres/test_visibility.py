@@ -71,6 +71,20 @@ def test_a_viewer_finds_everything_of_their_own_and_nothing_else(stores: list[Po
         assert different == []
 
 
+def test_a_message_is_in_the_session_that_it_is_billed_to(stores: list[PostgresStore]) -> None:
+    """Who sees that session sees the message, without a look at its places."""
+    elsewhere = (
+        "SELECT count(*), count(m.billed_key) FILTER (WHERE NOT EXISTS (SELECT FROM turnlog.memberships x"
+        " WHERE x.team_key = m.team_key AND x.message_key = m.key AND x.session_key = m.billed_key))"
+        " FROM turnlog.messages m"
+    )
+    for store in stores:
+        with psycopg.connect(store.url) as connection:
+            messages, wrong = connection.execute(elsewhere).fetchone() or (0, 0)
+        assert messages > 1000
+        assert wrong == 0
+
+
 def test_what_is_of_others_is_as_what_is_not_there(stores: list[PostgresStore]) -> None:
     both, only = stores
     with PostgresStore(both.database, viewer="ana") as seen, PostgresStore(both.database, viewer="ben") as his:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,7 @@ from turnlog import paths
 from turnlog.model import Message, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.server.sample import ensure_sample
 from turnlog.store import open_store
+from turnlog.store.base import ToolCallFilter
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
 
@@ -152,3 +154,9 @@ def test_every_agent_of_the_sample_adds_up() -> None:
     assert found == totals_of_the_calls(path)
     with open_store(path) as store:
         assert store.insights().tools == store.tool_usage()
+        counted = Counter[str]()
+        for failed in (True, False):  # counted call by call
+            for each in store.tool_usage(ToolCallFilter(failed=failed)):
+                counted[each.tool_name] += each.calls
+        assert counted == {name: sum(u.calls for u in store.tool_usage(ToolCallFilter(tool=name))) for name in counted}
+        assert counted.total() == sum(each.calls for each in store.tool_usage())

@@ -30,12 +30,16 @@ if TYPE_CHECKING:
     from turnlog.store.writing.native import NativeSessions
 
 _COUNTS: Final = (
-    "SELECT (SELECT count(*) FROM sessions WHERE relationship IS NOT 'subagent'),"
-    " (SELECT count(*) FROM sessions WHERE relationship IS 'subagent'), (SELECT count(*) FROM messages),"
-    " (SELECT count(*) FROM sources), (SELECT coalesce(sum(size), 0) FROM sources),"
-    " (SELECT coalesce(sum(length(data)), 0) FROM archive), (SELECT count(vanished_at) FROM sources),"
-    " (SELECT count(problem) FROM sources), (SELECT count(*) FROM sources f JOIN diagnostics d"
-    " ON d.source_key = f.key AND d.generation = f.generation), (SELECT max(read_at) FROM sources)"
+    # Each table is read once. Only what sessions have in common is counted message by message.
+    "SELECT s.sessions, s.subagents, s.messages + (SELECT count(DISTINCT m.message_key) FROM memberships m"
+    " JOIN sessions x ON x.key = m.session_key WHERE x.shares = 1), f.sources, f.size,"
+    " (SELECT coalesce(sum(length(data)), 0) FROM archive), f.vanished, f.problems,"
+    " (SELECT count(*) FROM sources f JOIN diagnostics d ON d.source_key = f.key AND d.generation = f.generation),"
+    " f.read_at FROM (SELECT coalesce(sum(relationship IS NOT 'subagent'), 0) AS sessions,"
+    " coalesce(sum(relationship IS 'subagent'), 0) AS subagents,"
+    " coalesce(sum(iif(shares = 0, messages, 0)), 0) AS messages FROM sessions) s CROSS JOIN"
+    " (SELECT count(*) AS sources, coalesce(sum(size), 0) AS size, count(vanished_at) AS vanished,"
+    " count(problem) AS problems, max(read_at) AS read_at FROM sources) f"
 )
 _SIZE: Final = (
     "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c"
@@ -135,6 +139,7 @@ class PostgresStore(PostgresConnections, SqliteStore):
 
     _keeps_days = False
     _keeps_sums = False
+    _walks_in_steps = True
 
     def raw(self, session_id: str) -> Iterator[RawSource]:
         """The archived bytes of a session's sources."""

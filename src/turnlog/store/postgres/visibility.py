@@ -58,12 +58,13 @@ def _of_session_id(column: str) -> str:
     )
 
 
-def _where(table: str, condition: str) -> str:
+def _where(table: str, condition: str, how: str = "") -> str:
     """Where there is a row that the viewer sees in another table."""
-    return f"EXISTS (SELECT 1 FROM {SCHEMA}.{table} x WHERE x.team_key = t.team_key AND {condition})"
+    return f"EXISTS (SELECT 1 FROM {SCHEMA}.{table} x WHERE x.team_key = t.team_key AND {condition}{how})"
 
 
-_OF_MESSAGE: Final = _where("memberships", "x.message_key = t.message_key")
+# The newest of a million rows are few: the members of all sessions would be read for them.
+_OF_MESSAGE: Final = _where("memberships", "x.message_key = t.message_key", _ROW_BY_ROW)
 _OF_SOURCE: Final = _where("sources", "x.key = t.source_key")
 _OWN_SOURCE: Final = (
     f"EXISTS (SELECT 1 FROM {SCHEMA}.session_owners o WHERE o.team_key = t.team_key AND o.owner_user = {_WHO}"
@@ -78,7 +79,10 @@ POLICIES: Final[Mapping[str, str]] = {
     # Sums read whole tables: all sessions once is cheaper there.
     **dict.fromkeys(("usage", "call_totals", "edit_totals"), _of_session("session_key", how="")),
     "changes": f"(t.session_key IS NULL OR {_OF_SESSION})",
-    "messages": _where("memberships", "x.message_key = t.key"),
+    # Most are seen where they are billed. That is known without a look at their places, whatever is read of them.
+    "messages": (
+        f"({_of_session('billed_key', how='')} OR {_where('memberships', 'x.message_key = t.key', _ROW_BY_ROW)})"
+    ),
     **dict.fromkeys(("parts", "more_paths", "blob_uses", "archived_texts"), _OF_MESSAGE),
     "blobs": _where("blob_uses", "x.sha256 = t.sha256"),
     **dict.fromkeys(("annotations", "spills", "runs"), _of_session_id("session_id")),

@@ -187,17 +187,32 @@ def _calls_of(head: str, chosen: Chosen) -> tuple[str, dict[str, str | None]]:
     needs_message = chosen.sessions is not None
     join = " CROSS JOIN messages m ON m.key = p.message_key" if needs_message else ""
     condition = chosen.of_times("m.billed_key", "p.started_at")
-    calls = f" FROM parts p{join} WHERE p.tool_kind = '{_COMMANDS}' AND p.command IS :head AND {condition}"
-    return calls, {"head": head or None, **chosen.values}
+    of_command = f"p.tool_kind = '{_COMMANDS}' AND {_equal('p.command', 'head', head or None)}"
+    return f" FROM parts p{join} WHERE {of_command} AND {condition}", {"head": head or None, **chosen.values}
+
+
+def _equal(column: str, name: str, value: object) -> str:
+    """A condition that is looked up in an index; PostgreSQL has none for `IS`."""
+    return f"{column} IS NULL" if value is None else f"{column} = :{name}"
 
 
 def _longest(connection: sqlite3.Connection, head: str, chosen: Chosen) -> tuple[int | None, int]:
     """Milliseconds and message of the longest call, or of the newest one if no duration is known."""
     calls, values = _calls_of(head, chosen)
-    message = "(SELECT agent || ':' || external_id FROM messages WHERE key = p.message_key)"
-    order = f" ORDER BY p.duration_ms DESC, p.started_at DESC, {message} DESC LIMIT 1"
-    found = connection.execute(f"SELECT p.duration_ms, p.message_key{calls}{order}", values).fetchone()
-    return found or (None, 0)
+    # The longest, and of those the newest, are at the end of `parts_by_command`: only what is equal in both is sorted.
+    end = connection.execute(
+        f"SELECT p.duration_ms, p.started_at{calls} ORDER BY p.duration_ms DESC, p.started_at DESC LIMIT 1", values
+    ).fetchone()
+    if end is None:
+        return None, 0
+    duration, started_at = end
+    at_end = f"{_equal('p.duration_ms', 'duration', duration)} AND {_equal('p.started_at', 'started_at', started_at)}"
+    found = connection.execute(
+        f"SELECT p.message_key{calls} AND {at_end}"
+        " ORDER BY (SELECT agent || ':' || external_id FROM messages WHERE key = p.message_key) DESC LIMIT 1",
+        {**values, "duration": duration, "started_at": started_at},
+    ).fetchone()
+    return duration, found[0]
 
 
 def _median(connection: sqlite3.Connection, head: str, chosen: Chosen, known: int) -> float | None:

@@ -10,9 +10,9 @@ import json
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnlog import paths
 from turnlog.model import ToolState
@@ -22,6 +22,7 @@ from turnlog.store.keys import FIND_MESSAGE, session_key
 from turnlog.store.rows import CHANGING_KINDS, UNDONE, moment, resolve_path, spellings
 from turnlog.store.sqlite.reading import (
     Connections,
+    Phase,
     aware_milliseconds,
     check_limit,
     decode_cursor,
@@ -86,8 +87,19 @@ class _Plan(NamedTuple):
     parameters: tuple[Any, ...] = ()
 
 
+_GROWTH: Final = 8
+"""How many times more messages are read next, where those before had too few calls that fit."""
+
+_MOST: Final = 20_000
+"""Messages that are read at once."""
+
+
 class ToolCallQueries(Connections):
     """The queries of `Store` about tool calls and reasoning."""
+
+    _walks_in_steps = False
+    """Calls by time are read from some of the newest messages, then from more, where a query would read all to sort
+    them."""
 
     def tool_calls(
         self, filter: ToolCallFilter = EVERY_TOOL_CALL, *, limit: int = 50, cursor: str | None = None
@@ -98,31 +110,19 @@ class ToolCallQueries(Connections):
                 return _session_calls(connection, filter, limit, cursor)
             last = decode_cursor("calls", (int | None, str, str, int, str, int), cursor)
             # Each plan's rows are sorted, so merging them gives the newest calls first.
+            walk = _walk_in_steps if self._walks_in_steps else _walk
             rows = heapq.merge(
-                *(_walk(connection, plan, filter, limit, last) for plan in _plans(filter)), key=_recency, reverse=True
+                *(walk(connection, plan, filter, limit, last) for plan in _plans(filter)), key=_recency, reverse=True
             )
             found = [row for row, _ in zip(rows, range(limit + 1), strict=False)]
         following = encode_cursor("calls", *_place_of(found[limit - 1])) if len(found) > limit else None
         return Page(tuple(_call_of(row) for row in found[:limit]), following)
 
     def tool_usage(self, filter: ToolCallFilter = EVERY_TOOL_CALL) -> list[ToolUsage]:
-        tables, condition, parameters = _FROM_PARTS, "1", []
-        conditions, values = _conditions_of(filter, "p.started_at")
         with self._snapshot() as connection:
-            if filter.session is not None:
-                tables, condition = _FROM_SESSION, "c.session_key = ?"
-                parameters = [session_key(connection, filter.session)]
-            elif filter.agent is None and filter.project is None:
-                tables = " FROM parts p"
-            rows = connection.execute(
-                "SELECT p.tool_name, p.tool_kind, count(*), sum(p.tool_state = ?), sum(p.tool_state = ?),"
-                f" sum(p.tool_state = ?), sum(p.tool_state IN ({','.join('?' * len(OPEN_STATES))})),"
-                f" coalesce(sum(p.duration_ms), 0), sum(p.duration_ms IS NULL){tables}"
-                f" WHERE {condition} AND p.tool_name IS NOT NULL AND {conditions}"  # as in its index
-                " GROUP BY p.tool_name, p.tool_kind ORDER BY count(*) DESC, p.tool_name, p.tool_kind",
-                (_FAILED, ToolState.OUTPUT_DENIED, ToolState.ABORTED, *OPEN_STATES, *parameters, *values),
-            )
-            return [ToolUsage(*row) for row in rows]
+            # What totals are not divided by is counted call by call.
+            count = _add_totals if filter == _divided(filter) else _count_calls
+            return [ToolUsage(*row) for row in count(connection, filter)]
 
     def reasoning(self, session_id: str | None = None) -> ReasoningVolume:
         with self._snapshot() as connection:
@@ -142,6 +142,53 @@ class ToolCallQueries(Connections):
             ).fetchone()
             tokens = connection.execute("SELECT reasoning FROM sessions WHERE key = ?", (key,)).fetchone()
             return ReasoningVolume(*counts, *tokens)
+
+
+def _divided(wanted: ToolCallFilter) -> ToolCallFilter:
+    """The part of a filter by which totals are divided."""
+    return ToolCallFilter(tool=wanted.tool, kind=wanted.kind, agent=wanted.agent, project=wanted.project)
+
+
+_OF_TOTALS: Final = (
+    ("tool", "t.tool_name = :tool"),
+    ("kind", "t.tool_kind = :kind"),
+    ("agent", "t.session_key IN (SELECT key FROM sessions WHERE agent = :agent)"),
+    (
+        "project",
+        "t.session_key IN (SELECT key FROM sessions WHERE project_key IN"
+        " (SELECT key FROM projects WHERE path = :project OR name = :project))",
+    ),
+)
+"""Fields of a filter, and the conditions of `call_totals`, aliased `t`, that they are."""
+
+
+def _add_totals(connection: sqlite3.Connection, wanted: ToolCallFilter) -> Iterable[tuple[Any, ...]]:
+    given = {name: str(value) for name, _ in _OF_TOTALS if (value := getattr(wanted, name)) is not None}
+    conditions = [condition for name, condition in _OF_TOTALS if name in given]
+    return connection.execute(
+        "SELECT t.tool_name, t.tool_kind, sum(t.calls), sum(t.failed), sum(t.denied), sum(t.aborted), sum(t.open),"
+        f" sum(t.duration_ms), sum(t.unknown_durations) FROM call_totals t WHERE {' AND '.join(conditions) or '1'}"
+        " GROUP BY t.tool_name, t.tool_kind ORDER BY sum(t.calls) DESC, t.tool_name, t.tool_kind",
+        given,
+    )
+
+
+def _count_calls(connection: sqlite3.Connection, wanted: ToolCallFilter) -> Iterable[tuple[Any, ...]]:
+    tables, condition, parameters = _FROM_PARTS, "1", []
+    conditions, values = _conditions_of(wanted, "p.started_at")
+    if wanted.session is not None:
+        tables, condition = _FROM_SESSION, "c.session_key = ?"
+        parameters = [session_key(connection, wanted.session)]
+    elif wanted.agent is None and wanted.project is None:
+        tables = " FROM parts p"
+    return connection.execute(
+        "SELECT p.tool_name, p.tool_kind, count(*), sum(p.tool_state = ?), sum(p.tool_state = ?),"
+        f" sum(p.tool_state = ?), sum(p.tool_state IN ({','.join('?' * len(OPEN_STATES))})),"
+        f" coalesce(sum(p.duration_ms), 0), sum(p.duration_ms IS NULL){tables}"
+        f" WHERE {condition} AND p.tool_name IS NOT NULL AND {conditions}"  # as in its index
+        " GROUP BY p.tool_name, p.tool_kind ORDER BY count(*) DESC, p.tool_name, p.tool_kind",
+        (_FAILED, ToolState.OUTPUT_DENIED, ToolState.ABORTED, *OPEN_STATES, *parameters, *values),
+    )
 
 
 def _session_calls(
@@ -186,20 +233,74 @@ def _fits(state: ToolState, wanted: ToolCallFilter) -> bool:
 def _walk(
     connection: sqlite3.Connection, plan: _Plan, wanted: ToolCallFilter, limit: int, last: list[Any] | None
 ) -> list[tuple[Any, ...]]:
-    conditions, values = _conditions_of(wanted, plan.time)
-    ties = ", ".join(_TIES)
-    tie = f"({ties}) < ({', '.join('?' * len(_TIES))})"
-    order = ", ".join(f"{each} DESC" for each in (plan.time, *_TIES))
     rows: list[tuple[Any, ...]] = []
-    for phase in phases(plan.time, tie, last):
+    for phase in _phases(plan, last):
         missing = limit + 1 - len(rows)
         if missing > 0:
-            rows += connection.execute(
-                f"SELECT {_CALL_COLUMNS}, {plan.time}, {ties}{plan.tables}"
-                f" WHERE {plan.condition} AND {conditions} AND {phase.condition} ORDER BY {order} LIMIT ?",
-                (*plan.parameters, *values, *phase.parameters, missing),
-            )
+            rows += _read(connection, plan, wanted, phase, missing)
     return rows
+
+
+def _phases(plan: _Plan, last: list[Any] | None) -> list[Phase]:
+    return phases(plan.time, f"({', '.join(_TIES)}) < ({', '.join('?' * len(_TIES))})", last)
+
+
+def _read(
+    connection: sqlite3.Connection, plan: _Plan, wanted: ToolCallFilter, phase: Phase, limit: int
+) -> list[tuple[Any, ...]]:
+    conditions, values = _conditions_of(wanted, plan.time)
+    order = ", ".join(f"{each} DESC" for each in (plan.time, *_TIES))
+    return connection.execute(
+        f"SELECT {_CALL_COLUMNS}, {plan.time}, {', '.join(_TIES)}{plan.tables}"
+        f" WHERE {plan.condition} AND {conditions} AND {phase.condition} ORDER BY {order} LIMIT ?",
+        (*plan.parameters, *values, *phase.parameters, limit),
+    ).fetchall()
+
+
+def _walk_in_steps(
+    connection: sqlite3.Connection, plan: _Plan, wanted: ToolCallFilter, limit: int, last: list[Any] | None
+) -> list[tuple[Any, ...]]:
+    newest = None if last is None else last[0]
+    if plan.tables != _FROM_MESSAGES or (last is not None and newest is None):
+        return _walk(connection, plan, wanted, limit, last)
+    known, unknown = _phases(plan, last)
+    rows: list[tuple[Any, ...]] = []
+    for keys in _steps(connection, wanted, newest, limit + 1):
+        step = plan._replace(
+            condition=f"{plan.condition} AND m.key IN (SELECT value FROM json_each(?))",
+            parameters=(*plan.parameters, json.dumps(keys)),
+        )
+        rows += _read(connection, step, wanted, known, limit + 1 - len(rows))
+        if len(rows) > limit:
+            return rows
+    return rows + _read(connection, plan, wanted, unknown, limit + 1 - len(rows))
+
+
+def _steps(
+    connection: sqlite3.Connection, wanted: ToolCallFilter, newest: int | None, count: int
+) -> Iterator[list[int]]:
+    """Keys of messages with tool calls and a time, the newest first: `count`, then more; those of one time together."""
+    condition, values = "m.has_tool_calls = 1 AND m.created_at IS NOT NULL", list[Any]()
+    bounds = (
+        ("m.agent = ?", wanted.agent),
+        ("m.created_at >= ?", wanted.since and aware_milliseconds(wanted.since)),
+        ("m.created_at < ?", wanted.until and aware_milliseconds(wanted.until)),
+        ("m.created_at <= ?", newest),
+    )
+    for bound, value in bounds:
+        if value is not None:
+            condition, values = f"{condition} AND {bound}", [*values, value]
+    select = f"SELECT m.key, m.created_at FROM messages m WHERE {condition}"
+    while True:
+        rows = connection.execute(f"{select} ORDER BY m.created_at DESC LIMIT ?", (*values, count)).fetchall()
+        if len(rows) < count:
+            yield [key for key, _ in rows]
+            return
+        oldest = rows[-1][1]
+        of_oldest = connection.execute(f"{select} AND m.created_at = ?", (*values, oldest))
+        yield [key for key, time in rows if time > oldest] + [key for key, _ in of_oldest]
+        select, values = f"{select} AND m.created_at < ?", [*values, oldest]
+        count = min(count * _GROWTH, _MOST)
 
 
 def _place_of(row: tuple[Any, ...]) -> tuple[Any, ...]:
