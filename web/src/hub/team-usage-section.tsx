@@ -108,7 +108,10 @@ function Report({ usage }: { usage: TeamUsage }) {
         ]}
       />
       <ul className="usage-contents">
-        <li>All sessions count, also private ones. What is in them, these figures do not tell.</li>
+        <li>
+          All sessions count, also private ones. These are sums only: no title and no text of a session is in
+          them.
+        </li>
         <li>Groups of fewer than {people} are added up into one.</li>
         {by === "project" && <li>Projects of machines that send only numbers have no name.</li>}
         {by === "day" && <li>Days are those of UTC.</li>}
