@@ -81,6 +81,12 @@ def main() -> None:
             ("windows, each for the first time", [window(each) for each in chance.sample(ids, given.windows)]),
             ("windows of few sessions", [window(each) for each in chance.choices(ids[:20], k=given.windows)]),
             ("list of sessions", ["/api/sessions?limit=50"] * 50),
+            ("counts, after a change", ["/api/status"]),
+            ("newest tool calls", ["/api/tool-calls"] * 5),
+            ("newest failed tool calls", ["/api/tool-calls?failed=true"] * 5),
+            ("figures of tools", ["/api/tools"] * 5),
+            ("insights", ["/api/insights"] * 3),
+            ("files, the last touched first", ["/api/files/touched"] * 2),
         ):
             ask_all(what, paths, node, reader)
         for by in ("person", "project", "model", "day"):
