@@ -157,17 +157,24 @@ def detect(path: Path) -> Detection:
 def _whose(path: Path, head: bytes) -> Detection:
     if not head:
         return Detection(reason="empty")
-    reasons: list[str] = []
-    return most_certain(_matches(path, head, reasons)) or Detection(reason="; ".join(reasons), reasons=tuple(reasons))
+    reasons: dict[str, Detection] = {}
+    found = most_certain(_matches(path, head, reasons))
+    if found is not None:
+        return found
+    # Of a damaged file, the damage is the reason, and not that of each agent.
+    damaged = next((detection for detection in reasons.values() if detection.is_damaged), None)
+    texts = tuple(f"{name}: {detection.reason}" for name, detection in reasons.items())
+    return damaged or Detection(reason="; ".join(texts), reasons=texts)
 
 
-def _matches(path: Path, head: bytes, reasons: list[str]) -> Iterator[Detection]:
+def _matches(path: Path, head: bytes, reasons: dict[str, Detection]) -> Iterator[Detection]:
+    """Those who wrote it; `reasons` gets the others by name."""
     for candidate in agents():
         detection = candidate.detect(path, head)
         if detection.agent is not None:
             yield detection
         else:
-            reasons.append(f"{candidate.display_name}: {detection.reason}")
+            reasons[candidate.display_name] = detection
 
 
 def most_certain(found: Iterable[Detection]) -> Detection | None:

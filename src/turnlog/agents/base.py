@@ -97,6 +97,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """The sessions in a file that may contain several (see `RowAgent`). `source` is the only one then, if any."""
     reason: str | None = None
     """Why the file was not recognised."""
+    is_damaged: bool = False
+    """It may be of this agent, but too little of it can be read to say so; `reason` says why."""
     reasons: tuple[str, ...] = ()
     """Of each agent, by name, why it did not write the file, if none did."""
 

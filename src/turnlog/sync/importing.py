@@ -136,6 +136,8 @@ def import_stream(
         # The same bytes may have been imported when an agent for them was installed: those are kept.
         if not was_there:
             path.unlink()
+        if detection.is_damaged and detection.agent is None:
+            raise FormatError(f"cannot be read: {detection.reason}", path=Path(name or "-"))
         whose = "of no agent that turnlog reads" if detection.agent is None else f"of {detection.agent}, but no session"
         why = "" if detection.reasons else f" ({detection.reason})"
         raise FormatError(whose + why, path=Path(name or "-"), of_agents=detection.reasons)

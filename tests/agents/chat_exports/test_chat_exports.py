@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,25 @@ def test_nodes_without_a_time_follow_their_parent() -> None:
     assert list(in_order(nodes)) == ["a", "c", "d", "b", "e", "f"]
     assert nearest({"a": "b", "b": "a"}, {}, "a") is None
     assert nearest({"a": "b", "b": None}, {"b": 1}, "a") == 1
+
+
+def test_a_zip_that_claims_to_hold_far_too_much_is_not_unpacked(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.agents.zip_members.ALWAYS", 1 << 20)
+    path = tmp_path / "export.zip"
+    listed = json.loads((CHATGPT / "conversations.json").read_bytes())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([*listed, {"pad": "a" * (8 << 20)}]))
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=r"cannot be read: conversations.json is not unpacked: .* claim to be 8 MB"):
+        import_file(database, path)
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+def test_a_zip_that_was_cut_off_is_refused_with_a_reason(database: Path, tmp_path: Path) -> None:
+    path = zipped(CHATGPT, tmp_path / "export.zip")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(FormatError, match=r"export.zip: cannot be read: no whole zip"):
+        import_file(database, path)

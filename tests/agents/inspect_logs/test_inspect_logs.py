@@ -395,6 +395,20 @@ def test_a_file_that_unpacks_to_more_than_its_zip_says_takes_no_memory(tmp_path:
     tracemalloc.stop()
 
 
+def test_a_sample_that_claims_to_be_far_larger_than_it_is_packed_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.agents.zip_members.ALWAYS", 1 << 20)
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", log().replace(b', "samples": []', b""))
+        archive.writestr("samples/one_epoch_1.json", bytes(8 << 20))
+    found = read_log(path)
+    assert found is not None
+    with pytest.raises(SourceError, match=r"one_epoch_1.json is not unpacked: 0.0 MB that claim to be 8 MB"):
+        read_sample(path, found, found.samples[0])
+
+
 @pytest.mark.parametrize("keep", [40, 3000])
 def test_a_zip_that_was_cut_off_is_refused_with_a_reason(keep: int, tmp_path: Path) -> None:
     path = tmp_path / "log.eval"

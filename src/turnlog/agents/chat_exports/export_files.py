@@ -15,6 +15,7 @@ from msgspec import Raw
 from turnlog.agents.decoding import object_of, text_of
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.zip_members import refuse_too_large
 from turnlog.errors import SourceError
 
 LISTS: Final = re.compile(r"conversations(?:-\d+)?\.json")
@@ -77,7 +78,7 @@ class ExportFiles:
             try:
                 self._zip = zipfile.ZipFile(path)
             except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-                raise SourceError(str(error), path=path) from error
+                raise SourceError(f"no whole zip: {error}", path=path) from error
 
     def close(self) -> None:
         """Close the zip."""
@@ -136,14 +137,12 @@ class ExportFiles:
             data = read_regular_file(self._path.parent / name, -1 if limit is None else limit + 1)
             return b"" if limit is not None and len(data) > limit else data
         try:
-            size = self._zip.getinfo(name).file_size
-            if size <= (_LARGEST_LIST if limit is None else limit):
-                return self._zip.read(name)
+            info = self._zip.getinfo(name)
+            if limit is None:
+                refuse_too_large(info, self._path, _LARGEST_LIST)
+            return b"" if limit is not None and info.file_size > limit else self._zip.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, RuntimeError, NotImplementedError) as error:
             raise SourceError(f"{name}: {error}", path=self._path) from error
-        if limit is None:
-            raise SourceError(f"{name} is larger than {_LARGEST_LIST >> 30} GB", path=self._path)
-        return b""
 
 
 def _listed(service: Service, item: Raw) -> Listed | None:

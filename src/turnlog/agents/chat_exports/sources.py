@@ -179,7 +179,7 @@ def detect_file(service: Service, path: Path, head: bytes) -> Detection:
     try:
         found = tuple(_conversations(service, absolute, absolute.parent))
     except (OSError, SourceError) as error:
-        return Detection(reason=str(error))
+        return Detection(reason=error.reason if isinstance(error, SourceError) else str(error), is_damaged=True)
     if not found and is_zip(head):
         return Detection(reason="a zip without its conversations")
     return Detection(

@@ -19,6 +19,7 @@ from turnlog.agents.decoding import object_of, text_of, value_of
 from turnlog.agents.inspect_logs.pieces import Pieces, Whole, find_pieces, put_together
 from turnlog.agents.json_file import recover_items
 from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.zip_members import refuse_too_large
 from turnlog.errors import SourceError
 
 HEADERS: Final = ("header.json", "_journal/start.json", "start.json")
@@ -209,8 +210,7 @@ def _samples_in(files: Mapping[str, zipfile.ZipInfo]) -> tuple[tuple[Sample, ...
 def _content(archive: zipfile.ZipFile, name: str, path: Path) -> bytes:
     try:
         info = archive.getinfo(name)
-        if info.file_size > _LARGEST:
-            raise SourceError(f"{name} is larger than {_LARGEST >> 30} GB", path=path)
+        refuse_too_large(info, path, _LARGEST)
         return _unpacked(path, info) if info.compress_type == _ZSTD else archive.read(info)
     except (*_BAD_ZIP, zstandard.ZstdError) as error:
         raise SourceError(f"{name}: {error}", path=path) from error

@@ -197,7 +197,9 @@ def detect_file(path: Path, head: bytes) -> Detection:
         # No other program gives a zip this ending: the reason is of use, and not only one of many.
         is_named = path.suffix == _ENDINGS[0]
         reason = error.reason if isinstance(error, SourceError) else str(error)
-        return Detection(agent=NAME if is_named else None, version="1" if is_named else None, reason=reason)
+        return Detection(
+            agent=NAME if is_named else None, version="1" if is_named else None, reason=reason, is_damaged=True
+        )
     if log is None:
         return Detection(reason="a zip without an evaluation")
     # With the log itself where samples are missing: it says why.
