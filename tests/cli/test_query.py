@@ -19,6 +19,8 @@ from turnlog.store.sqlite.sql import VIEWS
 
 pytestmark = pytest.mark.usefixtures("store")
 
+MANY = ", ".join(f"v_messages {name}" for name in "abcdef")
+
 
 def tables(store: Path) -> list[Any]:
     with closing(sqlite3.connect(store)) as connection:
@@ -113,6 +115,21 @@ def test_one_function_that_takes_hours_is_given_up(store: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "the query took more than 0.2 seconds" in done.stderr
+
+
+def test_a_query_that_fills_the_memory_is_given_up(store: Path) -> None:
+    """A process of its own: SQLite holds the limit until its end."""
+    sql = f"SELECT {', '.join(['zeroblob(60000000)'] * 9)}"
+    command = [sys.executable, "-m", "turnlog", "query", sql, "--store", str(store)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the query needs more memory than a query may use" in done.stderr
+
+
+def test_a_question_of_the_store_within_a_query_is_given_up_in_time_too(run: Command) -> None:
+    result = run("query", "--seconds", "0.3", f"SELECT count(a.content || b.content) FROM {MANY}")
+    assert result.exit_code == 1
+    assert "took more than 0.3 seconds" in result.stderr
 
 
 def test_a_table_says_that_it_is_cut_and_csv_is_whole(run: Command) -> None:

@@ -53,7 +53,7 @@ def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bo
 
     The views are those of docs/reference/sql.md. Without SQL, they are listed; - reads SQL from standard input.
     """
-    from turnlog.store.sqlite.query import list_views
+    from turnlog.store.sqlite.query import MEMORY, list_views
     from turnlog.store.sqlite.query import query as ask
 
     if as_csv and as_json:
@@ -67,7 +67,7 @@ def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bo
         _write(("view", "columns"), iter(views), limit, as_csv=as_csv, as_json=as_json)
         return
     try:
-        with ask(store_path, sql, seconds, on_stuck=lambda: _end(seconds)) as found:
+        with ask(store_path, sql, seconds, on_stuck=lambda: _end(seconds), memory=MEMORY) as found:
             _write(found.columns, found.rows, limit, as_csv=as_csv, as_json=as_json)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error

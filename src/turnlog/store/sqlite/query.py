@@ -21,6 +21,9 @@ _STEPS: Final = 1_000
 _LARGEST_VALUE: Final = 64 << 20
 """Bytes of the largest value that a query may make."""
 
+MEMORY: Final = 256 << 20
+"""Bytes that SQLite may use for a question: it sorts and keeps what it makes in memory."""
+
 _GRACE: Final = 1.0
 """Seconds after the end in which SQLite may stop by itself."""
 
@@ -50,7 +53,9 @@ class QueryRows(NamedTuple):
 
 
 @contextmanager
-def query(path: Path, sql: str, seconds: float, on_stuck: Callable[[], None] = lambda: None) -> Generator[QueryRows]:
+def query(
+    path: Path, sql: str, seconds: float, on_stuck: Callable[[], None] = lambda: None, memory: int | None = None
+) -> Generator[QueryRows]:
     """Ask a store one question in SQL; its rows can be read within the `with`.
 
     Args:
@@ -60,26 +65,30 @@ def query(path: Path, sql: str, seconds: float, on_stuck: Callable[[], None] = l
         on_stuck: Called from another thread, again and again, where SQLite is still within one step a second after the
             end: functions such as `replace` and `instr` may take hours, and nothing but the end of the process stops
             them.
+        memory: Bytes that SQLite may use. They hold for the whole process, and until its end: SQLite takes nothing
+            back. None: any number.
 
     Raises ValueError for what is not one statement that reads, or what SQLite does not understand, StoreError if it
-    takes longer than `seconds` or the store cannot be read.
+    takes longer than `seconds` or more than `memory`, or the store cannot be read.
     """
     with closing(connect_for_sql(path)) as connection:
         connection.text_factory = _to_text
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        if memory is not None:
+            connection.execute(f"PRAGMA hard_heap_limit = {memory}")
         connection.set_authorizer(_authorize)
         deadline = time.monotonic() + seconds
         # In this form no number that is none, such as NaN, makes it endless.
         connection.set_progress_handler(lambda: not time.monotonic() <= deadline, _STEPS)
         with closing(_Watch(seconds, on_stuck)) as watch:
-            with _explained(seconds):
+            with _explained(seconds, deadline):
                 watch.is_inside = True
                 cursor = connection.execute(sql)
                 watch.is_inside = False
             if cursor.description is None:
                 raise ValueError("this is no question: expected SELECT, VALUES, WITH or EXPLAIN")
-            with closing(_rows(cursor, seconds, watch)) as rows:
+            with closing(_rows(cursor, seconds, deadline, watch)) as rows:
                 yield QueryRows(tuple(name for name, *_ in cursor.description), rows)
 
 
@@ -110,8 +119,8 @@ def _to_text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def _rows(cursor: sqlite3.Cursor, seconds: float, watch: _Watch) -> Generator[tuple[SqlValue, ...]]:
-    with _explained(seconds):
+def _rows(cursor: sqlite3.Cursor, seconds: float, deadline: float, watch: _Watch) -> Generator[tuple[SqlValue, ...]]:
+    with _explained(seconds, deadline):
         while True:
             watch.is_inside = True
             row = next(cursor, None)
@@ -122,18 +131,22 @@ def _rows(cursor: sqlite3.Cursor, seconds: float, watch: _Watch) -> Generator[tu
 
 
 @contextmanager
-def _explained(seconds: float) -> Generator[None]:
+def _explained(seconds: float, deadline: float) -> Generator[None]:
     """SQLite's errors as ours."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        if str(error) == "interrupted":
+        # A function that asks the store itself is interrupted too, and SQLite says only that it failed.
+        is_late = time.monotonic() > deadline and str(error) == "user-defined function raised exception"
+        if str(error) == "interrupted" or is_late:
             raise StoreError(f"the query took more than {seconds:g} seconds") from error
         raise ValueError(f"SQLite: {str(error).rstrip('.')}") from error
     except sqlite3.DatabaseError as error:
         if str(error) in _REFUSALS:
             raise ValueError("a query may only read the store") from error
         raise ValueError(f"SQLite: {str(error).rstrip('.')}") from error
+    except MemoryError as error:
+        raise StoreError("the query needs more memory than a query may use") from error
     except sqlite3.Warning as error:
         raise ValueError(f"SQLite: {str(error).rstrip('.')}") from error
 
