@@ -471,6 +471,22 @@ def test_the_folder_of_a_worktree_names_the_project_of_its_repository(tmp_path: 
             find_project(opened, str(tmp_path))
 
 
+def test_a_renamed_project_is_still_known_by_its_folder(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("shop", "shopping", "old"):
+        log = Log(home, name)
+        log.session(project_path=f"/w/{name}")
+        log.message(Message(id=f"{name}1", role="user", created_at=at(0), parts=(TextPart(text="Mend it"),)))
+    read_home(tmp_path / "renamed.db", home)
+    with open_store(tmp_path / "renamed.db") as opened:
+        opened.rename_project("/w/shop", "Web shop")
+        opened.merge_projects("/w/old", "/w/shop")
+        assert {find_project(opened, text) for text in ("shop", "old")} == {"/w/shop"}
+        assert {find_project(opened, text) for text in ("Web", "web sh")} == {"Web shop"}
+        assert find_project(opened, "SHOPP") == "shopping"
+
+
 def test_a_project_that_only_subagents_worked_in_is_no_unknown_name(tmp_path: Path) -> None:
     """Reports of usage have a row of it, and a row can be asked for."""
     home = tmp_path / "subagents"

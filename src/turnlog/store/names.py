@@ -37,8 +37,8 @@ def find_agent(store: Store, text: str | None) -> str | None:
 def find_project(store: Store, text: str | None) -> str | None:
     """The path or name of a project: as it is given, of the folder that it names, or of the only one that begins so.
 
-    For the folder of a git worktree it is the repository's project. For the folder of a project that is merged into
-    another, or the name of this folder, it is this other one.
+    For the folder of a git worktree it is the repository's project. A folder's name is that of its project also after
+    the project was renamed, or merged into another. The beginning of a name may be in other case.
 
     Raises NotFoundError when there is no such project.
     """
@@ -53,13 +53,17 @@ def find_project(store: Store, text: str | None) -> str | None:
     for project in projects:
         if project.path in folders or {text, *folders} & {*project.merged} or _is_windows_folder(text, project.path):
             return project.path
+    named = {project.path for project in projects if text in map(folder_name, (project.path, *project.merged))}
+    if len(named) == 1:
+        return named.pop()
     names = sorted({project.name for project in projects})
-    found = [name for name in names if name.startswith(text)]
-    if text and len(found) == 1:
-        return found[0]
-    merged = {project.path for project in projects if text in map(folder_name, project.merged)}
-    if len(merged) == 1:
-        return merged.pop()
+    lower = text.casefold()
+    for found in (
+        [name for name in names if name.startswith(text)],
+        [name for name in names if name.casefold().startswith(lower)],
+    ):
+        if text and len(found) == 1:
+            return found[0]
     raise NotFoundError(unknown_name("project", text, names))
 
 
