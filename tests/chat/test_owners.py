@@ -316,6 +316,24 @@ def test_a_chat_may_be_called_like_a_route(serve: Serve, keeper: NativeKeeper, n
         assert client.get("/api/chat/a/stream", headers={"user": "ann"}).status_code == 204
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "", "GET, POST"),
+        ("POST", "/a", "DELETE, GET, PATCH"),
+        ("POST", "/a%2Fstop", "DELETE, GET, PATCH"),
+        ("DELETE", "/a/stop", "POST"),
+        ("PATCH", "/a/stream", "GET"),
+    ],
+)
+def test_a_refused_method_names_all_that_the_address_takes(
+    method: str, path: str, allowed: str, serve: Serve, keeper: NativeKeeper
+) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), keeper))) as client:
+        refused = client.request(method, f"/api/chat{path}", headers={"user": "ann"})
+        assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+
+
 @pytest.mark.parametrize(("chat_id", "message_id"), [("x" * 600, "u"), ("é" * 70, "u"), ("c", "u" * 600)])
 def test_an_id_that_is_too_long_is_the_page_s_mistake(
     serve: Serve, keeper: NativeKeeper, chat_id: str, message_id: str

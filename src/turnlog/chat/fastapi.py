@@ -5,11 +5,12 @@ A Starlette application mounts `http.ChatApp` and `ui_http.UIMessagesApp`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -18,7 +19,7 @@ from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MAX_BYTES, ChatCaller, ChatHttp, HttpResponse, checked_path, of_caller, split_chat_id
+from turnlog.chat.http import MAX_BYTES, ChatCaller, ChatHttp, HttpResponse, checked_path, of_caller
 from turnlog.chat.loading import UIMessageStore
 from turnlog.chat.ui_http import UIMessagesHttp
 from turnlog.model import Ownership
@@ -72,80 +73,64 @@ def chat_endpoint(
         yield
         await chat.close()
 
-    async def find(request: Request, chat_id: str) -> str:
-        return chat_id if key is None else await key(request, chat_id)
+    async def answer(request: Request, rest: str) -> Response:
+        async def caller() -> ChatCaller:
+            known = None if owner is None else of_caller(await owner(request))
+            return ChatCaller(known, None if dependencies is None else await dependencies(request))
 
-    async def caller(request: Request) -> ChatCaller:
-        known = None if owner is None else of_caller(await owner(request))
-        return ChatCaller(known, None if dependencies is None else await dependencies(request))
-
-    methods: dict[Any, str] = {}
+        find = None if key is None else partial(key, request)
+        return _response(await http.answer(rest, request.scope, request.stream(), find, caller))
 
     class ChatRoute(APIRoute):
-        """A route that refuses a method by naming all that its path takes; Starlette names those of the first route."""
+        """A route that refuses a method by naming all that its address takes; Starlette names those of one route."""
 
         async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["method"] not in (self.methods or ()):
-                raise HTTPException(405, headers={"Allow": methods[self.endpoint]})
-            await super().handle(scope, receive, send)
+            if scope["method"] in (self.methods or ()):
+                await super().handle(scope, receive, send)
+                return
+            chat_id: str | None = scope["path_params"].get("chat_id")
+            rest = "" if chat_id is None else chat_id + self.path.rpartition("}")[2]
+            refusal = await answer(Request(scope, receive), rest)
+            await refusal(scope, receive, send)
 
     router = APIRouter(tags=["chat"], lifespan=lifespan, route_class=ChatRoute)
 
     @router.post(path)
     async def post_message(request: Request) -> Response:
         """Answer a message: the stream of a UI message."""
-        kind = request.headers.get("content-type", "")
-        who = await caller(request)
-        return _response(await http.post(request.stream(), kind, lambda chat_id: find(request, chat_id), who))
+        return await answer(request, "")
 
     @router.get(path)
     async def list_chats(request: Request) -> Response:
         """The chats of who asks, the last changed first; `limit` and `cursor` page."""
-        query: bytes = request.scope["query_string"]
-        return _response(await http.chats(query, await caller(request), is_mapped=key is not None))
+        return await answer(request, "")
 
     @router.get(path + "/{chat_id:path}/stream")
     async def resume_stream(request: Request, chat_id: str) -> Response:
         """The stream of the running answer; 204 if there is none."""
-        who = await caller(request)
-        whole, name = split_chat_id(f"{chat_id}/stream", request.scope)
-        if not name:
-            return _response(await http.messages(await find(request, whole), who))
-        return _response(await http.resume(await find(request, chat_id), who))
+        return await answer(request, f"{chat_id}/stream")
 
     @router.post(path + "/{chat_id:path}/stop")
     async def stop_answer(request: Request, chat_id: str) -> Response:
         """End the running answer; 204 if there is none."""
-        return _response(await http.stop(await find(request, chat_id), await caller(request)))
+        return await answer(request, f"{chat_id}/stop")
 
     @router.get(path + "/{chat_id:path}")
     async def read_messages(request: Request, chat_id: str) -> Response:
         """The messages of a chat."""
-        return _response(await http.messages(await find(request, chat_id), await caller(request)))
+        return await answer(request, chat_id)
 
     @router.patch(path + "/{chat_id:path}")
     async def rename_chat(request: Request, chat_id: str) -> Response:
         """Give a chat a title: `{"title": …}`."""
-        kind, who = request.headers.get("content-type", ""), await caller(request)
-        return _response(await http.rename(await find(request, chat_id), request.stream(), kind, who))
+        return await answer(request, chat_id)
 
     @router.delete(path + "/{chat_id:path}")
     async def delete_chat(request: Request, chat_id: str) -> Response:
         """Remove a chat for good."""
-        return _response(await http.delete(await find(request, chat_id), await caller(request)))
+        return await answer(request, chat_id)
 
-    methods |= _methods_by_endpoint([route for route in router.routes if isinstance(route, APIRoute)])
     return router
-
-
-def _methods_by_endpoint(routes: Sequence[APIRoute]) -> dict[Any, str]:
-    """Endpoint -> all methods of its path. By endpoint, because an application may copy a route under a prefix."""
-    return {
-        route.endpoint: ", ".join(
-            sorted({method for other in routes if other.path_regex.match(route.path) for method in other.methods or ()})
-        )
-        for route in routes
-    }
 
 
 @checked

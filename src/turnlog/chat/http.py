@@ -58,10 +58,6 @@ class WrongTypeError(Exception):
     """The request's content type is not JSON (HTTP 415)."""
 
 
-class _NoListError(Exception):
-    """The chats of one user cannot be distinguished from those of another (HTTP 405)."""
-
-
 _STATUS: dict[type[Exception], int] = {
     ShapeError: 400,
     NotFoundError: 404,
@@ -69,7 +65,6 @@ _STATUS: dict[type[Exception], int] = {
     RequestTooLargeError: 413,
     WrongTypeError: 415,
     StoreBusyError: 503,
-    _NoListError: 405,
 }
 
 
@@ -87,9 +82,25 @@ class ChatCaller(NamedTuple):
 
 NOBODY: Final = ChatCaller()
 
+Caller: TypeAlias = Callable[[], Awaitable[ChatCaller]]
+"""Says who sent a request; raises if nobody is known. Asked only where the address takes the method."""
+
+METHODS: Final = {
+    "chats": ("GET", "POST"),
+    "chat": ("DELETE", "GET", "PATCH"),
+    "stream": ("GET",),
+    "stop": ("POST",),
+}
+"""What an address names -> the methods that it takes."""
+
+_OF_DIRECTORY: Final = {"chats": frozenset({"GET"}), "chat": frozenset({"DELETE", "PATCH"})}
+"""The methods among them that need a keeper that knows whose chats are."""
+
 LARGEST_PAGE: Final = 200
 
 _LONGEST_TITLE: Final = 1000
+
+_TEXT: Final = {"content-type": "text/plain; charset=utf-8"}
 
 
 class ChatHttp:
@@ -112,6 +123,35 @@ class ChatHttp:
         self._chat = chat
         self._version = sdk_version(version)
         self._most_bytes = max_bytes
+
+    async def answer(
+        self, rest: str, scope: Scope, body: AsyncIterable[bytes], key: ChatKey | None, caller: Caller
+    ) -> HttpResponse:
+        """Answer any request to the chats. Raises what `key` and `caller` raise.
+
+        Args:
+            rest: The decoded path behind that of the chats, without the slash between them.
+            scope: The request's.
+            body: The request's.
+            key: Maps the page's id of a chat.
+            caller: Says who sent the request.
+        """
+        chat_id, place = find_place(rest, scope)
+        method: str = scope["method"]
+        if method not in METHODS[place]:
+            return _refusal(place, None, knows_owners=_knows_owners(self._chat))
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        kind = headers.get(b"content-type", b"").decode("latin-1")
+        who = await caller()
+        if place == "chats":
+            if method == "POST":
+                return await self.post(body, kind, key, who)
+            return await self.chats(scope["query_string"], who, is_mapped=key is not None)
+        own_id = chat_id if key is None else await key(chat_id)
+        if method == "PATCH":
+            return await self.rename(own_id, body, kind, who)
+        of_chat = {"stream": self.resume, "stop": self.stop, "chat": self.messages}
+        return await (self.delete if method == "DELETE" else of_chat[place])(own_id, who)
 
     async def post(
         self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None, caller: ChatCaller = NOBODY
@@ -176,7 +216,7 @@ class ChatHttp:
                 raise ShapeError(str(error), json_path="cursor") from error
             return json_response(encode(page))
         except TypeError as error:
-            return _without_list(error, "this server keeps no list of chats")
+            return _without_owners(error, "chats", "this server keeps no list of chats")
         except Exception as error:
             return failure(error)
 
@@ -189,7 +229,7 @@ class ChatHttp:
             title = _parse_title(await self._read(body))
             return json_response(encode(await self._chat.rename(chat_id, title, owner=caller.owner)))
         except TypeError as error:
-            return _without_list(error, "this server cannot rename chats")
+            return _without_owners(error, "chat", "this server cannot rename chats")
         except Exception as error:
             return failure(error)
 
@@ -198,7 +238,7 @@ class ChatHttp:
         try:
             await self._chat.delete(chat_id, owner=caller.owner)
         except TypeError as error:
-            return _without_list(error, "this server cannot delete chats")
+            return _without_owners(error, "chat", "this server cannot delete chats")
         except Exception as error:
             return failure(error)
         return HttpResponse(204, {})
@@ -266,13 +306,28 @@ def failure(error: Exception) -> HttpResponse:
     if status == 500:
         logger.error("a chat's request failed", exc_info=error)
     sentence = "the server failed to answer; its log has the reason" if status == 500 else str(error)
-    return HttpResponse(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())
+    return HttpResponse(status, _TEXT, sentence.encode())
 
 
-def _without_list(error: TypeError, sentence: str) -> HttpResponse:
-    """The response where chats cannot be listed. What to change is for the programmer: it is logged."""
+def _without_owners(error: TypeError, place: str, sentence: str) -> HttpResponse:
+    """The response where it is not known whose chats are. What to change is for the programmer: it is logged."""
     logger.warning("%s: %s", sentence, error)
-    return failure(_NoListError(sentence))
+    return _refusal(place, sentence, knows_owners=False)
+
+
+def _refusal(place: str, sentence: str | None, *, knows_owners: bool) -> HttpResponse:
+    """The response to a method that an address does not take: it names those that it takes (RFC 9110, 15.5.6)."""
+    lacks = frozenset[str]() if knows_owners else _OF_DIRECTORY.get(place, frozenset())
+    allowed = ", ".join(method for method in METHODS[place] if method not in lacks)
+    return HttpResponse(405, _TEXT | {"allow": allowed}, (sentence or f"this address takes {allowed}").encode())
+
+
+def _knows_owners(chat: Chat) -> bool:
+    try:
+        chat.directory  # noqa: B018  # raises for a keeper that knows no owners
+    except TypeError:
+        return False
+    return True
 
 
 ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str]]
@@ -327,32 +382,12 @@ class ChatApp:
     async def _answer(self, scope: Scope, receive: Receive) -> HttpResponse:
         # If the application is mounted, `path` is the whole path and `root_path` the part above the mount.
         path: str = scope["path"].removeprefix(scope.get("root_path", ""))
-        if not path.startswith(self._path):
+        rest = path.removeprefix(self._path)
+        if not path.startswith(self._path) or rest[:1] not in ("", "/"):
             return HttpResponse(404, {})
-        chat_id, name = split_chat_id(path.removeprefix(self._path).removeprefix("/"), scope)
-        route = (scope["method"], name)
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        kind = headers.get(b"content-type", b"").decode("latin-1")
-        key, caller = self._key_of(scope), await self._caller_of(scope)
-        if not chat_id:
-            if route == ("POST", ""):
-                return await self._http.post(_body(receive), kind, key, caller)
-            if route == ("GET", ""):
-                return await self._http.chats(scope["query_string"], caller, is_mapped=key is not None)
-            is_ours = path.rstrip("/") == self._path
-            return HttpResponse(405, {"Allow": "GET, POST"}) if is_ours else HttpResponse(404, {})
-        answer = {
-            ("GET", "stream"): self._http.resume,
-            ("POST", "stop"): self._http.stop,
-            ("GET", ""): self._http.messages,
-            ("DELETE", ""): self._http.delete,
-        }.get(route)
-        own_id = chat_id if key is None else await key(chat_id)
-        if answer is not None:
-            return await answer(own_id, caller)
-        if route == ("PATCH", ""):
-            return await self._http.rename(own_id, _body(receive), kind, caller)
-        return HttpResponse(404, {})
+        return await self._http.answer(
+            rest[1:], scope, _body(receive), self._key_of(scope), lambda: self._caller_of(scope)
+        )
 
     async def _caller_of(self, scope: Scope) -> ChatCaller:
         owner = None if self._owner is None else of_caller(await self._owner(scope))
@@ -377,19 +412,21 @@ def of_caller(owner: Ownership) -> Ownership | None:
     return None if owner == Ownership() else owner
 
 
-def split_chat_id(rest: str, scope: Scope) -> tuple[str, str]:
-    """The id of the chat, which may hold slashes, and the last segment if it names a route.
+def find_place(rest: str, scope: Scope) -> tuple[str, str]:
+    """The id of the chat, which may hold slashes, and what the address names (a key of `METHODS`).
 
     Args:
-        rest: The decoded path behind that of the chats.
+        rest: The decoded path behind that of the chats, without the slash between them.
         scope: The request's; its `raw_path` tells a slash from `%2F`, where the server has it.
     """
+    if not rest:
+        return "", "chats"
     chat_id, _, name = rest.rpartition("/")
     raw: bytes | None = scope.get("raw_path")
     is_segment = (
         raw is None or raw.rpartition(b"?")[0].endswith(f"/{name}".encode()) or raw.endswith(f"/{name}".encode())
     )
-    return (chat_id, name) if chat_id and name in ("stream", "stop") and is_segment else (rest, "")
+    return (chat_id, name) if chat_id and name in ("stream", "stop") and is_segment else (rest, "chat")
 
 
 async def answer_lifespan(receive: Receive, send: Send, close: Callable[[], Awaitable[None]] | None = None) -> None:
