@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import RowUpdate, Version
+from turnlog.agents.changes import Changes
 from turnlog.agents.databases import (
     ROW_SIZE,
     Row,
@@ -27,7 +28,7 @@ from turnlog.agents.databases import (
 )
 from turnlog.agents.goose import NAME
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import line_of, update_of
+from turnlog.agents.row_files import ROWS, RowLine, line_of, row_of, update_of
 from turnlog.errors import SourceError
 
 SESSIONS, MESSAGES, LEDGER = "sessions", "messages", "usage_ledger"
@@ -130,16 +131,23 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
 
 def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
     """What is known about a session, and what it has used, if it is not what the log says."""
+    known = b"".join(log)
     row = session_row(connection, session)
     first = _first_counted(connection, session)
-    lines = [line_of(SESSIONS, row, _note(connection, row, is_counted=first is not None))]
+    # Rows may have been deleted since the log was made. What they say stays true: messages stay in the history with
+    # their tokens.
+    was_counted, lines_of_used = _used_in(known)
+    lines = [line_of(SESSIONS, row, _note(connection, row, is_counted=was_counted or first is not None))]
     if LEDGER in tables_of(connection):
         statement = f"SELECT * FROM {LEDGER} WHERE session_id = ? ORDER BY id"
         for used in select_rows(connection, statement, own_id(session)):
             # Newer versions write the tokens of a call to its message too.
-            is_in_message = first is not None and used["created_timestamp"] >= first and not used.get("is_compaction")
-            lines.append(line_of(LEDGER, used, IN_MESSAGE if is_in_message else None))
-    return RowUpdate() if b"".join(log) == b"".join(lines) else RowUpdate(lines=lines, anew=True)
+            is_later = first is not None and used["created_timestamp"] >= first and not used.get("is_compaction")
+            counted = line_of(LEDGER, used, IN_MESSAGE)
+            is_in_message = is_later or lines_of_used.get(used["id"]) == counted
+            lines_of_used[used["id"]] = counted if is_in_message else line_of(LEDGER, used)
+    lines += [lines_of_used[number] for number in sorted(lines_of_used)]
+    return RowUpdate() if known == b"".join(lines) else RowUpdate(lines=lines, anew=True)
 
 
 class SessionNote(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -160,6 +168,22 @@ def _note(connection: sqlite3.Connection, row: Row, *, is_counted: bool) -> str:
     named = external_id(session_row(connection, parent) or {"id": parent}) if isinstance(parent, str) else None
     note = SessionNote(named, _call_of(connection, row), _origin_of(connection, row), is_counted)
     return msgspec.json.encode(note).decode()
+
+
+def note_in(line: RowLine) -> SessionNote:
+    """What the line of a session says that its row does not."""
+    try:
+        return msgspec.json.decode(line.note or "{}", type=SessionNote)
+    except UNREADABLE:
+        return SessionNote()
+
+
+def _used_in(log: bytes) -> tuple[bool, dict[int, bytes]]:
+    """Whether a log says that messages have tokens of their own, and its lines of what was used, by their numbers."""
+    read = [(line, text) for line, text, *_ in ROWS.read(log, 0, 1, Changes())]
+    numbers = [(row_of(line).get("id"), text) for line, text in read if line.table == LEDGER]
+    is_counted = any(note_in(line).is_counted for line, _ in read if line.table == SESSIONS)
+    return is_counted, {number: text + b"\n" for number, text in numbers if isinstance(number, int)}
 
 
 class _Meta(msgspec.Struct):

@@ -13,8 +13,7 @@ from turnlog.agents.databases import Row
 from turnlog.agents.decoding import aware, object_of, text_of, value_of
 from turnlog.agents.goose import NAME
 from turnlog.agents.goose.contents import usage_of
-from turnlog.agents.goose.database import IN_MESSAGE, LEDGER, SESSIONS, SessionNote, session_id
-from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.goose.database import IN_MESSAGE, LEDGER, SESSIONS, SessionNote, note_in, session_id
 from turnlog.agents.row_files import ROWS, RowLine, json_in, row_of
 from turnlog.model import SessionTotal, Usage
 from turnlog.model.session import title_given
@@ -74,7 +73,7 @@ class GooseFactsFold(StatelessFold):
         return changes.sessions.setdefault(self._session_id, SessionChange(session_id=self._session_id))
 
     def _read_session(self, changes: Changes, line: RowLine, used: list[Row]) -> None:
-        row, note = row_of(line), _note_in(line)
+        row, note = row_of(line), note_in(line)
         change = self._change(changes)
         folder = text_of(row.get("working_dir"))
         change.cwd = change.project_path = folder
@@ -112,13 +111,6 @@ class GooseFactsFold(StatelessFold):
                     inferred=True,
                 )
             )
-
-
-def _note_in(line: RowLine) -> SessionNote:
-    try:
-        return msgspec.json.decode(line.note or "{}", type=SessionNote)
-    except UNREADABLE:
-        return SessionNote()
 
 
 def _kept(row: Row) -> dict[str, Any]:

@@ -81,8 +81,8 @@ def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
     known = b"".join(log).splitlines(keepends=True)
     row = session_row(connection, session) or {}
     own = messages_of(connection, session)
-    # The original of a fork may have been deleted since its log was made: what the log says stays true.
-    origins = _origins_in(known) | _copied_by_fork(connection, row, own)
+    # An original may have been deleted since the log was made: what the log says of a copy stays true.
+    origins = _copied_by_fork(connection, row, own) | _origins_in(known)
     lines = [_line(_header(connection, row))]
     lines += [_line(each) for each in _message_lines(session, own, origins)]
     if lines[: len(known)] != known:
@@ -131,7 +131,7 @@ def _message_lines(session: str, rows: Sequence[Row], origins: Mapping[int, str]
     for begin, summary, kept in _compactions_in(rows):
         for number, original in kept.items():
             # A second compaction keeps rows that a first one wrote: all of them repeat the first original.
-            copies[number] = copies.get(original) or message_id(session, original)
+            copies.setdefault(number, copies.get(original) or message_id(session, original))
         # Results are kept with their call.
         answers = {row["id"] for row in rows if row.get("role") != "tool"}
         compactions[begin] = HermesRowLine(
@@ -247,7 +247,7 @@ def _copied_by_fork(connection: sqlite3.Connection, session: Row, own: Sequence[
 
 
 def _origins_in(lines: Sequence[bytes]) -> dict[int, str]:
-    """What a log says about copies of other sessions, which may be gone."""
+    """What a log says about copies: number of the row -> the message that it repeats, which may be gone."""
     found: dict[int, str] = {}
     for line in lines:
         try:
@@ -255,7 +255,7 @@ def _origins_in(lines: Sequence[bytes]) -> dict[int, str]:
             row = msgspec.json.decode(read.row, type=dict[str, Any]) if read.copy_of is not None else {}
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
-        if read.copy_of is not None and not read.copy_of.startswith(f"{row.get('session_id')}."):
+        if read.copy_of is not None:
             found[row.get("id", 0)] = read.copy_of
     return found
 
