@@ -259,6 +259,17 @@ def test_pages_are_pieces_of_one_list(store: SearchStore, sort: Any, limit: int)
     assert pages == whole
 
 
+def test_the_number_of_hits_of_a_branch_does_not_depend_on_the_page(store: SearchStore) -> None:
+    for branch in ("main", "other"):
+        store.log(branch).session(git_branch=branch)
+    for number in range(300):
+        store.log(("main", "other")[number % 2]).message(text_message(f"m{number}", "word", minutes=number))
+    store.index()
+    for limit in (1, 20, 100):
+        page = store.search("word branch:main", limit=limit)
+        assert (page.total, page.total_is_exact) == (150, True)
+
+
 def test_a_page_stays_where_it_is_when_something_new_comes(store: SearchStore) -> None:
     log = store.log()
     for number in range(10):

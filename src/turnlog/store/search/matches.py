@@ -18,6 +18,9 @@ else at each call."""
 
 _COUNTED_AT_ONCE = 60
 
+_MOST_FILTERED = 1_200
+"""So many more documents are looked at for the number of hits where a filter leaves some out."""
+
 # Both tables return documents by descending id, so SQLite merges them without sorting: the first of a million matches
 # come at once.
 _IDS = (
@@ -139,24 +142,47 @@ class Matches:
     def count(self, seen: Set[Position]) -> tuple[int, bool]:
         """The number of hits, and whether that is all; `seen` are the places of those that were yielded.
 
-        Up to `MAX_COUNTED` the number is exact, unless a filter leaves out some of more documents than that.
+        Up to `MAX_COUNTED` the number is exact, unless a filter leaves out some of very many documents.
         """
+        if self._conditions:
+            return self._count_filtered(seen)
         messages = {(created_at, message_id) for created_at, message_id, _, _ in seen}
         blocks: set[int] = set()
         rest: list[int] = []
         is_all = False
         while not is_all and len(messages) + len(blocks) < MAX_COUNTED:
-            some = [number for (number,) in self._ids.fetchmany(_COUNTED_AT_ONCE)]
+            some = self._some()
             is_all = len(some) < _COUNTED_AT_ONCE
             rest += some
             blocks.update([number >> index_file.SLOT_BITS for number in some])
-        # Each block is of another message, so there are at least as many hits as blocks. Only a filter, and the number
-        # of a few, need them to be read.
-        if not is_all and not self._conditions:
+        # Each block is of another message, so there are at least as many hits as blocks. Only the number of a few needs
+        # them to be read.
+        if not is_all:
             return MAX_COUNTED, False
-        read = first_matches({0: rest}, len(rest), self._connection, self._conditions)[0] if rest else []
-        total = len(seen | {match.position for match in read})
-        return min(total, MAX_COUNTED), is_all and total <= MAX_COUNTED
+        return _counted(seen | self._positions(rest), is_all=True)
+
+    def _count_filtered(self, seen: Set[Position]) -> tuple[int, bool]:
+        found = {*seen}
+        is_all = False
+        for _ in range(0, _MOST_FILTERED, _COUNTED_AT_ONCE):
+            some = self._some()
+            is_all = len(some) < _COUNTED_AT_ONCE
+            found |= self._positions(some)
+            if is_all or len(found) > MAX_COUNTED:
+                break
+        return _counted(found, is_all=is_all)
+
+    def _some(self) -> list[int]:
+        return [number for (number,) in self._ids.fetchmany(_COUNTED_AT_ONCE)]
+
+    def _positions(self, ids: Sequence[int]) -> set[Position]:
+        if not ids:
+            return set()
+        return {match.position for match in first_matches({0: ids}, len(ids), self._connection, self._conditions)[0]}
+
+
+def _counted(found: Set[Position], *, is_all: bool) -> tuple[int, bool]:
+    return min(len(found), MAX_COUNTED), is_all and len(found) <= MAX_COUNTED
 
 
 class NewestMatches(NamedTuple):
