@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_cases import CASES
 from support.claude_files import AGENT, DATA, SESSION, Log, call, lines, text
+from turnlog.agents import agent
 from turnlog.errors import FormatError
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.sources import imports_folder
-from turnlog.sync.importing import ImportSummary, import_stream
+from turnlog.sync.importing import ImportSummary, import_file, import_stream
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 
@@ -38,6 +40,11 @@ def messages(store: Path) -> list[str]:
         return [placed.message.id for placed in opened.messages(f"claude-code:{SESSION}")]
 
 
+def listed(store: Path) -> list[str]:
+    with open_store(store) as opened:
+        return sorted(session.id for session in opened.sessions(SessionFilter(subagents=True)).items)
+
+
 class Unreadable(io.BytesIO):
     """A file on a broken disk."""
 
@@ -50,6 +57,44 @@ def test_an_error_names_the_file_that_cannot_be_read(store: Path) -> None:
         import_stream(store, Unreadable(), "log.jsonl")
     assert failed.value.filename == "log.jsonl"
     assert list(imports_folder(store).iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gptme", "kimi-cli", "klaude", "omo"])
+def test_a_log_in_its_agents_home_is_the_session_that_a_sync_finds(
+    name: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-S21, R-S5: a log whose records do not name their session was listed twice, once under a hash."""
+    case = CASES[name]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    home = case.write_home(case.recorded[0], tmp_path / case.home)
+    for source in agent(name).find_sources(home):
+        if source.kind == "session":
+            assert import_file(store, Path(source.path)).agent == name
+    imported = listed(store)
+    assert imported
+    rebuild(store)
+    assert listed(store) == imported
+    sync(store)
+    synced = store.with_name("synced.db")
+    sync(synced)
+    assert listed(store) == listed(synced) == sorted({*listed(synced), *imported})
+
+
+def test_a_log_that_a_sync_read_elsewhere_stays_its_session(store: Path, tmp_path: Path) -> None:
+    home = CASES["klaude"].write_home(CASES["klaude"].recorded[0], tmp_path / "backup")
+    sync(store, roots=[home])
+    known = listed(store)
+    log = next(Path(source.path) for source in agent("klaude").find_sources(home) if source.kind == "session")
+    assert (import_file(store, log).is_new, listed(store)) == (False, known)
+    assert not imports_folder(store).exists()
+
+
+def test_a_folder_that_only_looks_like_a_home_names_no_session(store: Path, tmp_path: Path) -> None:
+    """Two backups may have different sessions at the same place: only the bytes say which."""
+    home = CASES["klaude"].write_home(CASES["klaude"].recorded[0], tmp_path / "backup" / ".klaude")
+    log = next(source for source in agent("klaude").find_sources(home) if source.kind == "session")
+    [session] = import_file(store, Path(log.path)).sessions
+    assert session != log.session_id
 
 
 def test_a_stream_is_recognised_and_read(store: Path) -> None:

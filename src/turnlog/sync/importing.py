@@ -3,6 +3,7 @@
 The bytes go into `imports/` next to the store, named by their hash, before they are examined. So a pipe can be read as
 well as a file, the same file given twice is one source, and the original may be deleted. A file of no known agent is
 not kept. Neither is a database or an export, which may hold secrets besides sessions: only rows of sessions are stored.
+A log that a sync reads where it lies is read there, as the session that the sync finds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,13 +21,13 @@ import msgspec
 
 from turnlog.agents import agent as registered_agent
 from turnlog.agents import agents, detect
-from turnlog.agents.base import Detection, Source, reads_rows
+from turnlog.agents.base import Detection, Source, SourceKind, reads_rows
 from turnlog.atomic_files import open_file, refuse_device, refuse_other_than_file
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.keys import count_sessions
-from turnlog.store.sources import imports_folder
+from turnlog.store.sources import imports_folder, load_known
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.summary import SourceProblem
 from turnlog.sync.syncer import Progress
@@ -78,12 +80,36 @@ def import_file(store_path: Path, path: Path, on_progress: Progress = lambda pha
         refuse_other_than_file(path, follow=True)
     detection = _detect_folder(path) if is_folder else detect(path)
     if not is_folder and not _rows_of(detection):
-        with open_file(path) as file:
-            return import_stream(store_path, file, str(path), on_progress)
+        place = _place_of(store_path, str(path.absolute())) if _sources_of(detection) else None
+        if place is None:
+            with open_file(path) as file:
+                return import_stream(store_path, file, str(path), on_progress)
+        version = detection.version if detection.agent == place.agent else None
+        path, detection = Path(place.path), Detection(agent=place.agent, version=version, source=place)
     store_path.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     summary = _read(store_path, path.absolute(), detection, on_progress)
     summary.seconds = time.monotonic() - started
     return summary
+
+
+def _place_of(store_path: Path, path: str) -> Source | None:
+    """The log at this path as a sync finds it: the store knows it, or it is in a home of an agent on this machine.
+
+    Only there does a path say whose log it is. Another folder may look like a home, or hold a copy of one.
+    """
+    found = _known_place(store_path, path)
+    if found is None:
+        homes = [(each, home) for each in agents() for home in each.roots() if Path(path).is_relative_to(home)]
+        sources = (source for each, home in homes for source in each.find_sources(home))
+        found = next((source for source in sources if source.path == path), None)
+    return found if found is not None and found.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) else None
+
+
+def _known_place(store_path: Path, path: str) -> Source | None:
+    if not store_path.exists():
+        return None
+    with closing(connect(store_path, checked=False)) as connection:
+        return load_known(connection, path)
 
 
 def _detect_folder(folder: Path) -> Detection:
