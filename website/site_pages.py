@@ -182,9 +182,8 @@ def operations_page(described: dict[str, Any]) -> str:
     ]
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
-            lines += ["", f"## {method.upper()} {path}", "", _escape(operation.get("summary", ""))]
-            if operation.get("description"):
-                lines += ["", _escape(operation["description"])]
+            # Its summary is the name of a function.
+            lines += ["", f"## {method.upper()} {path}", "", _escape(operation.get("description", ""))]
             rows = [(f"{each['name']} ({each['in']})", _parameter(each)) for each in operation.get("parameters", ())]
             lines += _table("parameter", rows)
             lines += _table("status", [(status, _answer(each)) for status, each in operation["responses"].items()])
