@@ -9,9 +9,9 @@ from support.cli_runner import Command, in_pipe, on_terminal
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from support.plain_store import at
 from turnlog.agents.commands import CommandForm
-from turnlog.cli.transcript import Detail
+from turnlog.cli.transcript import Detail, part_lines
 from turnlog.cli.transcript import transcript as transcript_lines
-from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolState
+from turnlog.model import Membership, Message, Session, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import decode_event, decode_session, to_json
 from turnlog.store.values import PlacedMessage
 
@@ -102,6 +102,21 @@ def test_full_shows_inputs_outputs_and_the_harness(run: Command) -> None:
         "· duration\n",
     ):
         assert part in text
+
+
+def test_full_shows_an_edit_as_a_diff() -> None:
+    value = {"file_path": "a.py", "old_string": "x = 1\ny = 2\n", "new_string": "x = 1\ny = 3\x1b[31m\n"}
+    call = ToolCallPart(tool_call_id="c", tool_name="Edit", kind=ToolKind.EDIT, input=to_json(value))
+    lines = list(part_lines(call, Detail(full=True)))
+    assert [click.unstyle(line)[4:] for line in lines[1:]] == [
+        "--- a.py",
+        "+++ a.py",
+        "@@",
+        " x = 1",
+        "-y = 2",
+        "+y = 3",
+    ]
+    assert lines[6].startswith("\x1b[32m")
 
 
 def test_no_word_of_a_log_reaches_a_terminal_unharmed(run: Command) -> None:

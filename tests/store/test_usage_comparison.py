@@ -183,7 +183,8 @@ def test_causes_add_up_exactly_change_sign_with_the_periods_and_stay_within_twic
     checked = 0
     with open_store(tmp_path / "turnlog.db") as store:
         for pair in range(pairs):
-            first = FIRST + pair * 4 * DAY
+            # A period that began with a Monday or a month would not be compared with the day before.
+            first = FIRST + pair * 4 * DAY - timedelta(hours=1)
             there, back = (
                 compare_usage(store, first + day * DAY, first + (day + 1) * DAY, zone=UTC, price=varied)
                 for day in (1, 2)
@@ -221,6 +222,7 @@ def varied(usage: Usage | None, model: str | None, provider: str | None, at: dat
         ("2026-01-01", "2026-03-01", "2025-11-01"),
         ("2026-03-23", "2026-03-30", "2026-03-16"),
         ("2026-11-10T08:07", "2026-11-11T08:00", "2026-11-09T08:00"),
+        ("2026-11-03", "2026-11-06", "2026-10-31"),
     ],
 )
 def test_months_are_compared_with_months_and_other_times_with_as_much_before(
@@ -231,6 +233,26 @@ def test_months_are_compared_with_months_and_other_times_with_as_much_before(
     comparison = compared(tmp_path, {}, times[0], times[1], zone)
     assert comparison.earlier.since == times[2]
     assert comparison.earlier.until == comparison.later.since
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "before", "before_end"),
+    [
+        ("2026-11-23", "2026-11-28", "2026-11-16", "2026-11-21"),
+        ("2026-11-23", "2026-11-23T14:30", "2026-11-16", "2026-11-16T14:30"),
+        ("2026-11-01", "2026-11-11", "2026-10-01", "2026-10-11"),
+        ("2026-03-01", "2026-03-31", "2026-02-01", "2026-03-01"),
+        ("2026-01-01", "2026-01-02", "2025-12-01", "2025-12-02"),
+    ],
+)
+def test_the_first_days_of_a_week_or_month_are_compared_with_those_of_the_one_before(
+    since: str, until: str, before: str, before_end: str, tmp_path: Path
+) -> None:
+    """Also where the clocks change in between; February has no 30 days."""
+    zone = ZoneInfo("Europe/Berlin")
+    times = [datetime.fromisoformat(text).replace(tzinfo=zone) for text in (since, until, before, before_end)]
+    comparison = compared(tmp_path, {}, times[0], times[1], zone)
+    assert (comparison.earlier.since, comparison.earlier.until) == (times[2], times[3])
 
 
 def test_a_period_without_a_length_is_refused(tmp_path: Path) -> None:

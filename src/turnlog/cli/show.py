@@ -38,7 +38,7 @@ AROUND = 5
 )
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 @click.option("--reasoning", is_flag=True, help="Show reasoning in full.")
-@click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and texts of the harness in full.")
+@click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and harness texts in full, edits as diffs.")
 @click.option("--at", "message", metavar="MESSAGE", help="Show only this message, in full, and those around it.")
 @click.option(
     "--around",

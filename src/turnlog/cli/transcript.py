@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from turnlog.cli import formatting
 from turnlog.cli.terminal import SUMMARY_LENGTH, dim
+from turnlog.formats.edits import edit_diff
 from turnlog.formats.labels import STATES, Note, event_label, part_label
 from turnlog.model import (
     CompactionEvent,
@@ -104,7 +105,8 @@ def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
     if part.state is ToolState.OUTPUT_DENIED and part.approval is not None and part.approval.reason:
         yield dim(f"  {summary(part.approval.reason)}")
     if detail.full:
-        yield from _indented(_input(part), "  ◂ ")
+        diff = edit_diff(part, part.results)
+        yield from _indented(_input(part), "  ◂ ") if diff is None else _diff(diff)
         for result in part.results:
             yield from _result(result, detail)
     elif part.state is ToolState.OUTPUT_ERROR and part.results:
@@ -137,6 +139,14 @@ def _input(part: ToolCallPart) -> str:
         return part.input_text or ""
     value = part.input_value()
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+_DIFF_COLOURS: dict[str, str] = {"+": "green", "-": "red", "@": "cyan"}
+"""First character of a line of a diff -> its colour."""
+
+
+def _diff(diff: str) -> Iterator[str]:
+    return (click.style(line, fg=_DIFF_COLOURS.get(line[4:5])) for line in _indented(diff, "  ◂ "))
 
 
 def _result(result: ToolResult, detail: Detail) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from turnlog.store.base import ALL_USAGE, Store, UsageFilter
 from turnlog.store.dollars import NANO, Dollars, counted
@@ -90,21 +90,25 @@ def compare_usage(
 ) -> UsageComparison:
     """The usage from `since` to `until`, beside that of the period before it.
 
-    Before whole calendar months of the zone (None: of this machine) are as many months, otherwise it is as much time.
+    Whole calendar months of the zone (None: of this machine) are compared with as many months before them. The first
+    days of a week (from Monday) or of a month are compared with the same days of the week or month before it, and any
+    other period with as much time before it.
     `since` and `until` replace those of the filter. `price` says what kinds of tokens cost beside each other (None: the
     prices of `turnlog.pricing`). Raises ValueError if the period has no length.
     """
     if since >= until:
         raise ValueError("the period to compare ends before it begins")
     since = since - timedelta(minutes=since.minute % 15, seconds=since.second, microseconds=since.microsecond)
-    before = _period_before(_clock(since, zone), _clock(until, zone))
-    before = before.astimezone() if zone is None else before.replace(tzinfo=zone)
-    earlier = _read(store, filter._replace(since=before, until=since))
+    before, before_end = (
+        at.astimezone() if zone is None else at.replace(tzinfo=zone)
+        for at in _period_before(_clock(since, zone), _clock(until, zone))
+    )
+    earlier = _read(store, filter._replace(since=before, until=before_end))
     later = _read(store, filter._replace(since=since, until=until))
     change = _change(earlier.totals, later.totals)
     return UsageComparison(
         zone="local" if zone is None else str(zone),
-        earlier=ComparedPeriod(before.astimezone(UTC), since.astimezone(UTC), earlier.sessions, earlier.totals),
+        earlier=ComparedPeriod(before.astimezone(UTC), before_end.astimezone(UTC), earlier.sessions, earlier.totals),
         later=ComparedPeriod(since.astimezone(UTC), until.astimezone(UTC), later.sessions, later.totals),
         cost_change=change,
         causes=() if change is None else _causes(earlier, later, _rates(price, since)),
@@ -122,18 +126,35 @@ def _clock(at: datetime, zone: tzinfo | None) -> datetime:
     return at.astimezone(zone).replace(tzinfo=None)
 
 
-def _period_before(since: datetime, until: datetime) -> datetime:
-    """When the period before this one begins."""
-    months = (until.year - since.year) * 12 + until.month - since.month
-    if months > 0 and _begins_month(since) and _begins_month(until):
-        year, month = divmod(since.year * 12 + since.month - 1 - months, 12)
-        return since.replace(year=year, month=month + 1)
+def _period_before(since: datetime, until: datetime) -> tuple[datetime, datetime]:
+    """When the period before this one begins and ends."""
+    if _begins_month(since):
+        months = (until.year - since.year) * 12 + until.month - since.month
+        if _begins_month(until):
+            return _months_before(since, months), since
+        if months == 0:
+            before = _months_before(since, 1)
+            return before, min(before + (until - since), since)
+    if since.weekday() == 0 and _begins_day(since) and until - since <= _WEEK:
+        return since - _WEEK, until - _WEEK
     before = since - (until - since)
-    return before - timedelta(minutes=before.minute % 15, seconds=before.second, microseconds=before.microsecond)
+    return before - timedelta(minutes=before.minute % 15, seconds=before.second, microseconds=before.microsecond), since
+
+
+_WEEK: Final = timedelta(weeks=1)
+
+
+def _months_before(first: datetime, months: int) -> datetime:
+    year, month = divmod(first.year * 12 + first.month - 1 - months, 12)
+    return first.replace(year=year, month=month + 1)
 
 
 def _begins_month(at: datetime) -> bool:
-    return (at.day, at.hour, at.minute, at.second, at.microsecond) == (1, 0, 0, 0, 0)
+    return at.day == 1 and _begins_day(at)
+
+
+def _begins_day(at: datetime) -> bool:
+    return (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0)
 
 
 class _Usage(NamedTuple):

@@ -108,7 +108,13 @@ function Sections({ report, csv, ...sorted }: SectionsProps) {
         table={<ProjectTable periods={projects} granularity={report.granularity} />}
       />
       {tools.length > 0 && (
-        <Section title="Tools" name="tools" csv={csv} table={<ToolTable tools={tools} />} />
+        <Section
+          title="Tools"
+          name="tools"
+          note="Time is what the agent recorded for a call, otherwise from the call to its result."
+          csv={csv}
+          table={<ToolTable tools={tools} />}
+        />
       )}
       {commands.length > 0 && (
         <Section

@@ -135,7 +135,7 @@ export default function UsagePage() {
           <>
             <FilterSelect
               label="Then by"
-              everything="Nothing else"
+              everything="Then by…"
               value={filters.then_by}
               choices={CHOICES.filter(({ value }) => value !== by)}
               onChange={(value) => change({ then_by: value })}

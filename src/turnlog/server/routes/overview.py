@@ -63,7 +63,7 @@ class ComparisonQuery(QueryParameters):
 
     since: Moment
     until: Moment
-    zone: str = Field("UTC", description="Time zone in which whole months are compared with whole months.")
+    zone: str = Field("UTC", description="Time zone of the days, weeks and months that are compared.")
     agent: str | None = None
     project: str | None = None
     model: str | None = None
