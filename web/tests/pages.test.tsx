@@ -45,6 +45,15 @@ it.each([
   expect(screen.getByRole("status").textContent).toBe("");
 });
 
+it("compares the days before an end that is chosen alone", async () => {
+  const { lines } = answerWith({ "GET /api/": { status: 503, message: "the store is busy" } });
+  renderAt("/usage?compare=1&zone=UTC&until=2026-11-10", <UsagePage />);
+  await screen.findByRole("alert");
+  const asked = lines.find((line) => line.startsWith("GET /api/usage/comparison")) ?? "";
+  const { searchParams } = new URL(asked.replace("GET ", ""), "http://localhost");
+  expect([searchParams.get("since"), searchParams.get("until")]).toEqual(["2026-11-04", "2026-11-11"]);
+});
+
 it.each(["quiet", "killed"] as const)("says what a session did that is %s now", (state) => {
   const doing = { tool_name: "Bash", summary: "python bench.py --all" } as SessionState["doing"];
   const since = "2026-11-22T11:40:00Z";

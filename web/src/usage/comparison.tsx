@@ -41,7 +41,9 @@ interface ComparisonProps {
 
 export function Comparison({ parameters, filters }: ComparisonProps) {
   const [now] = useState(() => new Date());
-  const lately = lastDays(now, parameters.zone === "UTC");
+  // Of a period of which only the end is chosen, the days before that.
+  const end = parameters.until ? new Date(new Date(parameters.until).getTime() - 1) : now;
+  const lately = lastDays(end, parameters.zone === "UTC");
   const since = parameters.since || lately.since;
   const until = parameters.until || lately.until;
   const comparison = useQuery({
