@@ -116,7 +116,7 @@ def test_a_copy_that_was_imported_of_a_log_that_is_read_where_it_lies_goes_too(n
     with open_store(store) as opened:
         session = opened.sessions().items[0]
         [log, *_] = [source.path for source in opened.sources(session.id) if source.path.endswith(".jsonl")]
-    copy = import_file(store, Path(log)).path
+    copy = import_file(store, Path(shutil.copyfile(log, tmp_path / "copy.jsonl"))).path
     assert {log, copy} <= set(forget_for_good(store, session.id).files)
     assert archived(store).keys().isdisjoint({log, copy})
     assert list(imports_folder(store).iterdir()) == []
