@@ -8,11 +8,9 @@ CASES = (
     AgentCase(
         name="openhands",
         home=".openhands",
-        recorded=tuple(f"openhands/1.16.0/{name}" for name in ("tour", "errors", "failed")),
+        recorded=tuple(f"openhands/1.16.0/{name}" for name in ("tour", "errors", "failed", "subagent")),
         answer=Answer("The notes hold", 1500, 1400, 55, 5),
-        lacks=frozenset(
-            {"subagents", "stop reasons", "project in the path", "one message per record", "reasoning text"}
-        ),
+        lacks=frozenset({"stop reasons", "project in the path", "one message per record", "reasoning text"}),
         sample_cwd="/home/dev/work",
         sample_logs="conversations",
         commands=(

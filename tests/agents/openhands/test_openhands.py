@@ -21,7 +21,7 @@ from turnlog.agents.commands import resume_command
 from turnlog.agents.file_rows import FileRow
 from turnlog.agents.openhands.contents import thought_parts, time_of
 from turnlog.agents.openhands.fold import READERS
-from turnlog.model import CompactionEvent, ErrorEvent, FilePart, ToolKind
+from turnlog.model import CompactionEvent, ErrorEvent, FilePart, Origin, ToolKind
 from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
@@ -155,6 +155,63 @@ def test_a_condensation_forgets_events_and_leaves_a_summary() -> None:
     assert [blocks(message) for message in event.replacement] == [[("text", "It began.")]]
 
 
+def test_a_condensation_that_ran_forgets_events_and_counts_its_tokens(tmp_path: Path) -> None:
+    """The context was too long after five steps. The program asks for a summary, and goes on with it."""
+    found = RUNS.read("1.16.0/condensation")
+    turns = [turn for turn in RUNS.script("1.16.0/condensation") if "blocks" in turn]
+    assert [blocks(message) for message in answers(found)] == scripted(turns, without=frozenset())
+    assert used(answers(found)) == list(tokens(turns))
+    [event] = [change.event for change in found.events.values() if isinstance(change.event, CompactionEvent)]
+    assert [blocks(message) for message in event.replacement] == [[("text", "Summary: five steps were run.")]]
+    with RUNS.stored("1.16.0/condensation", tmp_path) as store:
+        [session] = store.sessions(SessionFilter()).items
+        fates = [one.membership.fate for one in store.messages(session.id)]
+        usage = session.usage
+    # The first two events are always kept.
+    assert fates == ["active", "active", *["compacted"] * 4, "active", "active"]
+    everything = [turn["usage"] for turn in turns] + [{"in": 2000, "cached": 0, "out": 44}]
+    assert (usage.usage.input, usage.usage.cache_read, usage.usage.output) == tuple(
+        sum(each[name] for each in everything) for name in ("in", "cached", "out")
+    )
+
+
+@pytest.mark.parametrize("subagent_first", [True, False])
+def test_a_subagent_has_its_own_conversation_and_counts_its_tokens_itself(subagent_first: bool, tmp_path: Path) -> None:
+    """R-C10: its folder is inside that of its parent, whose state repeats its tokens. No record names the call."""
+    root, store = tmp_path / ".openhands", tmp_path / "store.db"
+    shutil.copytree(RUNS.folder / "1.16.0/subagent", root)
+    [inside] = root.glob("conversations/*/subagents")
+    above = inside.parent
+    first, moved = (inside, above / "events") if subagent_first else (above / "events", inside)
+    shutil.move(moved, tmp_path / "moved")
+    sync(store, roots=[root], agents=[AGENT])
+    assert first.is_dir()
+    shutil.move(tmp_path / "moved", moved)
+    sync(store, roots=[root], agents=[AGENT])
+    with open_store(store) as opened:
+        sessions = opened.sessions(SessionFilter(subagents=True)).items
+        [child] = [session for session in sessions if "." in session.id]
+        [parent] = [session for session in sessions if "." not in session.id]
+        [link] = opened.relationships(child.id)
+        said = [one.message for one in opened.messages(child.id)]
+    script = json.loads((RUNS.folder / "1.16.0/subagent.script.json").read_text())
+    assert said[0].origin is Origin.SUBAGENT_PROMPT
+    assert [blocks(message) for message in said[1:]] == scripted(
+        script["queues"][0]["turns"], without=frozenset({"thinking"})
+    )
+    assert (link.relationship.parent_session_id, link.relationship.parent_tool_call_id) == (parent.id, "call_task1")
+    for session, turns in ((parent, script["main"]), (child, script["queues"][0]["turns"])):
+        used_up = session.usage.usage
+        assert (used_up.input, used_up.cache_read, used_up.output) == tuple(
+            sum(turn["usage"][name] for turn in turns) for name in ("in", "cached", "out")
+        )
+
+
+def test_an_image_that_a_tool_showed_is_a_file() -> None:
+    [result] = calls(in_order(RUNS.read("1.16.0/subagent")))["call_img1"].results
+    assert [part.type for part in result.content] == ["text", "file"]
+
+
 def test_tokens_of_other_uses_are_totals_with_their_task() -> None:
     counted = {"prompt_tokens": 90, "completion_tokens": 10, "response_id": "r2", "model": "m"}
     metrics = {"condenser": {"model_name": "m", "token_usages": [counted]}}
@@ -213,21 +270,29 @@ def test_an_event_that_was_read_while_it_was_written_is_read_whole_afterwards(tm
 @pytest.mark.parametrize("case", RUNS.cases)
 def test_every_file_is_accounted_for_and_any_split_equals_the_whole(case: str) -> None:
     """R-S34, R-C3"""
-    [source] = RUNS.sources(case)
-    data = RUNS.log_of(source)
-    whole = gather(AGENT.fold(source).feed(data, 0))
-    assert in_pieces(AGENT, source, data).as_json() == whole.as_json()
-    assert whole.counts.total == data.count(b"\n") == len([*(Path(source.path).parent).rglob("*.json")])
-    assert whole.diagnostics == []
-    assert all(getattr(change.event, "known", True) for change in whole.events.values())
+    files = 0
+    for source in RUNS.sources(case):
+        data = RUNS.log_of(source)
+        whole = gather(AGENT.fold(source).feed(data, 0))
+        assert in_pieces(AGENT, source, data).as_json() == whole.as_json()
+        assert whole.counts.total == data.count(b"\n")
+        assert whole.diagnostics == []
+        assert all(getattr(change.event, "known", True) for change in whole.events.values())
+        files += whole.counts.total
+    assert files == len([*(RUNS.folder / case).rglob("*.json")])
 
 
 @pytest.mark.parametrize("case", RUNS.cases)
 def test_an_archived_conversation_is_restored_byte_for_byte(case: str, tmp_path: Path) -> None:
     """R-S1"""
-    assert RUNS.restored(case, tmp_path) == {
-        path.name: path.read_bytes() for path in (RUNS.folder / case).rglob("*") if path.is_file()
-    }
+    with RUNS.stored(case, tmp_path) as store:
+        for session in store.sessions(SessionFilter(subagents=True)).items:
+            store.restore(session.id, tmp_path / "restored")
+    assert files_in(tmp_path / "restored") == files_in(RUNS.folder / case)
+
+
+def files_in(home: Path) -> dict[str, bytes]:
+    return {os.fspath(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
 def test_a_conversation_without_its_state_is_read_without_tokens(home: Path, tmp_path: Path) -> None:

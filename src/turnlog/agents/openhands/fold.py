@@ -13,7 +13,15 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange
+from turnlog.agents.changes import (
+    Changes,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    ResultChange,
+    SessionChange,
+)
 from turnlog.agents.decoding import LogContext, list_of, object_of, state_codec, text_of
 from turnlog.agents.file_rows import FileRow
 from turnlog.agents.jsonl import UNREADABLE, JsonLines, count_lines
@@ -105,11 +113,21 @@ class OpenHandsFold:
         for row in _LINES.read_into(context, data, offset, self._state.lines + 1):
             context.read(row)
         self._state.lines += count_lines(data)
+        if context.is_subagent:
+            _link_to_parent(context)
         return context.finish_branched(self._state.leaf, is_branched=self._state.is_branched)
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return encode_state(self._state)
+
+
+def _link_to_parent(context: _Context) -> None:
+    # No event names the call that started it: the store finds it by its prompt.
+    parent = context.session_id.rpartition(".")[0]
+    context.changes.links.append(Link(kind="subagent", parent_session_id=parent, child_session_id=context.session_id))
+    # The parent counts the tokens of its subagents as far as they do not count them.
+    context.changes.sessions[parent] = SessionChange(session_id=parent)
 
 
 class _Context(LogContext):
@@ -189,7 +207,16 @@ class _Context(LogContext):
     def answer_id(self) -> str:
         """The id of the answer that the event belongs to. Ids of a provider are unique only in their conversation."""
         response = text_of(self.event.get("llm_response_id"))
-        return f"{self.session_id.partition(':')[2]}.{response}" if response else self.event_id
+        return self.answer_to(response) if response else self.event_id
+
+    def answer_to(self, response: str) -> str:
+        """The id of the answer with this response. A conversation and its subagents have responses of their own."""
+        return f"{self.session_id.partition(':')[2].partition('.')[0]}.{response}"
+
+    @property
+    def is_subagent(self) -> bool:
+        """Whether this is the conversation of a subagent."""
+        return "." in self.session_id.partition(":")[2]
 
 
 # -- messages
@@ -215,7 +242,7 @@ def _read_message(context: _Context) -> None:
             id=context.event_id,
             role="user" if is_prompt else "developer",
             parts=tuple(parts),
-            origin=Origin.PROMPT if is_prompt else Origin.HARNESS,
+            origin=(Origin.SUBAGENT_PROMPT if context.is_subagent else Origin.PROMPT) if is_prompt else Origin.HARNESS,
             created_at=context.at,
         ),
         step=None,
@@ -392,15 +419,23 @@ def read_state(context: _Context, facts: Json) -> None:
         _read_metric(context, task, object_of(metric))
 
 
+_OF_SUBAGENTS = ("task:", "delegate:")
+"""How the uses begin that are those of a subagent."""
+
+
 def _read_metric(context: _Context, task: str, metric: Json) -> None:
-    external = context.session_id.partition(":")[2]
     beside: list[Usage] = []
     for counted in map(object_of, list_of(metric.get("token_usages"))):
         usage, response = usage_of(counted), text_of(counted.get("response_id"))
         if usage is None or response is None:
             continue
+        model = text_of(counted.get("model"))
         if task == "agent":
-            _add_usage(context, f"{external}.{response}", usage, text_of(counted.get("model")))
+            _add_usage(context, context.answer_to(response), usage, model)
+        elif task.startswith(_OF_SUBAGENTS):
+            # Its own conversation has these tokens too, if it is there.
+            total = SessionTotal(model=model, usage=usage, calls=1, task=task, answer=context.answer_to(response))
+            context.session.totals[f"{task}:{response}"] = total
         else:
             beside.append(usage)
     if beside:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Detection, RowUpdate, Source, Version
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.decoding import object_of, text_of
 from turnlog.agents.file_rows import FileRow, changed_files, contents, file_row, version_of_files
 from turnlog.agents.files import entries, folders, holds_folder, holds_log, is_file
@@ -24,6 +24,9 @@ from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.openhands import CONVERSATIONS, NAME, STATE
 
 EVENTS = "events"
+
+SUBAGENTS = "subagents"
+"""The folder of a conversation with those of its subagents, which have files of the same form."""
 
 _EVENT = re.compile(rf"{EVENTS}/event-(?P<number>\d{{1,12}})-.*\.json")
 
@@ -40,32 +43,54 @@ def session_id(external: str) -> str:
 
 
 def find_sources(root: Path) -> Iterator[Source]:
-    """Every conversation below a home, in the order of their names."""
-    for folder in folders(os.fspath(root / CONVERSATIONS)):
-        source = _source(Path(folder.path), root)
+    """Every conversation below a home, each before its subagents, in the order of their names."""
+    return _sources_below(root / CONVERSATIONS, root)
+
+
+def _sources_below(above: Path, root: Path) -> Iterator[Source]:
+    for entry in folders(os.fspath(above)):
+        folder = Path(entry.path)
+        source = _source(folder, root)
         if source is not None:
             yield source
+            yield from _sources_below(folder / SUBAGENTS, root)
 
 
 def sources_at(path: Path, root: Path) -> Iterator[Source]:
-    """The conversation to whose folder a changed file belongs."""
+    """The conversation or subagent to whose folder a changed file belongs."""
     above = root / CONVERSATIONS
-    if path.is_relative_to(above) and path != above:
-        source = _source(above / path.relative_to(above).parts[0], root)
-        if source is not None:
-            yield source
+    if not path.is_relative_to(above) or path == above:
+        return
+    first, *inner = path.relative_to(above).parts
+    folder = above / first
+    while len(inner) > 1 and inner[0] == SUBAGENTS:
+        folder, inner = folder / SUBAGENTS / inner[1], inner[2:]
+    source = _source(folder, root)
+    if source is not None:
+        yield source
+
+
+def _names_of(folder: Path) -> list[str]:
+    """The names of a conversation and of the subagents in it down to a folder."""
+    above = folder.parents
+    return [*(_names_of(above[1]) if len(above) > 1 and above[0].name == SUBAGENTS else []), folder.name]
 
 
 def _source(folder: Path, root: Path) -> Source | None:
     # Without its state a conversation still has its events: only their tokens are unknown then. No link is followed.
     if not holds_log(folder, STATE) and (os.path.lexists(folder / STATE) or not holds_folder(folder, EVENTS)):
         return None
+    return _source_of(folder / STATE, root, _names_of(folder), version=version_of(folder))
+
+
+def _source_of(path: Path, root: Path, names: list[str], version: Version | None = None) -> Source:
     return Source(
         agent=NAME,
-        path=os.fspath(folder / STATE),
+        path=os.fspath(path),
         root=os.fspath(root),
-        session_id=session_id(folder.name),
-        version=version_of(folder),
+        kind=SourceKind.SUBAGENT if len(names) > 1 else SourceKind.SESSION,
+        session_id=session_id(".".join(names)),
+        version=version,
     )
 
 
@@ -156,10 +181,11 @@ def detect_state(path: Path, head: bytes) -> Detection:
         external = text_of(object_of(msgspec.json.decode(head)).get("id"))
     except UNREADABLE:
         external = None
-    named = absolute.parent.name if absolute.parents[1].name == CONVERSATIONS else (external or path.stem)
-    root = absolute.parents[2] if absolute.parents[1].name == CONVERSATIONS else absolute.parent
-    source = Source(
-        agent=NAME, path=os.fspath(absolute), root=os.fspath(root), session_id=session_id(named.replace("-", ""))
-    )
+    names = _names_of(absolute.parent)
+    home = absolute.parents[2 * len(names) - 1]
+    if home.name == CONVERSATIONS:
+        source = _source_of(absolute, home.parent, names)
+    else:
+        source = _source_of(absolute, absolute.parent, [(external or path.stem).replace("-", "")])
     # No file names the version of the program.
     return Detection(agent=NAME, version="1", source=source, sources=(source,))

@@ -41,9 +41,11 @@ _UNCOVER = (
     "UPDATE usage SET unknown_calls = unknown_calls + covered_calls, covered_calls = 0"
     " WHERE session_key = ? AND covered_calls <> 0"
 )
+_SUMS = ", ".join(f"coalesce(sum({name}), 0)" for name in USAGE_COUNTS)
+"""Of a session that had nothing but totals that are left out, no row is there."""
 _ADD_UP = (
     f"UPDATE sessions SET ({', '.join(USAGE_COUNTS)}) ="
-    f" (SELECT {', '.join(f'sum({name})' for name in USAGE_COUNTS)} FROM usage WHERE session_key = ?1) WHERE key = ?1"
+    f" (SELECT {_SUMS} FROM usage WHERE session_key = ?1) WHERE key = ?1"
 )
 
 
