@@ -71,6 +71,22 @@ def test_resume_in_another_agent_writes_the_session_and_starts_the_agent(home: P
     assert list((home / ".gemini/tmp/work/chats").glob(f"session-*-{session[:8]}.jsonl"))
 
 
+def test_an_agent_that_cannot_be_started_is_named_and_no_session_is_chosen_by_an_empty_name(
+    home: Path, work: Path
+) -> None:
+    (home / "bin/gemini").write_text("#!/nonexistent/shell\n")
+    assert call("sync").exit_code == 0
+    resume = command("resume", SESSION, "--in", "gemini", "--folder", str(work))
+    done = subprocess.run(resume, capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert (done.returncode, last) == (
+        1,
+        f"turnlog: gemini cannot be started in {work} (No such file or directory)",
+    )
+    assert call("resume", "", "--print").stderr == "turnlog: there is no session with an empty id\n"
+    assert "there is no agent ''" in call("resume", SESSION, "--in", "", "--print").stderr
+
+
 def test_the_same_agent_goes_on_from_an_earlier_message_in_a_new_session(work: Path) -> None:
     assert call("sync").exit_code == 0
     exported = call("export", SESSION, "--as", "jsonl").stdout.splitlines()

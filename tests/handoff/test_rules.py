@@ -437,6 +437,9 @@ def test_a_window_in_tokens_leaves_out_turns_from_the_front(store: Store, tmp_pa
     assert prompts(plan) == ["Prompt 2", "Prompt 3"]
     assert plan.tokens <= 220
     assert plan.notes == ("the first 2 turns are left out, to fit into 220 tokens",)
+    assert planned(store, tmp_path, window=Window(tokens=330)).notes == (
+        "the first turn is left out, to fit into 330 tokens",
+    )
 
 
 def test_a_turn_that_alone_is_too_long_keeps_its_prompt_and_its_last_steps(store: Store, tmp_path: Path) -> None:

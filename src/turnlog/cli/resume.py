@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -13,7 +13,7 @@ from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.handoff import document_of, handoff_options, is_changed, plan_handoff, write_plan
 from turnlog.cli.options import complete_session, examples, find_session, json_option
 from turnlog.cli.terminal import write_json
-from turnlog.errors import NotFoundError
+from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
@@ -55,12 +55,11 @@ def resume(
     from turnlog.runs.resuming import plan_resumption, shell_line
 
     with open_fresh(store_path) as store:
-        session = find_session(store, session_id) if session_id else _newest_here(store)
+        session = _newest_here(store) if session_id is None else find_session(store, session_id)
         if target is not None or is_changed(options):
             folder, command = _hand_over(store, session, target, options, only_print=only_print, as_json=as_json)
             if not only_print and not as_json:
-                os.chdir(folder)
-                os.execvp(command[0], command)
+                _start(folder, command)
             return
         planned = plan_resumption(store, session)
         if planned.problems and not only_print and not as_json:
@@ -79,17 +78,25 @@ def resume(
             files = store.restore(session.id, planned.home, copies=False)
             restored = formatting.plural(len(files), "file")
             click.echo(f"Restored {restored} below {plain(str(planned.home))}.", err=True)
-    if not session_id:
+    if session_id is None:
         click.echo(f"{one_line(session.title or session.id)}  {plain(session.id)}", err=True)
-    os.chdir(planned.folder)
-    os.execvp(planned.command[0], planned.command)
+    _start(planned.folder, planned.command)
+
+
+def _start(folder: Path, command: list[str]) -> NoReturn:
+    """Become the agent. Raises TurnlogError if it cannot be started."""
+    try:
+        os.chdir(folder)
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise TurnlogError(f"{command[0]} cannot be started in {folder} ({error.strerror})") from None
 
 
 def _hand_over(
     store: Store, session: Session, target: str | None, options: dict[str, object], *, only_print: bool, as_json: bool
 ) -> tuple[Path, list[str]]:
     """Hand a session to an agent, by default its own; return where to start what."""
-    planned = plan_handoff(store, session.id, target or session.agent, options)
+    planned = plan_handoff(store, session.id, session.agent if target is None else target, options)
     only_print = only_print or as_json
     if not only_print:
         planned.write()

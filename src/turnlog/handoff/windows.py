@@ -150,7 +150,7 @@ def cut_to_tokens(messages: Sequence[Message], tokens: int | None) -> Selection:
     starts = [index for index, message in enumerate(messages) if begins_turn(message)]
     for start in starts:
         if sum(sizes[start:]) <= tokens:
-            note = f"the first {_turns(starts.index(start))} are left out, to fit into {tokens:,} tokens"
+            note = f"{_first_turns(starts.index(start))} left out, to fit into {tokens:,} tokens"
             return Selection(messages=tuple(messages[start:]), notes=(note,))
     last = starts[-1] if starts else 0
     # The prompt stays whatever else goes: steps without it would be answers to nothing.
@@ -169,8 +169,10 @@ def cut_to_tokens(messages: Sequence[Message], tokens: int | None) -> Selection:
     return Selection(messages=(messages[last], *messages[first:]), notes=(note,))
 
 
-def _turns(count: int) -> str:
-    return f"{count:,} turns" if count != 1 else "1 turn and what is before it"
+def _first_turns(count: int) -> str:
+    if count > 1:
+        return f"the first {count:,} turns are"
+    return "the first turn is" if count else "what is before the first turn is"
 
 
 def tokens_of(message: Message) -> int:
