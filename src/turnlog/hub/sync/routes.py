@@ -324,7 +324,8 @@ def _archive_of(store: PostgresStore, session_id: str) -> bytes:
     if level not in (None, "full"):
         raise NotFoundError(f"the log files of {session.id} are not on the hub: its upload level is {level}")
     with tempfile.TemporaryDirectory(prefix="turnlog-logs-") as folder:
-        store.restore(session.id, Path(folder))
+        # Looking for copies reads logs, and a hub reads none.
+        store.restore(session.id, Path(folder), copies=False)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for path in sorted(Path(folder).rglob("*")):
