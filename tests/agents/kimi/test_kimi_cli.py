@@ -16,6 +16,7 @@ from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.kimi.cli_records import CLI_RECORD_KINDS
 from turnlog.model import InterruptEvent, Message, ReasoningPart, TextPart, ToolCallPart
 from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parents[2] / "data" / "kimi_cli" / "1.45.0"
@@ -70,6 +71,49 @@ def blocks(message: Message) -> list[tuple[str, Any]]:
         elif isinstance(part, ToolCallPart):
             found.append(("tool", (part.tool_name, part.tool_call_id, part.input_value())))
     return found
+
+
+def recorded(case: str, kind: SourceKind = SourceKind.SESSION) -> Gathered:
+    """What the logs of a recorded home bring."""
+    found = [source for source in KIMI.discover([DATA / case]) if source.kind is kind]
+    return gather(*(fold_bytes(KIMI, source, Path(source.path).read_bytes()) for source in found))
+
+
+def uses(messages: list[Message]) -> list[tuple[int | None, int | None, int | None]]:
+    return [(one.usage.input, one.usage.cache_read, one.usage.output) for one in messages if one.usage is not None]
+
+
+def in_script(turns: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
+    return [(turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in turns]
+
+
+def test_a_step_that_compacts_its_context_first_is_not_compacted(tmp_path: Path) -> None:
+    """R-C9: the record that begins a step comes before those of the compaction, the answer after them."""
+    turns = script("compaction")
+    said = answers(recorded("compaction"))
+    assert [message.parts[0].text for message in said[:4] if isinstance(message.parts[0], TextPart)] == [
+        turn["blocks"][0]["text"] for turn in turns
+    ]
+    assert uses(said)[:4] == in_script(turns)
+    sync(tmp_path / "store.db", roots=[DATA / "compaction"], agents=[KIMI])
+    with open_store(tmp_path / "store.db") as store:
+        [session] = store.sessions(SessionFilter()).items
+        fates = [one.membership.fate for one in store.messages(session.id)]
+    # The prompt and three steps; the step that went on, and the prompts and answers of two resumes.
+    assert fates == [*["compacted"] * 4, *["active"] * 5]
+
+
+def test_a_subagent_that_ran_has_its_own_log_and_counts_once() -> None:
+    """R-C10: the log of its parent repeats each of its records."""
+    turns = json.loads((DATA / "subagent.script.json").read_text())
+    parent, child = recorded("subagent"), recorded("subagent", SourceKind.SUBAGENT)
+    assert uses(answers(parent)) == in_script(turns["main"])
+    assert uses(answers(child)) == in_script(turns["queues"][0]["turns"])
+    assert {link.tool_call_id for link in parent.links.values()} == {"call_task1"}
+    [image] = calls(parent)["call_img1"].results
+    assert "file" in [part.type for part in image.content]
+    [missing] = calls(parent)["call_gone1"].results
+    assert missing.status == "error"
 
 
 @pytest.mark.parametrize("version", SHOWN)

@@ -125,7 +125,7 @@ class KimiCli(Agent):
     name = KIMI_CLI
     display_name = "Kimi CLI"
     colour = Colour(light="#425f85", dark="#9fcfce")
-    parser_version = 1
+    parser_version = 2
     homes = BUILT_IN[KIMI_CLI].homes
     log_folders = ("sessions",)
     turn_markers: Mapping[str, TurnMarker] = _CLI_MARKERS

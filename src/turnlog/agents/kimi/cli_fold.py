@@ -177,7 +177,10 @@ def _read_result(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType
 
 def _read_compaction(context: KimiContext, payload: CliPayload, raw: Raw | UnsetType) -> bool:
     """Read the end of a compaction. The summary is only in the context, which the program rewrites."""
-    context.add_event(CompactionEvent(id=context.record_id(), created_at=context.at))
+    step = context.state.step
+    # A step begins before its context is compacted, and asks the model after that.
+    kept = () if step is None or step.parts or step.counted else (step.message,)
+    context.add_event(CompactionEvent(id=context.record_id(), created_at=context.at, kept_message_ids=kept))
     context.state.branched = True
     return True
 
