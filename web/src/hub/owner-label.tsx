@@ -7,11 +7,11 @@ export function useOwnerName(session: SessionItem | undefined): string | null {
   return usePersonName(session?.ownership?.user);
 }
 
-/** What the person with this id is called; null on one's own machine. */
+/** What the person with this id is called; null on one's own machine, and until the people are known. */
 export function usePersonName(user: string | null | undefined): string | null {
   const isHub = useIsHub();
   const people = usePeople();
-  if (!isHub || !user) return null;
+  if (!isHub || !user || people.length === 0) return null;
   return people.find(({ id }) => id === user)?.name ?? user;
 }
 

@@ -112,7 +112,7 @@ function Report({ usage }: { usage: TeamUsage }) {
           All sessions count, also private ones. These are sums only: no title and no text of a session is in
           them.
         </li>
-        <li>Groups of fewer than {people} are added up into one.</li>
+        {smallest_group > 1 && <li>Groups of fewer than {people} are added up into one.</li>}
         {by === "project" && <li>Projects of machines that send only numbers have no name.</li>}
         {by === "day" && <li>Days are those of UTC.</li>}
         <li>Counted at {formatExact(usage.counted_at)}; counted again after a minute.</li>
