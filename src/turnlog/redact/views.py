@@ -20,6 +20,7 @@ _DEEP = r"(?<!\\)(?P<deep>\\{4,64})(?=[nrt\"'])"
 
 _MARKED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_DEEP}")
 _HAS_PERCENT = re.compile(_PERCENT)
+_HAS_DEEP = re.compile(_DEEP)
 
 _INSIDE = r"A-Za-z0-9_+/=.~:$!%-"
 _LINE_END = rf"(?:\r?\n|\\{{1,3}}n)[ \t]{{0,8}}(?=[{_INSIDE}])"
@@ -27,7 +28,7 @@ _RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}")
 _CUT_RUN = re.compile(rf"[{_INSIDE}]{{1,2000}}(?:{_LINE_END}[{_INSIDE}]{{1,2000}}){{1,12}}")
 _WRAPPED = re.compile(rf"{_SEQUENCE}|{_PERCENT}|{_DEEP}|(?<=[{_INSIDE}]){_LINE_END}")
 
-_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[", "\\\\\\\\")
+_ESCAPES = ("u001b[", "x1b[", "033[", "\\e[")
 
 
 class TextView(NamedTuple):
@@ -57,6 +58,7 @@ def unmarked(text: str) -> TextView | None:
     """The text without control sequences, with decoded percent codes, escaped twice at most; None if it is so."""
     # Most percent signs are those of numbers and formats, and a view is looked through as the text itself was.
     is_marked = "\x1b" in text or "\x9b" in text or ("%" in text and _HAS_PERCENT.search(text) is not None)
+    is_marked = is_marked or ("\\\\\\\\" in text and _HAS_DEEP.search(text) is not None)
     if is_marked or ("\\" in text and any(escape in text for escape in _ESCAPES)):
         return _view(text, _MARKED)
     return None
