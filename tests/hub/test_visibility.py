@@ -130,6 +130,12 @@ def test_a_link_ends_when_the_session_is_private_again(team: Team) -> None:
     assert team.hub.client().post("/hub/v1/links/open", json={"code": code}).status_code == 404
 
 
+def test_a_link_to_a_session_that_is_gone_opens_nothing(team: Team) -> None:
+    code = team.ana.post(f"/hub/v1/sessions/{team.session}/links", json={}).json()["address"].partition("#code=")[2]
+    assert team.ana.delete(f"/api/sessions/{team.session}").status_code == 204
+    assert team.hub.client().post("/hub/v1/links/open", json={"code": code}).status_code == 404
+
+
 def test_a_link_expires(team: Team) -> None:
     code, _ = team.hub.people.sharing.make_link(1, team.session, team.hub.ids["Ana"], seconds=0.2)
     guest = team.hub.client(**{"X-Turnlog-CSRF": "1"})

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from turnlog.hub.access import BROWSER_COOKIE, LINK_COOKIE
 from turnlog.hub.bodies import Me, NewLink, OpenedLink, SignInChoices, TeamRole
+from turnlog.hub.callers import LINK
 from turnlog.hub.openid import OpenIdError
 from turnlog.hub.people.secrets import Secret
 from turnlog.hub.people.teams import User
@@ -143,12 +144,17 @@ def change_team(request: Request, hub: HubOf, caller: UserOf, body: TeamBody) ->
 def open_link(request: Request, hub: HubOf, body: CodeBody) -> Response:
     """Let this browser read the session of a link."""
     secret: Secret | None = hub.people.secrets.find(body.code, "link")
-    if secret is None or secret.session_id is None:
+    # The link of a session that was forgotten shows nothing.
+    if secret is None or secret.session_id is None or not _shows(hub, secret, secret.session_id):
         refuse_guesses(request, hub)
         raise HTTPException(404, "this link is wrong, has expired or was taken back")
     response = write(request, OpenedLink(secret.session_id))
     _set_cookie(response, hub, request, LINK_COOKIE, body.code)
     return _secret(response)
+
+
+def _shows(hub: HubState, link: Secret, session_id: str) -> bool:
+    return link.team_key is not None and hub.people.sharing.may_read(link.team_key, f"{LINK}{link.id}", session_id)
 
 
 # -- OpenID Connect, which is no part of the API: browsers are sent there and back
