@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -135,3 +137,37 @@ def test_a_push_says_what_traces_have_no_place_for(tmp_path: Path, double: OtelR
     assert plain == ("content: prompts, answers, inputs and outputs", events, f"{total} call (and 1 more)")
     assert said == (events, f"{total} call (and 1 more)", "file: message sa (and 1 more)")
     assert document == (*plain[:2], f"{total} call")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "headers"),
+    [
+        *(
+            (each, {})
+            for each in ("http://[", "http://", "http://a b/", "http://a:x", "http://a:99999", "http://u:p@a")
+        ),
+        *(("http://a", {name: value}) for name, value in (("X", "a\r\nB: c"), ("X", "€"), ("ä", ""), ("X Y", ""))),
+        ("ftp://a", {}),
+    ],
+)
+def test_what_http_cannot_send_is_an_error_that_shows_no_secret(endpoint: str, headers: dict[str, str]) -> None:
+    with pytest.raises(TurnlogError, match=r"http://|header") as caught:
+        Receiver(endpoint, headers, as_json=True).check()
+    assert not headers or "B: c" not in str(caught.value)
+
+
+def test_a_receiver_that_does_not_speak_http_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"SSH-2.0-x\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(TurnlogError, match="does not answer as HTTP does"):
+            send(Receiver(f"http://127.0.0.1:{port}", {}, as_json=True), b"{}", lambda _: None)
+        thread.join()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
+from http.client import HTTPException
 from importlib import import_module
 from socket import gaierror
 from typing import Any, Final, NamedTuple
@@ -33,6 +35,13 @@ TRIES: Final = 5
 
 _TIMEOUT: Final = 30
 _LONGEST_WAIT: Final = 60
+
+_LARGEST_ANSWER: Final = 1 << 20
+"""Bytes of an answer that are read."""
+
+_ADDRESS: Final = re.compile(r"[!-~]+")
+_NAME: Final = re.compile(r"[!-9;-~]+")
+_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 
 _AGAIN: Final = frozenset(
     {
@@ -69,11 +78,28 @@ class Receiver(NamedTuple):
         return whole if urlsplit(whole).path.endswith("/v1/traces") else f"{whole}/v1/traces"
 
     def check(self) -> None:
-        """Raise TurnlogError for another protocol than HTTP, ImportError for the binary form without its extra."""
-        if urlsplit(self.endpoint).scheme not in ("http", "https"):
+        """Raise TurnlogError for what HTTP cannot send, ImportError for the binary form without its extra."""
+        if self.endpoint.partition("://")[0].lower() not in ("http", "https"):
             raise TurnlogError(f"{self.endpoint} does not begin with http:// or https://")
+        if not _is_address(self.endpoint):
+            raise TurnlogError(f"{self.endpoint} is no address of a receiver, such as http://localhost:6006")
+        for name, value in self.headers.items():
+            # The value may be a secret.
+            if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+                raise TurnlogError(f"a header {name!r} with this value cannot be sent")
         if not self.as_json:
             import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether HTTP can send there. A name and a password in an address are not sent: a header has them."""
+    try:
+        parts = urlsplit(endpoint)
+        return (
+            bool(parts.hostname) and parts.port != 0 and parts.username is None and bool(_ADDRESS.fullmatch(endpoint))
+        )
+    except ValueError:
+        return False
 
 
 class Pushed(NamedTuple):
@@ -188,13 +214,15 @@ def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None], *,
         wait = float(2 ** (attempt - 1))
         try:
             with opener.open(request, timeout=_TIMEOUT) as answer:
-                return _rejected(answer.read(), as_json=receiver.as_json)
+                return _rejected(answer.read(_LARGEST_ANSWER), as_json=receiver.as_json)
         except HTTPError as error:
             if error.code not in _AGAIN:
                 raise RefusedError(f"{receiver.url} answered {error.code} {error.reason}", error.code) from error
             if attempt == TRIES:
                 raise TurnlogError(f"{receiver.url} answered {error.code} {error.reason}") from error
             wait = _asked_wait(error, wait)
+        except HTTPException as error:
+            raise TurnlogError(f"{receiver.url} does not answer as HTTP does: {type(error).__name__}") from error
         except (URLError, OSError) as error:
             reason = error.reason if isinstance(error, URLError) else error
             if attempt == TRIES or (needs_listener and isinstance(reason, (ConnectionRefusedError, gaierror))):
