@@ -51,5 +51,9 @@ class SidecarFold(StatelessFold, Generic[FactsT]):
                 return str(error)
         except UNREADABLE as error:
             return str(error)
-        found = salvage(data, self.kind, "$", [])
+        try:
+            found = salvage(data, self.kind, "$", [])
+        except RecursionError:
+            # A field of another shape stands before one that is nested too deep.
+            return "nested too deep"
         return found if isinstance(found, self.kind) else "not a JSON object"
