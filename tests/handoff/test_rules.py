@@ -149,6 +149,28 @@ def test_an_input_of_several_lines_is_one_line_of_a_log(store: Store, tmp_path: 
         assert "1.50" in text, target
 
 
+@pytest.mark.parametrize(
+    ("number", "is_rounded"),
+    [
+        ("9007199254740993", True),
+        ("-12345678901234567890", True),
+        ("1e400", True),
+        ("1" + "0" * 400, True),
+        ("9007199254740992", False),
+        ("1e308", False),
+        ("0.12345678901234567", False),
+        ('"12345678901234567890"', False),
+    ],
+)
+def test_a_number_that_javascript_rounds_is_reported_where_an_agent_is_written_in_it(
+    number: str, is_rounded: bool, store: Store, tmp_path: Path
+) -> None:
+    given = ToolCallPart(tool_call_id="c", tool_name="Run", input=Raw(f'{{"id":{number}}}'.encode()))
+    talk(store, prompt(1), answer("a", given))
+    assert ("number" in kinds(planned(store, tmp_path, "claude-code"))) == is_rounded
+    assert "number" not in kinds(planned(store, tmp_path, "codex"))
+
+
 def test_a_subagents_session_is_a_session_of_its_own_in_the_next_agent(store: Store, tmp_path: Path) -> None:
     asked = msgspec.structs.replace(prompt(1), origin=Origin.SUBAGENT_PROMPT)
     talk(store, asked, answer("a", TextPart(text="Done.")))

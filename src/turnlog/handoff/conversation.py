@@ -15,6 +15,7 @@ from msgspec import UNSET
 from turnlog.agents.handoffs import HandoffWriter
 from turnlog.errors import TurnlogError
 from turnlog.handoff.flattening import flat, introduced, texts_first
+from turnlog.handoff.numbers import has_inexact_number
 from turnlog.handoff.report import HandoffLoss, LossKind
 from turnlog.model import BlobRef, FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.providers.base import Report, RequestOptions
@@ -258,6 +259,10 @@ class _Preparation:
             return self._wrapped(call, {"_value": msgspec.Raw(call.input)})
         if call.input is UNSET and call.input_text is not None and not self._takes_text:
             return self._wrapped(call, {"_raw": call.input_text})
+        if call.input is not UNSET and not self._takes_text and has_inexact_number(bytes(call.input)):
+            self._lose(
+                "number", f"the input of {call.tool_name} has a number that JavaScript rounds", call.tool_call_id
+            )
         return call
 
     def _wrapped(self, call: ToolCallPart, value: Mapping[str, object]) -> ToolCallPart:

@@ -14,6 +14,7 @@ LossKind = Literal[
     "reasoning-as-text",
     "output-cut",
     "input",
+    "number",
     "order",
     "introduced",
     "file",
@@ -34,6 +35,10 @@ _SENTENCES: Final[dict[LossKind, tuple[str, str]]] = {
     "reasoning-as-text": ("1 piece of reasoning becomes text", "{} pieces of reasoning become text"),
     "output-cut": ("1 long text is cut", "{} long texts are cut"),
     "input": ("1 input that is a text is put into an object", "{} inputs that are texts are put into objects"),
+    "number": (
+        "1 input has a number that the agent cannot hold exactly",
+        "{} inputs have numbers that the agent cannot hold exactly",
+    ),
     "order": ("1 text is put before a call that it followed", "{} texts are put before calls that they followed"),
     "introduced": ("1 message has words before it", "{} messages have words before them"),
     "file": ("1 file becomes a note", "{} files become notes"),
