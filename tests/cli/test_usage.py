@@ -187,7 +187,7 @@ def test_two_periods_are_compared_and_the_causes_add_up(run: Command) -> None:
     text = run(*arguments).stdout
     assert re.search(r"^Calls +3 +1 +-67 %$", text, re.MULTILINE)
     assert "Why the cost changed" in text
-    assert re.search(r"^sessions with a known price +\S+ +\S+ +[+-]\$", text, re.MULTILINE)
+    assert re.search(r"^sessions with a known price +\S+ +\S+ +[+-]?\$", text, re.MULTILINE)
     assert re.search(r"^calls without a known price +1 +0 +not in it$", text, re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ it("changes have a sign, and words where there is no number", () => {
   ]);
   expect([percent(0, 5), percent(0, 0)]).toEqual(["new", "0 %"]);
   expect([percent(null, 5), percent(5, null)]).toEqual(["no known price", "no known price"]);
-  expect([signed(1.2), signed(-0.31), signed(0)]).toEqual(["+$1.20", "−$0.31", "+$0"]);
+  expect([signed(1.2), signed(-0.31), signed(0)]).toEqual(["+$1.20", "−$0.31", "$0"]);
   expect(signed(null)).toBe("unknown");
 });
 

@@ -153,7 +153,8 @@ def _shown(value: int | Decimal | None, period: ComparedPeriod) -> str:
 def _signed(amount: Decimal | None) -> str:
     if amount is None:
         return formatting.UNKNOWN
-    return f"{'-' if amount < 0 else '+'}{formatting.money(abs(amount))}"
+    sign = "-" if amount < 0 else "+" if amount > 0 else ""
+    return f"{sign}{formatting.money(abs(amount))}"
 
 
 def _write_rows(title: str, rows: Sequence[ComparedRow]) -> None:

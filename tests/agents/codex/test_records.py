@@ -192,13 +192,15 @@ def test_the_text_of_an_output_decides_the_status_of_its_call(text: str, state: 
     ("text", "milliseconds"),
     [
         ("Exit code: 0\nWall time: 2.5 seconds\nOutput:\nx", 2500),
+        ("Exit code: 0\nWall time: 0 seconds\nOutput:\nx", None),
+        ("Chunk ID: a\nWall time: 0.0000 seconds\nProcess exited with code 0\nOutput:\n", None),
         ("Chunk ID: a\nWall time: 0.3016 seconds\nProcess exited with code 3\nOutput:\n", 302),
         ("Chunk ID: a\nWall time: 10 seconds\nProcess running with session ID 7\nOutput:\n", None),
         ("cat notes\nWall time: 5 seconds\n", None),
     ],
 )
 def test_the_text_of_an_output_has_the_time_of_its_command(text: str, milliseconds: int | None) -> None:
-    """A command that goes on, or a text that looks like one, has none."""
+    """A command that goes on has none, nor has a text that looks like one; no command takes no time."""
     found = the_call(fold(meta(), call("c1"), output("c1", text)))
     assert found.results[0].duration_ms == milliseconds
 

@@ -155,12 +155,16 @@ export function percent(before: number | null, after: number | null): string {
   const exact = (100 * (after - before)) / before;
   if (after !== 0 && exact < -99.9) return "< −99.9 %";
   const change = Number(exact.toFixed(after !== 0 && exact <= -99.5 ? 1 : 0));
-  return `${change < 0 ? "−" : change > 0 ? "+" : ""}${formatCount(Math.abs(change))} %`;
+  return `${signOf(change)}${formatCount(Math.abs(change))} %`;
 }
 
-/** "+$1.20" · "−$0.31" */
+/** "+$1.20" · "−$0.31" · "$0" */
 export function signed(dollars: number | null): string {
-  return dollars === null ? UNKNOWN : `${dollars < 0 ? "−" : "+"}${formatCost(Math.abs(dollars))}`;
+  return dollars === null ? UNKNOWN : `${signOf(dollars)}${formatCost(Math.abs(dollars))}`;
+}
+
+function signOf(change: number): string {
+  return change < 0 ? "−" : change > 0 ? "+" : "";
 }
 
 const CAUSES: Record<CostCause["cause"], { name: string; measure?: (value: number) => string }> = {

@@ -218,7 +218,7 @@ def _verdict_of_words(text: str) -> Verdict:
     match = _EXIT_CODE.match(head)
     if match is not None:
         code, seconds = int(match[1]), _WALL_TIME.match(head)
-        return Verdict(_status_of_code(code), code, None if seconds is None else round(float(seconds[1]) * 1000))
+        return Verdict(_status_of_code(code), code, _milliseconds(None if seconds is None else float(seconds[1])))
     if _RUNNING.match(head) or head.startswith(_SCRIPT_RUNNING):
         return _RUNS
     if _ABORTED.match(head) and len(text) == len(head):
@@ -245,13 +245,17 @@ def _verdict_of_json(text: str) -> Verdict | None:
         facts = msgspec.convert(fields.get("metadata"), _CommandFacts)
     except (ValueError, RecursionError):
         return None
-    seconds = facts.duration_seconds
     return Verdict(
         "success" if facts.exit_code is None else _status_of_code(facts.exit_code),
         facts.exit_code,
-        None if seconds is None else round(seconds * 1000),
+        _milliseconds(facts.duration_seconds),
         wrapped=wrapped,
     )
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    """None also for 0: Codex rounds to a tenth of a second, or measures only how long it waited for the output."""
+    return round(seconds * 1000) if seconds else None
 
 
 def _fields_of(text: str) -> tuple[dict[str, Any], bool]:

@@ -232,7 +232,7 @@ def _notes(unpriced: int) -> list[str]:
     notes = [
         "Cost is computed from tokens and the prices of the day.",
         "Commands are grouped by program and subcommand; of several in one call, the first one counts"
-        " that does more than prepare another, as `cd`, `export` and `echo` do.",
+        " that does more than prepare another, as cd, export and echo do.",
         "Figures per prompt are approximate: they come from whole sessions of one model, without subagents.",
         "Limits are recognised by status and by words of the error, so they are approximate. Attempts that an agent"
         " repeated count too, where it logs them.",
