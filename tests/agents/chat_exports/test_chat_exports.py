@@ -368,3 +368,17 @@ def test_a_zip_that_was_cut_off_is_refused_with_a_reason(database: Path, tmp_pat
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(FormatError, match=r"export.zip: cannot be read: no whole zip"):
         import_file(database, path)
+
+
+@pytest.mark.parametrize("identity", ["é" * 200, "../../x"])
+def test_a_conversation_of_any_id_is_restored_in_the_folder(database: Path, tmp_path: Path, identity: str) -> None:
+    first = json.loads((CHATGPT / "conversations.json").read_bytes())[0]
+    path = tmp_path / "in/conversations.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps([first | {"id": identity, "conversation_id": identity}]), encoding="utf-8")
+    (session,) = import_file(database, path).sessions
+    with open_store(database) as store:
+        (file, *_) = store.restore(session, tmp_path / "out")
+    restored = Path(file.path)
+    assert restored.resolve().is_relative_to(tmp_path / "out")
+    assert json.loads(restored.read_bytes())[0]["id"] == identity

@@ -5,6 +5,7 @@ A conversation is one line of a log, as the export has it, with the files that i
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,9 @@ CONVERSATION: Final = "conversation"
 
 JSON: Final = "json"
 """The column with the conversation."""
+
+_LONGEST_NAME: Final = 200
+"""Bytes of a name that every file system has."""
 
 _ZIP: Final = ".zip"
 _UNREADABLE: Final[Version] = (0, 0, 0, 1)
@@ -159,13 +163,20 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     if place is None:
         return []
     # A list of its own, so that conversations of one export do not get into each other's way.
-    folder = to / os.path.relpath(place[0], source.root) / place[1].replace("/", "_")
+    folder = to / os.path.relpath(place[0], source.root) / _folder_name(place[1])
     written: list[Path] = []
     for _, row in rows_in(log):
         written.append(restore_file(folder / "conversations.json", f"[{row.get(JSON)}]".encode(), to))
         for name, content in files_in(row).items():
             written.append(restore_file(folder / Path(name).name, content, to))
     return written
+
+
+def _folder_name(identity: str) -> str:
+    """The id of a conversation as the name of a folder; its digest where a system has no name so long."""
+    name = identity.replace("/", "_")
+    data = name.encode(errors="replace")
+    return name if len(data) <= _LONGEST_NAME else hashlib.sha256(data).hexdigest()
 
 
 # -- what a file is
