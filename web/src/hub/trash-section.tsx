@@ -15,7 +15,7 @@ export function TrashSection() {
       row={({ id, title, forgotten_at }) => (
         <>
           <span className="team-name">{title ?? id}</span>
-          <span className="team-fact">forgotten on {formatExact(forgotten_at)}</span>
+          <span className="team-fact">will be forgotten on {formatExact(forgotten_at)}</span>
           <EndButton
             label="Take back"
             question="It is shown again to whom it was shown before. Links to it stay ended."
