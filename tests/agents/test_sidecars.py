@@ -33,6 +33,11 @@ def test_a_field_of_another_shape_leaves_the_others() -> None:
     assert found.sessions["s"].titles == {"custom": "Notes"}
 
 
+def test_a_file_that_was_cut_behind_a_field_of_another_shape_is_reported() -> None:
+    found = read(b'{"size":"large","title":"No')
+    assert (len(found.diagnostics), found.counts.unreadable) == (1, 1)
+
+
 def test_what_is_nested_too_deep_is_reported() -> None:
     """Behind a field of another shape, which alone is left out."""
     found = read(b'{"size":"large","more":%s%s}' % (b"[" * 3000, b"]" * 3000))

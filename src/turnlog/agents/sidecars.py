@@ -54,6 +54,9 @@ class SidecarFold(StatelessFold, Generic[FactsT]):
         try:
             found = salvage(data, self.kind, "$", [])
         except RecursionError:
-            # A field of another shape stands before one that is nested too deep.
+            # A field of another shape stands before one that is nested too deep, …
             return "nested too deep"
+        except UNREADABLE as error:
+            # … or before the end of what is there.
+            return str(error)
         return found if isinstance(found, self.kind) else "not a JSON object"

@@ -95,6 +95,11 @@ def blocks(message: Message) -> list[tuple[str, Any]]:
     return found
 
 
+def test_a_message_whose_kind_is_no_text_is_read() -> None:
+    """R-S34"""
+    assert len(fold(said(1, "Go", metadata={"kind": ["compaction"]})).messages) == 1
+
+
 @pytest.mark.parametrize("case", ["tour", "anthropic"])
 def test_a_tour_has_the_parts_and_tokens_of_the_script_in_their_order(case: str) -> None:
     """R-C5, R-K1: the input that Cline counts includes what was read from and written to the cache."""

@@ -215,6 +215,12 @@ def test_what_the_user_only_saw_is_counted_and_what_nobody_knows_is_kept() -> No
     assert [part.kind for part in answer.parts if isinstance(part, UnknownPart)] == ["of_tomorrow"]
 
 
+def test_an_item_whose_kind_is_no_text_is_kept() -> None:
+    """R-S34"""
+    found = fold(request({"kind": ["text"], "value": "odd"}, {"value": "Answer"}))
+    assert ("text", "oddAnswer") in [each for message in found.messages.values() for each in said(message)]
+
+
 def test_a_structured_result_is_what_the_call_shows() -> None:
     found = CHAT.structured_result(SNAPSHOT.read_bytes(), "toolu_mcp1")
     assert found is not None

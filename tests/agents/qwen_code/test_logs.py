@@ -244,3 +244,18 @@ def test_an_archived_session_is_the_same_session(tmp_path: Path) -> None:
     log.rename(log.parent / "archive" / log.name)
     [source] = AGENT.discover([home])
     assert source.session_id == SESSION_ID
+
+
+def test_an_output_that_is_too_long_names_the_file_with_all_of_it() -> None:
+    """0.24.4 logs the beginning and the end."""
+    text = (
+        "Tool output was too large and has been truncated.\n"
+        "The full output has been saved to: /home/dev/.qwen/tmp/9f76/run_shell_command_f67e9ca86428.output\n"
+        "To read the complete output, use the read_file tool with the absolute file path above.\n"
+    )
+    found = fold(user("u", None, "Go"), answer("a", "u", call("c")), result("r", "a", "c", response={"output": text}))
+    [read] = calls_of(found.messages["a"])[0].results
+    assert read.spilled_to == "run_shell_command_f67e9ca86428.output"
+    quoted = {"output": f"I read: {text}"}
+    found = fold(user("u", None, "Go"), answer("a", "u", call("c")), result("r", "a", "c", response=quoted))
+    assert calls_of(found.messages["a"])[0].results[0].spilled_to is None

@@ -18,7 +18,7 @@ from turnlog.agents.cline.contents import blocks_of, call_of, cost_of, part_of, 
 from turnlog.agents.cline.records import FILES, MESSAGES, ClineBlock, ClineMessage, MessageFile
 from turnlog.agents.cline.sidecars import ClineCompaction, compaction_of, place_of
 from turnlog.agents.cline.sources import session_id
-from turnlog.agents.decoding import LineContext, aware, fields_of
+from turnlog.agents.decoding import LineContext, aware, fields_of, text_of
 from turnlog.agents.json_file import locate_items, read_object
 from turnlog.model import (
     CompactionEvent,
@@ -242,7 +242,7 @@ class _Reading(LineContext):
 
     def _origin_of(self, message: ClineMessage) -> Origin:
         facts = message.metadata or {}
-        if facts.get("kind") in _SUMMARIES:
+        if text_of(facts.get("kind")) in _SUMMARIES:
             return Origin.COMPACTION
         # Messages that Cline shows but does not send, and those that it sends for itself, carry one of these; what the
         # user typed has neither.

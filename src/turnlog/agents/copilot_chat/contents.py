@@ -138,7 +138,7 @@ def answers_in(items: list[dict[str, Any]], rounds: Mapping[str, Round]) -> Iter
         phase = _PHASES.get(str(item.get("kind")), _TEXT)
         known = rounds.get(str(item.get("toolCallId")))
         number = None if known is None else known.number
-        is_shown_only = item.get("kind") in SHOWN_ONLY
+        is_shown_only = text_of(item.get("kind")) in SHOWN_ONLY
         is_other_round = phase == _CALL and None not in (number, answer.number) and number != answer.number
         if answer.items and not is_shown_only and (phase < last or is_other_round):
             yield answer

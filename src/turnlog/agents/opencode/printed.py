@@ -311,7 +311,7 @@ def detect_stream(path: Path, head: bytes) -> Detection | None:
 
 
 def _is_known_event(event: Row) -> bool:
-    if event.get("type") in RUN_KINDS:
+    if text_of(event.get("type")) in RUN_KINDS:
         return str(event.get("sessionID")).startswith("ses") and isinstance(event.get("timestamp"), int)
     is_known = outcome_of(event_kind(str(event.get("type")))) is not None
     return is_known and isinstance(event.get("properties"), dict)

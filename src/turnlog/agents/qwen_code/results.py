@@ -45,6 +45,11 @@ TOOL_KINDS: dict[str, ToolKind] = {
 _REFUSED = ("User did not allow tool call", "denied by permission rules", "denied by host policy", "denied by hook")
 """Outputs of calls that the user, a rule or a hook refused (0.24.4)."""
 
+_SPILLED = re.compile(
+    r"\ATool output was too large and has been truncated\.\nThe full output has been saved to: ([^\n]+\.output)\n"
+)
+"""How the text of a result begins of which the model got the beginning and the end (0.24.4)."""
+
 _EXIT_CODE = re.compile(r"^Exit Code: (\d{1,3})$", re.MULTILINE)
 
 
@@ -81,7 +86,14 @@ def make_result(
         exit_code=_exit_code(name, text, shown),
         completed_at=at,
         duration_ms=duration_ms,
+        spilled_to=_spilled_to(text),
     )
+
+
+def _spilled_to(text: str) -> str | None:
+    """The name of the file that has the whole output; None if there is none. The path is not opened."""
+    match = _SPILLED.match(text)
+    return None if match is None else re.split(r"[/\\]", match[1])[-1]
 
 
 def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
