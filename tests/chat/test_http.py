@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
@@ -155,6 +155,26 @@ def test_a_refused_method_names_all_that_the_address_takes(method: str, path: st
     with TestClient(serve(Chat(Script(ANSWER)))) as client:
         refused = client.request(method, f"/api/chat{path}")
         assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+
+
+def test_what_the_application_asks_of_all_its_routes_is_asked_at_every_address() -> None:
+    def sign_in(request: Request) -> None:
+        if "user" not in request.headers:
+            raise HTTPException(401)
+
+    app = FastAPI(dependencies=[Depends(sign_in)])
+    app.include_router(chat_endpoint(Chat(Script(ANSWER))))
+    with TestClient(app) as client:
+        for path in ("", "/", "/?x=1", "/a", "/a/", "/a/stop", "/a%2Fstop", "//stop", "/a/stream", "//"):
+            for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
+                answer = client.request(method, f"/api/chat{path}", content=post(), headers=JSON)
+                assert answer.status_code in (401, 405), (method, path)
+
+
+def test_a_message_may_be_sent_to_the_address_with_a_slash_behind_it(serve: Serve) -> None:
+    with TestClient(serve(Chat(Script(ANSWER)))) as client:
+        answer = client.post("/api/chat/", content=post(), headers=JSON, follow_redirects=False)
+        assert answer.content.endswith(b"data: [DONE]\n\n")
 
 
 @pytest.mark.parametrize("prefix", ["", "/v1"])

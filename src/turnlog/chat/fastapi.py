@@ -90,11 +90,12 @@ def chat_endpoint(
                 return
             chat_id: str | None = scope["path_params"].get("chat_id")
             rest = "" if chat_id is None else chat_id + self.path.rpartition("}")[2]
-            refusal = await answer(Request(scope, receive), rest)
-            await refusal(scope, receive, send)
+            # Never an answer: the dependencies of the router, which may say who is let in, are not asked here.
+            await _response(http.refuse(rest, scope))(scope, receive, send)
 
     router = APIRouter(tags=["chat"], lifespan=lifespan, route_class=ChatRoute)
 
+    @router.post(path + "/", include_in_schema=False)
     @router.post(path)
     async def post_message(request: Request) -> Response:
         """Answer a message: the stream of a UI message."""

@@ -139,7 +139,7 @@ class ChatHttp:
         chat_id, place = find_place(rest, scope)
         method: str = scope["method"]
         if method not in METHODS[place]:
-            return _refusal(place, None, knows_owners=_knows_owners(self._chat))
+            return self.refuse(rest, scope)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").decode("latin-1")
         who = await caller()
@@ -152,6 +152,11 @@ class ChatHttp:
             return await self.rename(own_id, body, kind, who)
         of_chat = {"stream": self.resume, "stop": self.stop, "chat": self.messages}
         return await (self.delete if method == "DELETE" else of_chat[place])(own_id, who)
+
+    def refuse(self, rest: str, scope: Scope) -> HttpResponse:
+        """The response to a method that the address does not take; arguments as for `answer`."""
+        _, place = find_place(rest, scope)
+        return _refusal(place, None, knows_owners=_knows_owners(self._chat))
 
     async def post(
         self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None, caller: ChatCaller = NOBODY
