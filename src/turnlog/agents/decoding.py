@@ -18,6 +18,7 @@ from msgspec import Raw, UnsetType
 
 from turnlog.agents.changes import Changes, Diagnostic, MessageChange, Placement, SessionChange
 from turnlog.model import Message, ToolResult
+from turnlog.model.codec import to_json
 from turnlog.model.merge import arrival_order
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -186,6 +187,14 @@ def value_of(json: bytes | Raw) -> Any:
     except (msgspec.DecodeError, RecursionError):
         return {"bytes": len(bytes(json))}
     return value if _levels(value) <= _MOST_LEVELS else {"bytes": len(bytes(json))}
+
+
+def json_of(value: Any) -> Raw:
+    """Exact JSON of a decoded value; `{"bytes": size}` for nesting that is too deep to be written."""
+    try:
+        return to_json(value)
+    except RecursionError:
+        return Raw(msgspec.json.encode({"bytes": len(msgspec.json.encode(value))}))
 
 
 def _levels(value: Any) -> int:

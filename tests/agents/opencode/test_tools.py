@@ -50,3 +50,12 @@ def test_the_error_text_decides_the_state_of_a_call(error: str, state: ToolState
 def test_a_command_that_the_user_stopped_is_aborted(output: str, exit_code: int | None, state: ToolState) -> None:
     """R-K9: since about 1.14 its row is completed, without an exit code, and the end of the output says so."""
     assert state_of("bash", status="completed", output=output, metadata={"exit": exit_code}) is state
+
+
+def test_an_input_that_is_nested_too_deep_is_named_by_its_size() -> None:
+    """R-S34"""
+    deep: Any = []
+    for _ in range(600):
+        deep = [deep]
+    part = {"type": "tool", "tool": "task", "callID": "c1", "state": {"status": "completed", "input": deep}}
+    assert read_call(part, "p1", None, is_over=True).part.input_value() == {"bytes": 1202}

@@ -24,7 +24,7 @@ from turnlog.agents.changes import (
     RecordRef,
     SessionChange,
 )
-from turnlog.agents.decoding import list_of, object_of, text_of
+from turnlog.agents.decoding import json_of, list_of, object_of, text_of
 from turnlog.agents.handoffs import MARK, Carried, continuation, handed_over_facts, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.messages import ABORTED, StepMessage, newest_time, read_message
@@ -68,7 +68,6 @@ from turnlog.model import (
     TextPart,
     ToolCallPart,
 )
-from turnlog.model.codec import to_json
 from turnlog.model.session import TitleSource, title_from
 
 _HAS_NO_DIRECTORY = re.compile(r"0\.[0-5]\.")
@@ -175,7 +174,7 @@ class OpenCodeContext:
             kind=kind,
             known=known,
             position=_position_of_row(line.row, data),
-            data=to_json(data),
+            data=json_of(data),
             records=self.provenance(line),
         )
         self.add_event(event, counted=True)

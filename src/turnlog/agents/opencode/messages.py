@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
-from turnlog.agents.decoding import list_of, object_of, other_fields, text_of
+from turnlog.agents.decoding import json_of, list_of, object_of, other_fields, text_of
 from turnlog.agents.handoffs import MARK
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
@@ -38,7 +38,6 @@ from turnlog.model import (
     UnknownPart,
     Usage,
 )
-from turnlog.model.codec import to_json
 
 # -- usage and cost
 
@@ -180,8 +179,8 @@ def read_part(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
     if kind == "tool":
         return ReadPart(*read_call(part, part_id, model, is_over=is_over))
     if kind in _DATA:
-        return ReadPart(DataPart(id=part_id, name=kind, data=to_json(_without_ids(part))))
-    return ReadPart(UnknownPart(id=part_id, kind=kind, data=to_json(_without_ids(part))))
+        return ReadPart(DataPart(id=part_id, name=kind, data=json_of(_without_ids(part))))
+    return ReadPart(UnknownPart(id=part_id, kind=kind, data=json_of(_without_ids(part))))
 
 
 def _without_ids(part: Row) -> Row:

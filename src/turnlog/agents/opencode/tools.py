@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.agents import hook_events
-from turnlog.agents.decoding import list_of, object_of, other_fields, text_of
+from turnlog.agents.decoding import json_of, list_of, object_of, other_fields, text_of
 from turnlog.agents.handoffs import MARK, read_mark
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import Row, to_datetime, to_int
@@ -32,7 +32,6 @@ from turnlog.model import (
     ToolResult,
     ToolState,
 )
-from turnlog.model.codec import to_json
 
 TOOL_KINDS: dict[str, ToolKind] = {
     "apply_patch": ToolKind.EDIT,
@@ -137,14 +136,14 @@ def read_call(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
     if status == "pending" and isinstance(raw, str) and raw and not call_input:
         call = msgspec.structs.replace(call, input_text=raw)
     elif "input" in state:
-        call = msgspec.structs.replace(call, input=to_json(state["input"]))
+        call = msgspec.structs.replace(call, input=json_of(state["input"]))
     return ReadCall(call, ended_at, text_of(facts.get("sessionId")) or text_of(facts.get("sessionID")))
 
 
 def metadata_of_result(part: Row) -> msgspec.Raw | None:
     """OpenCode's own facts about the result in a `tool` part, its `state.metadata`; None if there are none."""
     facts = object_of(object_of(part.get("state")).get("metadata"))
-    return to_json(facts) if facts else None
+    return json_of(facts) if facts else None
 
 
 def _state(status: object, result: ToolResult | None) -> ToolState:
@@ -213,7 +212,7 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, is_ov
         id=f"{call_id}:{status if status in _FINAL_STATUSES else 'aborted'}",
         status="aborted" if error is None and _is_stopped_by_user(text, exit_code) else _status(status, error),
         content=_content(call_id, text, state.get("attachments")),
-        structured=to_json(facts) if facts else UNSET,
+        structured=json_of(facts) if facts else UNSET,
         error_text=error,
         spilled_to=spilled_to(text, facts),
         exit_code=exit_code if type(exit_code) is int else None,
