@@ -6,7 +6,7 @@ trajectory and its step. A trajectory in which there are others is several sessi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 import msgspec
@@ -357,8 +357,10 @@ class _Reading:
         """Add the results of a step to its calls; return those that belong to none of them, by their number."""
         loose: list[tuple[int, StepResult]] = []
         results = step.observation.results if step.observation is not None else None
+        # Of calls with the same id the first one; a step may have a hundred thousand.
+        indexes = {call.tool_call_id: index for index, call in reversed(list(enumerate(calls)))}
         for number, result in enumerate(results or ()):
-            called = self._called(calls, result)
+            called = self._called(indexes, len(calls), result)
             self._note_subagents(result, None if called is None else calls[called].tool_call_id, identity)
             if called is None:
                 loose.append((number, result))
@@ -371,11 +373,11 @@ class _Reading:
         return loose
 
     @staticmethod
-    def _called(calls: Sequence[ToolCallPart], result: StepResult) -> int | None:
+    def _called(indexes: Mapping[str, int], count: int, result: StepResult) -> int | None:
         """The call of a result. One that names none is of the only call, or of all that were sent at once."""
         if result.source_call_id is None:
-            return len(calls) - 1 if calls else None
-        return next((index for index, call in enumerate(calls) if call.tool_call_id == result.source_call_id), None)
+            return count - 1 if count else None
+        return indexes.get(result.source_call_id)
 
     def _note_subagents(self, result: StepResult, call: str | None, message: str) -> None:
         for reference in result.subagent_trajectory_ref or ():
