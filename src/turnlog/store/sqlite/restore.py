@@ -21,7 +21,9 @@ from turnlog.store.sqlite.copies import find_copies
 from turnlog.store.values import RestoredFile
 
 
-def restore_files(connection: sqlite3.Connection, session_id: str, to: Path, *, copies: bool) -> list[RestoredFile]:
+def restore_files(
+    connection: sqlite3.Connection, session_id: str, to: Path, *, copies: bool = True
+) -> list[RestoredFile]:
     """Write all files of a session and its subagents below `to`, laid out as below the agent's home.
 
     Only the user may read the files, as it is with the store.
