@@ -17,8 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Source, Version
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.atomic_files import make_folders, refuse_other_than_file
-from turnlog.errors import ConflictError
+from turnlog.agents.row_files import restore_file
 
 
 class FileRow(msgspec.Struct, omit_defaults=True):
@@ -116,16 +115,4 @@ def restore_files(source: Source, rows: Iterable[FileRow], to: Path) -> list[Pat
     Raises ConflictError if others are in their place.
     """
     folder = to / os.path.relpath(Path(source.path).parent, source.root)
-    written: list[Path] = []
-    for name, data in sorted(contents(rows).items()):
-        target = folder / name
-        make_folders(target.parent, to)
-        try:
-            refuse_other_than_file(target)
-        except OSError as error:
-            raise ConflictError(f"{target}: {error.strerror}") from error
-        if target.exists() and target.read_bytes() != data:
-            raise ConflictError(f"{target} is there already, with another content")
-        target.write_bytes(data)
-        written.append(target)
-    return written
+    return [restore_file(folder / name, data, to) for name, data in sorted(contents(rows).items())]

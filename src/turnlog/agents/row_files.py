@@ -153,11 +153,19 @@ def files_in(row: Row) -> dict[str, bytes]:
 
 
 def restore_file(path: Path, data: bytes, to: Path) -> Path:
-    """Write a file below the folder `to`, and return its path. Raises ConflictError if another one is there."""
+    """Write a file below the folder `to`, for the user alone, and return its path.
+
+    Raises ConflictError if anything else is there, also a link, which could lead elsewhere.
+    """
     make_folders(path.parent, to)
-    if path.exists() and path.read_bytes() != data:
-        raise ConflictError(f"{path} is another file already")
-    write_atomically(path, data)
+    try:
+        refuse_other_than_file(path)
+    except OSError as error:
+        raise ConflictError(f"{path}: {error.strerror}") from error
+    if not path.exists():
+        write_atomically(path, data, 0o600)
+    elif path.read_bytes() != data:
+        raise ConflictError(f"{path} is there already with other content")
     return path
 
 

@@ -21,9 +21,7 @@ from turnlog.agents.decoding import list_of, object_of, text_of, value_of
 from turnlog.agents.files import read_regular_file
 from turnlog.agents.json_file import locate_items
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import line_of, rows_in, update_of
-from turnlog.atomic_files import make_folders, write_atomically
-from turnlog.errors import ConflictError
+from turnlog.agents.row_files import line_of, restore_file, rows_in, update_of
 
 MESSAGES: Final = "api_conversation_history.json"
 """The messages as the model got them."""
@@ -258,12 +256,4 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         pieces = [text for _, text in sorted(items.get(name, {}).items())]
         body = str(form.get("separator") or "").join(pieces)
         contents[name] = f"{form.get('head') or ''}{body}{form.get('tail') or ''}"
-    return [_write(folder / name, text.encode(), to) for name, text in sorted(contents.items())]
-
-
-def _write(path: Path, data: bytes, to: Path) -> Path:
-    make_folders(path.parent, to)
-    if path.exists() and read_regular_file(path, -1) != data:
-        raise ConflictError(f"{path} is another file already")
-    write_atomically(path, data)
-    return path
+    return [restore_file(folder / name, text.encode(), to) for name, text in sorted(contents.items())]
