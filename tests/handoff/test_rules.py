@@ -19,7 +19,8 @@ from msgspec import Raw
 
 from support.handed_over import make_databases, own_messages, said, stored
 from support.provider_messages import PNG
-from turnlog import handoff
+from turnlog import agents, handoff
+from turnlog.agents.base import RowAgent
 from turnlog.agents.claude_code.handoff import project_folder
 from turnlog.errors import HandoffError
 from turnlog.handoff import HandoffPlan, Window, targets
@@ -35,6 +36,9 @@ from turnlog.sync.importing import import_file
 from turnlog.sync.syncer import sync
 
 ID = "demo:talk"
+LOG_TARGETS = [target.name for target in targets() if not isinstance(agents.agent(target.name), RowAgent)]
+"""The agents that write logs, and no rows of a database."""
+
 DATA = Path(__file__).parent.parent / "data"
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -143,7 +147,7 @@ def test_a_text_after_a_call_is_put_before_it_where_the_agent_sends_it_so(store:
 def test_an_input_of_several_lines_is_one_line_of_a_log(store: Store, tmp_path: Path) -> None:
     given = ToolCallPart(tool_call_id="c", tool_name="Run", input=Raw(b'{\n  "n": 1.50,\r\n  "t": "a\\nb"\n}'))
     talk(store, prompt(1), answer("a", given))
-    for target in ("claude-code", "codex", "gemini-cli", "pi", "qwen-code"):
+    for target in LOG_TARGETS:
         text = text_of(planned(store, tmp_path, target))
         assert all(json.loads(line) for line in text.splitlines()), target
         assert "1.50" in text, target
@@ -174,7 +178,7 @@ def test_a_number_that_javascript_rounds_is_reported_where_an_agent_is_written_i
 def test_a_subagents_session_is_a_session_of_its_own_in_the_next_agent(store: Store, tmp_path: Path) -> None:
     asked = msgspec.structs.replace(prompt(1), origin=Origin.SUBAGENT_PROMPT)
     talk(store, asked, answer("a", TextPart(text="Done.")))
-    for target in ("claude-code", "codex", "gemini-cli", "pi", "qwen-code"):
+    for target in LOG_TARGETS:
         plan = planned(store, tmp_path, target)
         plan.write()
         sync(tmp_path / "store.db", roots=[tmp_path / "home"])

@@ -59,7 +59,7 @@ def test_an_error_names_the_file_that_cannot_be_read(store: Path) -> None:
     assert list(imports_folder(store).iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["claude-code", "gptme", "kimi-cli", "klaude", "omo"])
+@pytest.mark.parametrize("name", ["gptme", "kimi-cli", "klaude", "omo"])
 def test_a_log_in_its_agents_home_is_the_session_that_a_sync_finds(
     name: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from turnlog.agent_settings.changes import SettingsPlan
 from turnlog.agents import agents_with_hooks
 from turnlog.hooks import send
 from turnlog.hooks.server_socket import ServerSocket
@@ -24,10 +25,11 @@ await plugin.event({ event: { type: "session.created", properties: { info: { id:
 
 def tell(data: Path) -> None:
     """Load the plugin as OpenCode does, and let it tell of one event."""
-    after = plan_install(agents_with_hooks()["opencode"], data).after
-    assert after is not None
+    plan = plan_install(agents_with_hooks()["opencode"], data)
+    assert isinstance(plan, SettingsPlan)
+    assert plan.after is not None
     plugin = data / "plugin.mjs"
-    plugin.write_bytes(after)
+    plugin.write_bytes(plan.after)
     program = data / "tell.mjs"
     program.write_text(TELL)
     subprocess.run(["node", str(program), str(plugin)], check=True, timeout=20)
