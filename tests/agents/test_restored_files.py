@@ -10,12 +10,15 @@ import pytest
 
 from support.agent_cases import CASES
 from turnlog.agents import agent
+from turnlog.agents.base import RowAgent
 from turnlog.errors import ConflictError
 from turnlog.store import open_store
 from turnlog.sync.syncer import sync
 
+WITH_ROWS = [name for name in CASES if isinstance(agent(name), RowAgent)]
 
-@pytest.mark.parametrize("name", ["atif", "chatgpt", "inspect-ai", "mistral-vibe", "openhands", "roo-code"])
+
+@pytest.mark.parametrize("name", WITH_ROWS)
 def test_restored_files_are_for_the_user_alone_and_wait_for_no_pipe(name: str, tmp_path: Path) -> None:
     """As the store is, whose bytes they are."""
     case = CASES[name]
