@@ -183,8 +183,7 @@ def test_causes_add_up_exactly_change_sign_with_the_periods_and_stay_within_twic
     checked = 0
     with open_store(tmp_path / "turnlog.db") as store:
         for pair in range(pairs):
-            # A period that began with a Monday or a month would not be compared with the day before.
-            first = FIRST + pair * 4 * DAY - timedelta(hours=1)
+            first = FIRST + pair * 4 * DAY
             there, back = (
                 compare_usage(store, first + day * DAY, first + (day + 1) * DAY, zone=UTC, price=varied)
                 for day in (1, 2)
@@ -239,16 +238,18 @@ def test_months_are_compared_with_months_and_other_times_with_as_much_before(
     ("since", "until", "before", "before_end"),
     [
         ("2026-11-23", "2026-11-28", "2026-11-16", "2026-11-21"),
-        ("2026-11-23", "2026-11-23T14:30", "2026-11-16", "2026-11-16T14:30"),
+        ("2026-11-23", "2026-11-25T14:30", "2026-11-16", "2026-11-18T14:30"),
         ("2026-11-01", "2026-11-11", "2026-10-01", "2026-10-11"),
         ("2026-03-01", "2026-03-31", "2026-02-01", "2026-03-01"),
-        ("2026-01-01", "2026-01-02", "2025-12-01", "2025-12-02"),
+        ("2026-01-01", "2026-01-03", "2025-12-01", "2025-12-03"),
+        ("2026-02-01", "2026-02-02", "2026-01-31", "2026-02-01"),
+        ("2026-11-23", "2026-11-24", "2026-11-22", "2026-11-23"),
     ],
 )
 def test_the_first_days_of_a_week_or_month_are_compared_with_those_of_the_one_before(
     since: str, until: str, before: str, before_end: str, tmp_path: Path
 ) -> None:
-    """Also where the clocks change in between; February has no 30 days."""
+    """Also where the clocks change in between; February has no 30 days. One day is compared with the one before."""
     zone = ZoneInfo("Europe/Berlin")
     times = [datetime.fromisoformat(text).replace(tzinfo=zone) for text in (since, until, before, before_end)]
     comparison = compared(tmp_path, {}, times[0], times[1], zone)

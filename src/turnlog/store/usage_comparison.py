@@ -90,9 +90,9 @@ def compare_usage(
 ) -> UsageComparison:
     """The usage from `since` to `until`, beside that of the period before it.
 
-    Whole calendar months of the zone (None: of this machine) are compared with as many months before them. The first
-    days of a week (from Monday) or of a month are compared with the same days of the week or month before it, and any
-    other period with as much time before it.
+    Whole calendar months of the zone (None: of this machine) are compared with as many months before them. The
+    first days of a week (from Monday) or of a month, two or more, are compared with the same days of the week or month
+    before it, and any other period with as much time before it.
     `since` and `until` replace those of the filter. `price` says what kinds of tokens cost beside each other (None: the
     prices of `turnlog.pricing`). Raises ValueError if the period has no length.
     """
@@ -128,18 +128,20 @@ def _clock(at: datetime, zone: tzinfo | None) -> datetime:
 
 def _period_before(since: datetime, until: datetime) -> tuple[datetime, datetime]:
     """When the period before this one begins and ends."""
-    if _begins_month(since):
-        months = (until.year - since.year) * 12 + until.month - since.month
-        if _begins_month(until):
-            return _months_before(since, months), since
-        if months == 0:
+    months = (until.year - since.year) * 12 + until.month - since.month
+    if months > 0 and _begins_month(since) and _begins_month(until):
+        return _months_before(since, months), since
+    if until - since > _DAY:
+        if _begins_month(since) and months == 0:
             before = _months_before(since, 1)
             return before, min(before + (until - since), since)
-    if since.weekday() == 0 and _begins_day(since) and until - since <= _WEEK:
-        return since - _WEEK, until - _WEEK
+        if since.weekday() == 0 and _begins_day(since) and until - since <= _WEEK:
+            return since - _WEEK, until - _WEEK
     before = since - (until - since)
     return before - timedelta(minutes=before.minute % 15, seconds=before.second, microseconds=before.microsecond), since
 
+
+_DAY: Final = timedelta(days=1)
 
 _WEEK: Final = timedelta(weeks=1)
 

