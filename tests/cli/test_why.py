@@ -66,9 +66,24 @@ def test_a_commit_and_a_pull_request_lead_to_the_session(run: Command, made: Mad
     assert reported(run, "HEAD")["commit"]["hash"] == made.head()
 
 
+def test_a_path_may_begin_in_the_clone_that_is_named(
+    run: Command, made: MadeRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = reported(run, "till.py:1")
+    monkeypatch.chdir(tmp_path)
+    assert reported(run, "till.py:1", "--repository", str(made.folder)) == here
+
+
+def test_a_file_of_no_session_says_how_to_look_for_possible_ones(run: Command, made: MadeRepository) -> None:
+    made.write("hand.py", ["by_hand = 1"])
+    made.commit_by_hand("Add")
+    assert run("why", "hand.py").stderr.rstrip().endswith("One line may still have a possible session: hand.py:1.")
+
+
 def test_silence_says_what_it_is(run: Command, made: MadeRepository) -> None:
     silent = run("why", "HEAD~1")
     assert (silent.exit_code, "No session that was read" in silent.stderr) == (0, True)
+    assert "One line" not in silent.stderr
     for folder, year in (("-later", 2027), ("-earlier", 2025)):
         shutil.copytree(next((made.home / "projects").iterdir()), made.home / "projects" / folder)
         [log] = (made.home / "projects" / folder).iterdir()

@@ -159,6 +159,19 @@ def test_a_file_has_a_history(shop: History) -> None:
     assert "Edit (edit, output-available) · session plain:shop" in shop.file("/w/shop/cart.py")
 
 
+@pytest.mark.parametrize("relative", ["cart.py", "./cart.py", "lib/../cart.py"])
+def test_a_file_of_the_project_needs_no_folder(relative: str, shop: History, ask: Ask) -> None:
+    assert shop.file(relative) == shop.file("/w/shop/cart.py")
+    with pytest.raises(NotFoundError, match="absolute path"):
+        ask(HistoryScope()).file(relative)
+
+
+@pytest.mark.parametrize("tokens", [200, 300, 500])
+def test_an_answer_with_its_marks_is_no_longer_than_was_asked(tokens: int, shop: History) -> None:
+    answers = (shop.session(SHOP, max_tokens=tokens), shop.output(SHOP, "c1", max_tokens=tokens))
+    assert [len(answer.encode()) <= 4 * tokens for answer in answers] == [True, True]
+
+
 def test_usage_is_that_of_the_project(ask: Ask) -> None:
     assert "large: 1 calls, input 5" in ask(HistoryScope("/w/shop")).usage("model")
     assert "large" not in ask(HistoryScope("/w/zoo")).usage("model")

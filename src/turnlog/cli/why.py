@@ -123,7 +123,8 @@ def _write(origin: CommitOrigin, silence: str) -> None:
     for link in origin.links:
         _write_link(link)
     if origin.is_empty:
-        click.echo(plain(_bot(origin.commit) or silence), err=True)
+        hint = f" One line may still have a possible session: {origin.subject}:1." if origin.ranges else ""
+        click.echo(plain(_bot(origin.commit) or f"{silence}{hint}"), err=True)
 
 
 def _bot(commit: Commit | None) -> str | None:

@@ -41,10 +41,13 @@ def find_origin(
 ) -> CommitOrigin:
     """The origin of `PATH`, `PATH:LINE`, a commit, `#12` or the address of a pull request.
 
-    `base` is the folder that a path begins in; `clone` is a folder of the clone, by default the file's, or `base`.
+    `base` is the folder that a path begins in; `clone` is a folder of the clone, by default the file's, or `base`. A
+    path that is not in `base` may also begin in `clone`.
     Raises NotFoundError for what the clone does not have, and where there is no clone.
     """
     file = _file_and_line(subject, base)
+    if file is None and clone is not None:
+        file = _file_and_line(subject, clone)
     repository = Repository(clone or (file[0].parent if file is not None else base))
     finder = LinkFinder(store, searcher, repository)
     if file is not None:

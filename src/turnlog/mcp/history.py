@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from os.path import realpath
+from os.path import normpath, realpath
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 from turnlog.commits.links import REASONS, LineRange, OriginLink
 from turnlog.errors import NotFoundError
@@ -28,6 +28,8 @@ from turnlog.store.usage_report import ProjectSummary, UsageRow
 
 _SHOWN_FATES = (Fate.ACTIVE, Fate.COMPACTED)
 """The conversation as it went, without branches that were left."""
+
+_WHICH_FOLDER: Final = "all projects are shown: name a file by its absolute path"
 
 _PAGE = 20
 """Messages that are read at once."""
@@ -136,7 +138,7 @@ class History:
         Raises NotFoundError for a session that does not exist or is of another project.
         """
         session = self._find(session_id)
-        budget = Budget(max_tokens)
+        budget = _budget(max_tokens)
         lines: list[str] = []
         known = self._secrets_of(session)
         if cursor is None and around is None:
@@ -162,7 +164,7 @@ class History:
         Raises NotFoundError for a call that the session does not have.
         """
         session = self._find(session_id)
-        budget = Budget(max_tokens)
+        budget = _budget(max_tokens)
         # Offsets are of the clean text: one of another would show the rest of a token as plain text.
         whole = self._whole_output(session.id, self._call(session.id, call))
         text = clean(whole, redacted=self._scope.is_redacted, known=self._secrets_of(session))
@@ -172,7 +174,14 @@ class History:
         return self._answer([shown], [rest])
 
     def file(self, path: str, *, limit: int = 20, cursor: str | None = None, max_tokens: int = DEFAULT_TOKENS) -> str:
-        """The calls that read or changed a file, the newest first."""
+        """The calls that read or changed a file, the newest first. A relative path is one in the project's folder.
+
+        Raises NotFoundError for a relative path where all projects are shown.
+        """
+        if not Path(path).is_absolute():
+            if self._scope.project is None:
+                raise NotFoundError(_WHICH_FOLDER)
+            path = normpath(f"{self._scope.project}/{path}")
         wanted = ToolCallFilter(path=path, project=self._scope.project)
         page = self._store.tool_calls(wanted, limit=limit, cursor=cursor)
         if not page.items:
@@ -213,7 +222,7 @@ class History:
             if not Path(realpath(base / subject)).is_relative_to(realpath(base)):
                 raise NotFoundError(f"{subject} is not in {folder}")
         if base is None:
-            raise NotFoundError("all projects are shown: name a file by its absolute path")
+            raise NotFoundError(_WHICH_FOLDER)
         origin = find_origin(subject, self._store, self._searcher, base=base)
         entries = [
             *self._link_entries(origin.links),
@@ -252,7 +261,7 @@ class History:
 
     def _fitting(self, entries: Sequence[str], max_tokens: int) -> int:
         """How many entries of a list fit, and one at least: the list continues after them."""
-        budget = Budget(max_tokens)
+        budget = _budget(max_tokens)
         fitting = 0
         for entry in entries:
             if not budget.take(self._clean(entry)):
@@ -355,6 +364,17 @@ class History:
                 except NotFoundError:
                     break
         return output_of(call)
+
+
+def _budget(max_tokens: int) -> Budget:
+    """What a quotation may take of an answer. Raises ValueError if the tokens are out of bounds."""
+    budget = Budget(max_tokens)
+    budget.take(quote("") + " " * _AFTER)
+    return budget
+
+
+_AFTER: Final = 100
+"""Bytes that are kept for the notes after a quotation, such as a cursor."""
 
 
 def _more(cursor: str | None) -> str:

@@ -117,7 +117,7 @@ class HistoryTools:
 
     def file_history(
         self,
-        path: Annotated[str, Field(description="Absolute path of the file.")],
+        path: Annotated[str, Field(description="Path of the file: absolute, or in the project's folder.")],
         limit: Limit = 20,
         cursor: Cursor = None,
         max_tokens: Tokens = DEFAULT_TOKENS,
