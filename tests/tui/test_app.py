@@ -89,6 +89,12 @@ def text_of(app: TurnlogApp) -> str:
     return "\n".join(line.text for line in app.query_one(Preview).lines)
 
 
+def in_sight(app: TurnlogApp) -> str:
+    shown = app.query_one(Preview)
+    first = round(shown.scroll_offset.y)
+    return "\n".join(line.text for line in shown.lines[first : first + shown.size.height])
+
+
 def titles(app: TurnlogApp) -> list[str]:
     listed = app.query_one(SessionList)
     return [listed.render_line(y).text.split("  ")[1].strip() for y in range(listed.count)]
@@ -137,6 +143,24 @@ def test_typing_searches_everything_and_shows_the_hit(store_path: Path) -> None:
         await press(pilot, app, "escape", "escape")
         assert app.query_one(Input).value == ""
         assert app.query_one(SessionList).count == everything
+
+    drive(store_path, act)
+
+
+def test_the_line_that_was_found_is_in_sight(store_path: Path) -> None:
+    word = "picture"
+
+    async def act(pilot: AppPilot, app: TurnlogApp) -> None:
+        await search(pilot, app, f"{word} role:assistant")
+        sessions = app.query_one(SessionList)
+        seen = 0
+        for number in range(sessions.count):
+            if number:
+                await press(pilot, app, "down")
+            if word in text_of(app).casefold():
+                assert word in in_sight(app).casefold(), number
+                seen += 1
+        assert seen
 
     drive(store_path, act)
 

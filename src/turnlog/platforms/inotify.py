@@ -11,9 +11,12 @@ import os
 import struct
 import sys
 from enum import IntFlag
+from pathlib import Path
 from typing import NamedTuple
 
 AVAILABLE = sys.platform == "linux"
+
+_MOST_WATCHES = Path("/proc/sys/fs/inotify/max_user_watches")
 
 # `struct inotify_event`: watch, mask, cookie, and the length of the name, which is padded with NUL.
 _HEADER = struct.Struct("iIII")
@@ -35,6 +38,14 @@ class Mask(IntFlag):
 
 # MODIFY, because agents keep their logs open while they write. Files that are deleted are found by the next pass.
 _WATCHED = Mask.MODIFY | Mask.MOVED_FROM | Mask.MOVED_TO | Mask.CREATE | Mask.ONLY_FOLDERS
+
+
+def most_watches() -> int:
+    """How many watches the kernel allows a user, in all programs; 0 if it does not say."""
+    try:
+        return int(_MOST_WATCHES.read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 class InotifyEvent(NamedTuple):

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from turnlog.platforms.inotify import Inotify, InotifyEvent, Mask
+from turnlog.platforms.inotify import Inotify, InotifyEvent, Mask, most_watches
 
-WATCH_LIMIT = 8192
-"""Folders watched at most: about 1 KB of kernel memory each."""
+WATCH_LIMIT = 65_536
+"""Folders watched at most: about 1 KB of kernel memory each. 10 GB of logs are in 9,000."""
+
+_ALWAYS = 8192
+"""Folders watched even if that is more than half of what the kernel allows a user: other programs need some too."""
 
 
 class FolderChanges(NamedTuple):
@@ -60,7 +63,7 @@ class WatchedFolders:
     def __init__(self, limit: int = WATCH_LIMIT) -> None:
         """Watch nothing yet. Raises OSError when the kernel gives no queue."""
         self._inotify = Inotify()
-        self._limit = limit
+        self._limit = min(limit, max(_ALWAYS, most_watches() // 2))
         self._folders: dict[int, str] = {}
         self._watches: dict[str, int] = {}
         self.unwatched: set[str] = set()

@@ -289,7 +289,7 @@ class TurnlogApp(App[list[str]]):
         current = self._list.row
         if current is None or current.session_id != row.session_id:
             return
-        self._preview.show(row.session_id, head, messages, _marked_words(row))
+        self._preview.show(row.session_id, head, messages, _marked_words(row), None if last else row.position)
         if last:
             self._preview.last = None
             self._preview.scroll_end(animate=False)

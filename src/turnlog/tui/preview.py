@@ -170,22 +170,35 @@ class Preview(RichLog):
         """The position of the last message that is shown; None: nothing follows."""
 
     def show(
-        self, session_id: str, head: Iterable[Text], messages: list[PlacedMessage], marks: Iterable[str] = ()
+        self,
+        session_id: str,
+        head: Iterable[Text],
+        messages: list[PlacedMessage],
+        marks: Iterable[str] = (),
+        hit: int | None = None,
     ) -> None:
-        """Show a session from its top. Words of `marks` are highlighted."""
+        """Show a session from its top, or from the first highlighted line from the position `hit` on.
+
+        Words of `marks` are highlighted.
+        """
         self.session_id = session_id
         self.clear()
         self.scroll_home(animate=False)
         for line in head:
             self.write(line, scroll_end=False)
-        self.append(messages, marks)
+        found = self.append(messages, marks, hit)
+        if found is not None and found >= self.size.height:
+            self.call_after_refresh(self.scroll_to, y=found - self.size.height // 3, animate=False)
 
-    def append(self, messages: list[PlacedMessage], marks: Iterable[str] = ()) -> None:
-        """Show further messages."""
+    def append(self, messages: list[PlacedMessage], marks: Iterable[str] = (), hit: int | None = None) -> int | None:
+        """Show further messages; return the first highlighted line from the message at the position `hit` on."""
         words = [word for word in marks if word.strip()]
+        found: int | None = None
         for placed in messages:
             for line in message_lines(placed):
-                if words:
-                    line.highlight_words(words, _MARK, case_sensitive=False)
+                is_marked = bool(words) and line.highlight_words(words, _MARK, case_sensitive=False) > 0
+                if is_marked and found is None and hit is not None and placed.membership.position >= hit:
+                    found = len(self.lines)
                 self.write(line, scroll_end=False)
         self.last = messages[-1].membership.position if len(messages) >= MESSAGES else None
+        return found
