@@ -25,10 +25,10 @@ def find_copies(connection: sqlite3.Connection, keys: list[int]) -> dict[int, st
         " AND NOT EXISTS (SELECT 1 FROM streams t WHERE t.source_key = s.key)",
         keys,
     ).fetchall()
-    return {key: path for key, agent, path, *about in rows if _told_in(connection, key, agent, path, *about) & ids}
+    return {key: path for key, agent, path, *about in rows if _sessions_in(connection, key, agent, path, *about) & ids}
 
 
-def _told_in(
+def _sessions_in(
     connection: sqlite3.Connection, key: int, agent: str, path: str, root: str, kind: str, appendable: int
 ) -> set[str]:
     """The sessions in an archived file, in any generation; empty if its agent is not installed."""
