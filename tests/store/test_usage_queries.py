@@ -205,6 +205,7 @@ def test_a_store_without_totals_of_sessions_keeps_its_usage(tmp_path: Path) -> N
             connection.execute(f"DROP {name}")
         for name in ("kept_insights", "kept_sessions"):
             connection.execute(f"DROP TABLE {name}")
+        connection.execute("DROP TABLE kept_activity")
         connection.execute("DROP TABLE call_orders")
         connection.execute("DROP TABLE tasks")
         connection.execute("PRAGMA user_version = 25")

@@ -304,7 +304,7 @@ class Questions:
             *(UsageFilter(user="ann"), UsageFilter(team="core"), UsageFilter(task="t1")),
         ):
             yield Question("usage", ("session",), {"filter": wanted})
-            yield Question("usage", ("day",), {"filter": wanted, "zone": BERLIN})
+            yield Question("usage", ("day",), {"filter": wanted, "zone": BERLIN, "active": True})
         for time in self._times():
             yield Question("spending", (time,))
         for wanted in (

@@ -1,22 +1,27 @@
 """How long sessions were active on each day: the time between their messages, without long gaps.
 
-Most sessions are of one day, and the store knows how long each was active. Only of the others the times of messages are
-read. Subagents are left out: the session that started them waits meanwhile.
+Most sessions are of one day, and the store knows how long each was active. The others are added up by quarter hours
+from the times of their messages, and these sums are kept until the session changes (`kept_activity`). Subagents are
+left out: the session that started them waits meanwhile.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import date, timedelta, tzinfo
 from itertools import pairwise
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
-from turnlog.store.periods import LONGEST_GAP
+from turnlog.store.connection import can_be_written, open_file
+from turnlog.store.periods import LONGEST_GAP, shifts
 from turnlog.store.sqlite.usage_rows import quarter_hours
 from turnlog.store.usage_filter import UsageFilter
+from turnlog.store.write_lock import begin
 
 _CONDITIONS: Final = {
     "agent": "s.agent = ?",
@@ -31,59 +36,112 @@ _CONDITIONS: Final = {
 _QUARTER_HOUR: Final = 900_000
 """Milliseconds."""
 
+_OF_DAY: Final = 96
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_FIRST_DAY: Final = date.min.toordinal() - _EPOCH
+_LAST_DAY: Final = date.max.toordinal() - _EPOCH
+
 _LIMIT: Final = LONGEST_GAP // timedelta(milliseconds=1)
+
+_FEW: Final = 8
+"""Sessions that are added up anew, because they have just changed, and not kept."""
 
 # One row of a JSON array for each session: the module `sqlite3` takes longer for a row than SQLite to find it, and a
 # window of SQL twice as long as the loop over them.
 _TIMES: Final = (
-    "SELECT (SELECT json_group_array(m.created_at) FROM memberships x CROSS JOIN messages m ON m.key = x.message_key"
-    " WHERE x.session_key = s.key AND x.copied = 0 AND m.created_at IS NOT NULL)"
+    "SELECT s.key, s.changed_seq, (SELECT json_group_array(m.created_at) FROM memberships x CROSS JOIN messages m"
+    " ON m.key = x.message_key WHERE x.session_key = s.key AND x.copied = 0 AND m.created_at IS NOT NULL)"
     " FROM sessions s WHERE s.key IN (SELECT value FROM json_each(?))"
 )
 
+_KEPT: Final = (
+    "SELECT s.key, k.quarter_hours FROM kept_activity k CROSS JOIN sessions s ON s.key = k.session_key"
+    " WHERE k.changed_seq = s.changed_seq AND k.session_key IN (SELECT value FROM json_each(?))"
+)
 
-def active_by_day(connection: sqlite3.Connection, wanted: UsageFilter, zone: tzinfo | None) -> Mapping[date, int]:
-    """Day of a zone (None: this machine's) -> milliseconds, of all sessions that a filter chooses together.
+
+class Activity(NamedTuple):
+    """What `active_by_day` has found."""
+
+    by_day: Mapping[date, int]
+    """Day -> milliseconds."""
+    added_up: Sequence[tuple[int, int, str]]
+    """Rows of `kept_activity` that it did not find there."""
+
+
+def active_by_day(
+    connection: sqlite3.Connection, wanted: UsageFilter, zone: tzinfo | None, *, reads_kept: bool
+) -> Activity:
+    """Time of all sessions that a filter chooses together, by day of a zone (None: this machine's).
 
     A filter by model chooses calls, and is not looked at. Its times count by quarter hours, as in all of a report.
     """
     since, until = quarter_hours(wanted)
-    first = _BEFORE_ALL if since is None else since * _QUARTER_HOUR
-    last = _AFTER_ALL if until is None else until * _QUARTER_HOUR
-    day_of = _days(zone)
-    found: Counter[date] = Counter()
+    first = _BEFORE_ALL if since is None else since
+    last = _AFTER_ALL if until is None else until
+    day_of = _Days(zone)
+    found: defaultdict[int, int] = defaultdict(int)
     of_several_days: list[int] = []
-    for key, begin, end, active in _sessions(connection, wanted):
-        if begin is None or end is None:
+    for key, created_at, updated_at, active in _sessions(connection, wanted):
+        if created_at is None or updated_at is None:
             of_several_days.append(key)
-        elif begin < last and end >= first:
-            if begin >= first and end < last and day_of(begin) == day_of(end):
-                found[day_of(begin)] += active
+            continue
+        begun, ended = created_at // _QUARTER_HOUR, updated_at // _QUARTER_HOUR
+        if begun < last and ended >= first:
+            day = day_of[begun]
+            if begun >= first and ended < last and day == day_of[ended]:
+                found[day] += active
             else:
                 of_several_days.append(key)
-    for quarter_hour, milliseconds in _by_quarter_hour(connection, of_several_days).items():
-        if first <= quarter_hour * _QUARTER_HOUR < last:
-            found[day_of(quarter_hour * _QUARTER_HOUR)] += milliseconds
-    return found
+    kept = dict(connection.execute(_KEPT, (json.dumps(of_several_days),)).fetchall()) if reads_kept else {}
+    added_up = list(_add_up(connection, [key for key in of_several_days if key not in kept]))
+    for listed in (*kept.values(), *(sums for _, _, sums in added_up)):
+        sums: list[int] = json.loads(listed)
+        for quarter_hour, milliseconds in zip(sums[::2], sums[1::2], strict=True):
+            if first <= quarter_hour < last:
+                found[day_of[quarter_hour]] += milliseconds
+    return Activity({date.fromordinal(_EPOCH + day): active for day, active in found.items()}, added_up)
 
 
-def _by_quarter_hour(connection: sqlite3.Connection, keys: Iterable[int]) -> Mapping[int, int]:
-    """Quarter hour since 1970 -> milliseconds between the messages of these sessions, without long gaps."""
-    found: defaultdict[int, int] = defaultdict(int)
-    asked = json.dumps(list(keys))
-    for (listed,) in connection.execute(_TIMES, (asked,)) if asked != "[]" else ():
-        times: list[int] = json.loads(listed or "[]")
+def is_worth_keeping(activity: Activity) -> bool:
+    """Whether so many sessions were added up that the next report should find their sums."""
+    return len(activity.added_up) > _FEW
+
+
+def keep(path: Path, activity: Activity) -> None:
+    """Keep what was added up for the next report, unless the store cannot be written now."""
+    if not can_be_written(path):
+        return
+    with suppress(sqlite3.Error), closing(open_file(path, "rw")) as connection:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        # Whoever asks waits for no other writer.
+        begin(connection, 0)
+        # A session may have been changed or forgotten since.
+        connection.executemany(
+            "INSERT OR REPLACE INTO kept_activity (session_key, changed_seq, quarter_hours) SELECT key, changed_seq, ?3"
+            " FROM sessions WHERE key = ?1 AND changed_seq = ?2",
+            activity.added_up,
+        )
+        connection.execute("COMMIT")
+
+
+def _add_up(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+    """Rows of `kept_activity`: milliseconds between the messages of each session, without long gaps."""
+    for key, changed_seq, listed in connection.execute(_TIMES, (json.dumps(keys),)) if keys else ():
+        found: defaultdict[int, int] = defaultdict(int)
+        times: list[int] = json.loads(listed)
         times.sort()
-        for begin, end in pairwise(times):
-            gap = end - begin
+        for begun, ended in pairwise(times):
+            gap = ended - begun
             if 0 < gap <= _LIMIT:
-                quarter_hour, passed = divmod(end, _QUARTER_HOUR)
+                quarter_hour, passed = divmod(ended, _QUARTER_HOUR)
                 # A gap is within two quarter hours at most.
                 if gap > passed:
                     found[quarter_hour - 1] += gap - passed
                     gap = passed
                 found[quarter_hour] += gap
-    return found
+        yield key, changed_seq, json.dumps([each for pair in found.items() for each in pair])
 
 
 _BEFORE_ALL, _AFTER_ALL = -(1 << 62), 1 << 62
@@ -104,20 +162,23 @@ def _sessions(connection: sqlite3.Connection, wanted: UsageFilter) -> list[tuple
     ).fetchall()
 
 
-def _days(zone: tzinfo | None) -> Callable[[int], date]:
-    """The day of a time, as the clocks of a zone show it. Remembered by quarter hours: every zone has whole ones."""
-    known: dict[int, date] = {}
+class _Days(dict[int, int]):
+    """Quarter hour since 1970 -> day since 1970, as the clocks of a zone show it."""
 
-    def day_of(time: int) -> date:
-        quarter_hour = time // _QUARTER_HOUR
-        day = known.get(quarter_hour)
-        if day is None:
-            try:
-                at = datetime.fromtimestamp(quarter_hour * _QUARTER_HOUR / 1000, UTC)
-                day = at.astimezone(zone).date()
-            except (ValueError, OverflowError, OSError):  # of a damaged log
-                day = date.max
-            known[quarter_hour] = day
+    def __init__(self, zone: tzinfo | None) -> None:
+        super().__init__()
+        self._zone = zone
+        self._clocks: dict[int, list[tuple[int, int]]] = {}
+
+    def __missing__(self, quarter_hour: int) -> int:
+        utc_day = quarter_hour // _OF_DAY
+        try:
+            clocks = self._clocks.get(utc_day) or self._clocks.setdefault(utc_day, shifts((utc_day,), self._zone))
+            shift = next(shift for begin, shift in reversed(clocks) if begin <= quarter_hour)
+            day = (quarter_hour + shift) // _OF_DAY
+        except OverflowError:  # of a damaged log
+            day = _LAST_DAY
+        if not _FIRST_DAY <= day <= _LAST_DAY:
+            day = _LAST_DAY
+        self[quarter_hour] = day
         return day
-
-    return day_of

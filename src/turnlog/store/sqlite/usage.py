@@ -20,8 +20,7 @@ from turnlog.store.choices import UsageBy
 from turnlog.store.dollars import Dollars, dollars, known_cost
 from turnlog.store.limited_agent import limited_agent
 from turnlog.store.periods import BLOCK, DATE_PERIODS, PERIODS, block_name, block_starts, shifts, shown, start_of
-from turnlog.store.sqlite import SmallStore
-from turnlog.store.sqlite.active_time import active_by_day
+from turnlog.store.sqlite import SmallStore, active_time
 from turnlog.store.sqlite.days import Days, find_days, is_worth_keeping, keep
 from turnlog.store.sqlite.spending import SpendingQueries
 from turnlog.store.sqlite.usage_rows import (
@@ -79,7 +78,7 @@ class UsageQueries(SpendingQueries):
     """The queries of `Store` about tokens and cost, and about agents and models."""
 
     _keeps_days = True
-    """Sums of days are kept in `usage_by_day`."""
+    """Sums of days are kept in `usage_by_day`, and of sessions in `kept_activity`."""
 
     def usage(
         self,
@@ -119,11 +118,15 @@ class UsageQueries(SpendingQueries):
                 table = EVERY_ROW if days is None else days.rows(_needed("model", None, filter))
                 unpriced = _unpriced_models(connection, filter, table)
             has_active = active and by in DATE_PERIODS and filter.model is None
-            activity = active_by_day(connection, filter, zone) if has_active else None
+            activity = (
+                active_time.active_by_day(connection, filter, zone, reads_kept=self._keeps_days) if has_active else None
+            )
         if days is not None and is_worth_keeping(days):
             keep(self.path, days)
+        if activity is not None and self._keeps_days and active_time.is_worth_keeping(activity):
+            active_time.keep(self.path, activity)
         report = usage_report(by, _sorted(rows, by), totals, zone, then_by, unpriced)
-        return report if activity is None else with_activity(report, activity)
+        return report if activity is None else with_activity(report, activity.by_day)
 
     def _days(
         self,
