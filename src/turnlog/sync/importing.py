@@ -136,7 +136,9 @@ def _is_file(source: Source) -> bool:
 def _file_of(source: Source) -> str:
     """The path of the file that a source is in, or is."""
     inner, _, _ = source.path.rpartition("#")
-    return source.path if _is_file(source) or not inner or Path(source.path).is_file() else inner
+    # The path of a session may be longer than that of a file can be: `Path.is_file` raises for it.
+    is_file = _is_file(source) or not inner or os.path.isfile(source.path)  # noqa: PTH113
+    return source.path if is_file else inner
 
 
 def import_stream(

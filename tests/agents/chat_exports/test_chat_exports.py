@@ -370,15 +370,38 @@ def test_a_zip_that_was_cut_off_is_refused_with_a_reason(database: Path, tmp_pat
         import_file(database, path)
 
 
-@pytest.mark.parametrize("identity", ["é" * 200, "../../x"])
-def test_a_conversation_of_any_id_is_restored_in_the_folder(database: Path, tmp_path: Path, identity: str) -> None:
+IDS = (
+    *("é" * 200, "x" * 300, "../../x", "..", ".", "a/b", "a_b", "a#b", "about", "nul", "n\0ul", "a\nb", "WEB:1", " "),
+    *("a_b~c14cddc033f64b9d", "conversations.json"),
+)
+
+
+@pytest.mark.parametrize("form", ["file", "folder"])
+def test_conversations_of_any_ids_are_each_imported_restored_and_forgotten(
+    database: Path, tmp_path: Path, form: str
+) -> None:
     first = json.loads((CHATGPT / "conversations.json").read_bytes())[0]
     path = tmp_path / "in/conversations.json"
     path.parent.mkdir()
-    path.write_text(json.dumps([first | {"id": identity, "conversation_id": identity}]), encoding="utf-8")
-    (session,) = import_file(database, path).sessions
+    path.write_text(json.dumps([first | {"id": each, "conversation_id": each} for each in IDS]), encoding="utf-8")
+    sessions = import_file(database, path if form == "file" else path.parent).sessions
     with open_store(database) as store:
-        (file, *_) = store.restore(session, tmp_path / "out")
-    restored = Path(file.path)
-    assert restored.resolve().is_relative_to(tmp_path / "out")
-    assert json.loads(restored.read_bytes())[0]["id"] == identity
+        files = [Path(file.path) for session in sessions for file in store.restore(session, tmp_path / "out")]
+        assert all(file.resolve().is_relative_to(tmp_path / "out") for file in files)
+        lists = [file for file in files if file.name == "conversations.json"]
+        assert sorted(json.loads(each.read_bytes())[0]["id"] for each in lists) == sorted(IDS)
+        for session in sessions:
+            assert store.forget(session).session_ids == (session,)
+        assert store.sessions().items == ()
+
+
+def test_the_list_of_an_export_is_no_file_of_a_conversation(database: Path, tmp_path: Path) -> None:
+    chat = json.loads((CHATGPT / "conversations.json").read_bytes())[0]
+    message = next(each["message"] for each in chat["mapping"].values() if each["message"])
+    message["metadata"] = {"attachments": [{"id": "conv", "name": "conv"}]}
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([chat, chat | {"id": "b", "conversation_id": "b"}]), encoding="utf-8")
+    for session in import_file(database, path).sessions:
+        with open_store(database) as store:
+            files = store.restore(session, tmp_path / "out")
+        assert [len(json.loads(Path(file.path).read_bytes())) for file in files if "json" in file.path.name] == [1]

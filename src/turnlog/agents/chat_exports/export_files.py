@@ -111,7 +111,9 @@ class ExportFiles:
     def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """The name and the content of the file whose name begins with each of these."""
         wanted = sorted({each for each in beginnings if each})
-        names = sorted(self._names()) if wanted else []
+        names = (
+            sorted(name for name in self._names() if not LISTS.fullmatch(PurePosixPath(name).name)) if wanted else []
+        )
         for beginning in wanted:
             name = next((each for each in names if PurePosixPath(each).name.startswith(beginning)), None)
             content = None if name is None else self._content(name, LARGEST_FILE)
@@ -151,7 +153,7 @@ def _listed(service: Service, item: Raw) -> Listed | None:
     except UNREADABLE:
         return None
     identity = next(filter(None, (_text(fields.get(name)) for name in service.id_fields)), None)
-    if identity is None or "#" in identity:
+    if identity is None:
         return None
     return Listed(identity, _value(fields.get(service.time_field)), item)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from turnlog.agents.chat_exports.sources import CONVERSATION, JSON, session_id
+from turnlog.agents.chat_exports.sources import CONVERSATION, JSON
 from turnlog.agents.conversation import Conversation, ConversationFold
 from turnlog.agents.decoding import object_of
 from turnlog.agents.jsonl import UNREADABLE
@@ -22,7 +22,7 @@ class ExportFold(ConversationFold[RowLine]):
 
     def session_id(self) -> str:
         """The path of a conversation names it."""
-        return self._source.session_id or session_id(self.agent, self._source.path.rpartition("#")[2])
+        return self._source.session_id or f"{self.agent}:{self._source.path.rpartition('#')[2].replace('/', '_')}"
 
     def read(self, context: Conversation, record: RowLine) -> None:
         """See `ConversationFold.read`."""

@@ -5,7 +5,6 @@ A conversation is one line of a log, as the export has it, with the files that i
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed,
 from turnlog.agents.databases import READABLE, Row, session_place
 from turnlog.agents.files import entries, holds_folder, is_file
 from turnlog.agents.row_files import FILE, files_in, line_of, restore_file, rows_in, update_of
+from turnlog.agents.safe_names import file_name, session_name
 from turnlog.errors import SourceError
 
 CONVERSATION: Final = "conversation"
@@ -28,18 +28,10 @@ CONVERSATION: Final = "conversation"
 JSON: Final = "json"
 """The column with the conversation."""
 
-_LONGEST_NAME: Final = 200
-"""Bytes of a name that every file system has."""
-
 _ZIP: Final = ".zip"
 _UNREADABLE: Final[Version] = (0, 0, 0, 1)
 _LATEST: Final = 1 << 33
 """The year 2242 in Unix seconds: a time whose nanoseconds a column still holds."""
-
-
-def session_id(agent: str, external: str) -> str:
-    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
-    return f"{agent}:{external.replace('/', '_')}"
 
 
 def find_sources(service: Service, root: Path) -> Iterator[Source]:
@@ -80,12 +72,12 @@ def is_damaged(source: Source) -> bool:
 
 
 def _conversations(service: Service, path: Path, root: Path) -> Iterator[Source]:
-    for identity, version in _versions(service, path, _stamp(path)):
+    for name, version in _versions(service, path, _stamp(path)):
         yield Source(
             agent=service.agent,
-            path=f"{path}#{identity}",
+            path=f"{path}#{name}",
             root=os.fspath(root),
-            session_id=session_id(service.agent, identity),
+            session_id=f"{service.agent}:{name}",
             version=version,
         )
 
@@ -99,17 +91,17 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 @lru_cache(maxsize=64)
 def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> tuple[tuple[str, Version], ...]:
     """The conversations of an export and their versions: an export of years is not parsed for each of them."""
-    return tuple((each.identity, _version(each)) for each in _contents(service, path, stamp).values())
+    return tuple((name, _version(each)) for name, each in _contents(service, path, stamp).items())
 
 
 @lru_cache(maxsize=1)
 def _contents(service: Service, path: Path, stamp: tuple[int, int, int]) -> dict[str, Listed]:
-    """The conversations of an export. They may be large, so only one export is kept, until the next look around."""
+    """The conversations of an export by their names. They may be large, so only one export is kept at a time."""
     del stamp
     with closing(ExportFiles(path)) as export:
         if not any(is_list(service, data[: 1 << 16]) for data in export.lists()):
             return {}
-        return {each.identity: each for each in export.conversations(service)}
+        return {session_name(each.identity): each for each in export.conversations(service)}
 
 
 def _version(listed: Listed) -> Version:
@@ -163,20 +155,13 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     if place is None:
         return []
     # A list of its own, so that conversations of one export do not get into each other's way.
-    folder = to / os.path.relpath(place[0], source.root) / _folder_name(place[1])
+    folder = to / os.path.relpath(place[0], source.root) / file_name(place[1])
     written: list[Path] = []
     for _, row in rows_in(log):
         written.append(restore_file(folder / "conversations.json", f"[{row.get(JSON)}]".encode(), to))
         for name, content in files_in(row).items():
-            written.append(restore_file(folder / Path(name).name, content, to))
+            written.append(restore_file(folder / file_name(Path(name).name), content, to))
     return written
-
-
-def _folder_name(identity: str) -> str:
-    """The id of a conversation as the name of a folder; its digest where a system has no name so long."""
-    name = identity.replace("/", "_")
-    data = name.encode(errors="replace")
-    return name if len(data) <= _LONGEST_NAME else hashlib.sha256(data).hexdigest()
 
 
 # -- what a file is

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -30,6 +28,7 @@ from turnlog.agents.inspect_logs.log_files import (
     writer_version,
 )
 from turnlog.agents.row_files import line_of, restore_file, rows_in, update_of
+from turnlog.agents.safe_names import file_name, session_name
 from turnlog.errors import SourceError
 
 SAMPLE: Final = "sample"
@@ -42,8 +41,6 @@ LOST: Final = "lost"
 
 _ENDINGS: Final = (".eval", ".json")
 _UNREADABLE: Final[Version] = (0, 0, 0, 1)
-_UNSAFE: Final = re.compile(r"[/#\x00-\x1f\x7f-\x9f]")
-_LONGEST_ID: Final = 200
 
 
 def session_id(log: EvalLog, sample: Sample, path: Path) -> str:
@@ -51,13 +48,7 @@ def session_id(log: EvalLog, sample: Sample, path: Path) -> str:
     _, spec = header_fields(log.header)
     run = text_of(spec.get("eval_id")) or text_of(spec.get("run_id"))
     # A log without either is named by its file.
-    return f"{NAME}:{_safe(f'{run or path.stem}.{sample.name}')}"
-
-
-def _safe(name: str) -> str:
-    if len(name) > _LONGEST_ID:
-        name = f"{name[:_LONGEST_ID]}~{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:12]}"
-    return _UNSAFE.sub("_", name)
+    return f"{NAME}:{session_name(f'{run or path.stem}.{sample.name}')}"
 
 
 def find_sources(root: Path, depth: int) -> Iterator[Source]:
@@ -107,7 +98,7 @@ def _sources_of(log: EvalLog, path: Path, root: Path) -> Iterator[Source]:
     for sample in log.samples:
         yield Source(
             agent=NAME,
-            path=f"{path}#{_safe(sample.name)}",
+            path=f"{path}#{session_name(sample.name)}",
             root=os.fspath(root),
             session_id=session_id(log, sample, path),
             version=_version(log, sample),
@@ -134,7 +125,7 @@ def _log(path: Path, stamp: tuple[int, int, int]) -> EvalLog | None:
 def _found(path: Path, name: str) -> tuple[EvalLog, Sample] | None:
     log = _log(path, _stamp(path))
     samples = () if log is None else log.samples
-    sample = next((each for each in samples if _safe(each.name) == name), None)
+    sample = next((each for each in samples if session_name(each.name) == name), None)
     return None if log is None or sample is None else (log, sample)
 
 
@@ -179,7 +170,9 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         header = msgspec.json.decode(str(row.get(HEADER) or "{}"), type=dict[str, Raw])
         whole = msgspec.json.encode(header)[:-1] + (b"," if header else b"") + b'"samples":['
         folder = to / os.path.relpath(place[0], source.root)
-        written.append(restore_file(folder / f"{place[1]}.json", whole + str(row.get(JSON)).encode() + b"]}", to))
+        written.append(
+            restore_file(folder / f"{file_name(place[1])}.json", whole + str(row.get(JSON)).encode() + b"]}", to)
+        )
     return written
 
 

@@ -6,6 +6,7 @@ are deleted, because FTS5 can delete postings only with their text.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -76,10 +77,16 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
         connection.close()
     for path in map(Path, forgotten.files):
         if path.parent == imports_folder(store_path) or path.parent.parent == hooks_folder(store_path):
-            path.unlink(missing_ok=True)
+            _delete(path)
     if is_read:
         raise StoreBusyError(f"{session_id} is forgotten, but {store_path} is being read: its bytes go when that ends")
     return forgotten
+
+
+def _delete(path: Path) -> None:
+    """Delete a copy; the path of rows, which may be longer than that of a file can be, is none."""
+    if os.path.lexists(path):
+        path.unlink(missing_ok=True)
 
 
 def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
