@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from fastapi import Depends, FastAPI, HTTPException, Request
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp
 from support.chat_script import ANSWER, HALF, STREAM_HEADERS, Script, post
 from turnlog.aisdk import UIMessage
 from turnlog.aisdk.streaming import Scope
-from turnlog.chat import Chat, MemoryKeeper
+from turnlog.chat import Chat, MemoryKeeper, NativeKeeper
 from turnlog.chat.fastapi import chat_endpoint
 from turnlog.chat.http import ChatApp
 from turnlog.model.stream import StreamEvent
@@ -169,6 +170,12 @@ def test_what_the_application_asks_of_all_its_routes_is_asked_at_every_address()
             for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
                 answer = client.request(method, f"/api/chat{path}", content=post(), headers=JSON)
                 assert answer.status_code in (401, 405), (method, path)
+
+
+def test_a_key_alone_lists_no_chats_and_none_is_promised(serve: Serve, tmp_path: Path) -> None:
+    with TestClient(serve(Chat(Script(ANSWER), NativeKeeper(tmp_path / "turnlog.db")))) as client:
+        assert [client.request(method, "/api/chat").headers["allow"] for method in ("GET", "PUT")] == ["POST", "POST"]
+        assert client.put("/api/chat/a").headers["allow"] == "DELETE, GET, PATCH"
 
 
 def test_a_message_may_be_sent_to_the_address_with_a_slash_behind_it(serve: Serve) -> None:

@@ -66,7 +66,7 @@ def chat_endpoint(
     if owner is not None:
         chat.directory  # noqa: B018  # raises for a keeper that knows no owners
     path = checked_path(path)
-    http = ChatHttp(chat, version=version, max_bytes=max_bytes)
+    http = ChatHttp(chat, version=version, max_bytes=max_bytes, has_list=key is None or owner is not None)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[None]:

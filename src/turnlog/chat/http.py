@@ -31,6 +31,7 @@ from turnlog.aisdk.streaming import Receive, Scope, Send, send_stream
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
+from turnlog.chat.numbers import check_numbers
 from turnlog.chat.requests import parse_chat_request
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
 from turnlog.model import Ownership
@@ -107,19 +108,23 @@ class ChatHttp:
     """Answers the requests of a chat page."""
 
     @checked
-    def __init__(self, chat: Chat, *, version: Version = 7, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, chat: Chat, *, version: Version = 7, max_bytes: int = MAX_BYTES, has_list: bool = True) -> None:
         """Serve chats to pages of one version of AI SDK.
 
         Args:
             chat: The backend.
             version: The pages' AI SDK: 5, 6, 7 or an exact release.
             max_bytes: How large a request may be.
+            has_list: Whether the chats of who asks can be listed: False where a `key` makes their ids and no `owner`
+                says whose they are.
 
         Raises:
             TypeError: `chat` is none.
-            ValueError: There is no such version.
+            ValueError: There is no such version, or `max_bytes` is below 1.
         """
         chat.check_version(version)
+        check_numbers("ChatHttp", max_bytes=max_bytes)
+        self._has_list = has_list
         self._chat = chat
         self._version = sdk_version(version)
         self._most_bytes = max_bytes
@@ -156,7 +161,8 @@ class ChatHttp:
     def refuse(self, rest: str, scope: Scope) -> HttpResponse:
         """The response to a method that the address does not take; arguments as for `answer`."""
         _, place = find_place(rest, scope)
-        return _refusal(place, None, knows_owners=_knows_owners(self._chat))
+        is_known = _knows_owners(self._chat) and (place != "chats" or self._has_list)
+        return _refusal(place, None, knows_owners=is_known)
 
     async def post(
         self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None, caller: ChatCaller = NOBODY
@@ -374,7 +380,7 @@ class ChatApp:
         self._dependencies = dependencies
         self._chat = chat
         self._path = checked_path(path).rstrip("/")
-        self._http = ChatHttp(chat, version=version, max_bytes=max_bytes)
+        self._http = ChatHttp(chat, version=version, max_bytes=max_bytes, has_list=key is None or owner is not None)
         self._key = key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

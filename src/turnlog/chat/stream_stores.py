@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from turnlog.arguments import checked
+from turnlog.chat.numbers import check_numbers
 from turnlog.errors import StoreError
 from turnlog.platforms.files import BINARY
 from turnlog.store.write_lock import use_write_ahead_log
@@ -445,8 +446,9 @@ class RedisStreamStore:
             expire_seconds: How long after its last change an unfinished stream is deleted.
 
         Raises:
-            ValueError: The client decodes what it reads.
+            ValueError: The client decodes what it reads, or `expire_seconds` is below 1.
         """
+        check_numbers("RedisStreamStore", expire_seconds=expire_seconds)
         if client.get_encoder().decode_responses:
             raise ValueError("a client of streams must give bytes: leave decode_responses out")
         self._client = client

@@ -25,6 +25,7 @@ from turnlog.aisdk.streaming import ErrorText, generic_error_text, pump
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, closing_chunks
 from turnlog.arguments import checked
+from turnlog.chat.numbers import check_numbers
 from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore, index_of_frame
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model.stream import StreamEvent
@@ -245,7 +246,9 @@ class Streams:
 
         Raises:
             TypeError: `store` is no store of streams.
+            ValueError: A number of seconds cannot be one.
         """
+        check_numbers("Streams", keep_alive=keep_alive, keep_finished=keep_finished)
         self._store: StreamStore = MemoryStreamStore() if store is None else store
         self._keep_alive = keep_alive
         self._keep_finished = keep_finished

@@ -20,6 +20,7 @@ from turnlog.aisdk.writer import ChunkWriter
 from turnlog.arguments import checked
 from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
 from turnlog.chat.message_differ import MessageDiffer
+from turnlog.chat.numbers import check_numbers
 from turnlog.model import Message, ToolCallPart
 from turnlog.model.stream import Abort, Pause, RunFinish, RunStart, StreamEvent
 from turnlog.runs.states import session_states
@@ -74,8 +75,11 @@ class Tail:
         Args:
             version: The page's AI SDK.
             wait: Waits for a change; by default the store is queried every `POLL_SECONDS`.
-            keep_alive: Seconds of silence after which a comment is sent.
+            keep_alive: Seconds of silence after which a comment is sent; None sends none.
+
+        Raises ValueError for a `keep_alive` that is not above 0.
         """
+        check_numbers("Tail", keep_alive=keep_alive)
         events = self._follow(_sleep if wait is None else wait)
         return stream_events(events, ChunkWriter(version), keep_alive=keep_alive)
 

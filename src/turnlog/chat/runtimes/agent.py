@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.chat.conversion import RECORD_KEY, RUN_KEY, SESSION_KEY
+from turnlog.chat.numbers import check_numbers
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint, point_of
 from turnlog.errors import ConflictError, TurnlogError
@@ -70,7 +71,10 @@ class AgentRuntime:
             store_path: The store in which runs are recorded; None to record none.
             grace_seconds: How long an agent may take for each way of stopping it.
             wait_seconds: How long an agent that requested permission waits for the answer.
+
+        Raises ValueError for seconds that are below 0 or without end.
         """
+        check_numbers("AgentRuntime", grace_seconds=grace_seconds, wait_seconds=wait_seconds)
         self._command = command
         self._store_path = store_path
         self._grace = grace_seconds

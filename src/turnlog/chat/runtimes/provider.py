@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from msgspec.structs import replace
 
 from turnlog.arguments import checked, checked_fields
+from turnlog.chat.numbers import check_numbers, checked_numbers
 from turnlog.chat.runtime import FunctionRuntime, RunRequest, is_async, require_generator, resolved
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
@@ -61,11 +62,12 @@ class Tool(NamedTuple):
     """Whether every call needs the permission of the page's user."""
 
 
+@checked_numbers
 @checked_fields
 class Limits(NamedTuple):
     """When an answer ends although the model would go on: with the stop reason `pause`, or an error for a time limit.
 
-    None is no limit.
+    None is no limit. Raises ValueError for a number that could not be one, such as 0 calls.
     """
 
     calls: int = 100
@@ -78,6 +80,7 @@ class Limits(NamedTuple):
     """For one tool call; the model gets an error then, and goes on."""
 
 
+@checked_numbers
 @checked_fields
 class Retry(NamedTuple):
     """How often a request is sent again that failed before any of its response came."""
@@ -97,18 +100,6 @@ OptionsFunction: TypeAlias = Callable[[RunRequest], Awaitable[RequestOptions] | 
 ToolsFunction: TypeAlias = Callable[[RunRequest], Awaitable[Mapping[str, Tool]] | Mapping[str, Tool]]
 
 
-def _check_numbers(limits: Limits, retry: Retry) -> None:
-    if limits.calls < 1:
-        raise ValueError(f"limits.calls must be at least 1, not {limits.calls}")
-    for name in ("tokens", "seconds", "tool_seconds"):
-        value = getattr(limits, name)
-        if value is not None and value <= 0:
-            raise ValueError(f"limits.{name} must be above 0, not {value}: None is no limit")
-    for name, value in retry._asdict().items():
-        if value < 0:
-            raise ValueError(f"retry.{name} must not be below 0, not {value}")
-
-
 @checked
 def keep_turns(turns: int) -> Compact:
     """A `compact` that sends the last turns: as many prompts of the user, and what follows them."""
@@ -117,8 +108,7 @@ def keep_turns(turns: int) -> Compact:
         starts = [index for index, message in enumerate(history) if message.role == "user"]
         return history[starts[-turns] :] if len(starts) > turns else history
 
-    if turns < 1:
-        raise ValueError(f"at least one turn must be kept, not {turns}")
+    check_numbers("keep_turns", turns=turns)
     return compact
 
 
@@ -150,11 +140,13 @@ class ProviderRuntime(FunctionRuntime):
             compact: Shortens what the model is sent (`keep_turns`); by default all of the chat is. It may be async.
 
         Raises:
-            ValueError: There is no API of this name, or a limit or the number of tries is below its least.
+            ValueError: There is no API of this name.
             TypeError: An argument is none of these.
         """
         super().__init__(self._answer_by_model)
-        _check_numbers(limits, retry)
+        # A named tuple is also made by its `_replace`, which checks nothing.
+        check_numbers("Limits", **limits._asdict())
+        check_numbers("Retry", **retry._asdict())
         require_generator(send, "send", "the bytes of the response")
         self._provider = provider_of_name(provider) if isinstance(provider, str) else provider
         self._options = options

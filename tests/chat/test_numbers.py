@@ -1,0 +1,75 @@
+"""Numbers that make no sense are refused where they are given, with what to give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from support.chat_script import ANSWER, Script
+from turnlog.chat import (
+    Chat,
+    ChatApp,
+    Limits,
+    ProviderRuntime,
+    RequestOptions,
+    Retry,
+    Streams,
+    chat_endpoint,
+    keep_turns,
+)
+from turnlog.chat.numbers import ALLOWED, check_numbers
+from turnlog.chat.runtimes.agent import AgentRuntime
+from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
+
+NONE = "or None for no limit"
+FORMS: list[tuple[Callable[..., object], str, str]] = [
+    (Limits, "calls", "1 or more"),
+    (Limits, "tokens", f"1 or more, {NONE}"),
+    (Limits, "seconds", f"a number above 0, {NONE}"),
+    (Limits, "tool_seconds", f"a number above 0, {NONE}"),
+    (Retry, "times", "0 or more"),
+    (Retry, "seconds", "0 or more"),
+    (keep_turns, "turns", "1 or more"),
+    (Streams, "keep_alive", "a number above 0"),
+    (Streams, "keep_finished", "0 or more"),
+    (lambda **given: AgentRuntime(ClaudeCodeCommand(), **given), "grace_seconds", "0 or more"),
+    (lambda **given: AgentRuntime(ClaudeCodeCommand(), **given), "wait_seconds", "0 or more"),
+    (lambda **given: ChatApp(Chat(Script(ANSWER)), **given), "max_bytes", "1 or more"),
+    (lambda **given: chat_endpoint(Chat(Script(ANSWER)), **given), "max_bytes", "1 or more"),
+]
+
+SECONDS = [(make, name) for make, name, _ in FORMS if "second" in name or "keep_" in name]
+
+
+@pytest.mark.parametrize(("make", "name", "expected"), FORMS)
+def test_a_number_below_its_least_is_refused_at_once(make: Callable[..., object], name: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=rf"\w+: {name} cannot be -1: expected {expected}$"):
+        make(**{name: -1})
+
+
+@pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("make", "name"), [(make, name) for make, name, _ in FORMS if "second" in name or "keep_" in name]
+)
+def test_seconds_are_a_number_and_end(make: Callable[..., object], name: str, given: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} cannot be {given}: expected"):
+        make(**{name: given})
+
+
+def test_numbers_that_something_can_be_done_with_are_taken() -> None:
+    assert Limits(1, 1, 0.1, None).calls == 1
+    assert Retry(times=0, seconds=0).times == 0
+    Streams(keep_alive=0.1, keep_finished=0)
+    for place in ALLOWED:
+        owner, name = place.split(".")
+        check_numbers(owner, **{name: 1})
+
+
+def test_a_replaced_limit_is_refused_by_what_is_limited() -> None:
+    async def send(request: object) -> AsyncIterator[bytes]:
+        yield b""
+
+    with pytest.raises(ValueError, match=r"Limits: calls cannot be 0: expected 1 or more"):
+        ProviderRuntime("anthropic", RequestOptions(model="m"), send, limits=Limits()._replace(calls=0))
