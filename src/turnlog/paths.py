@@ -7,6 +7,7 @@ absolute and worked out anew on every call. Nothing is created or opened: a fold
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -201,3 +202,8 @@ def _folders_named_by(variable: str, *, is_list: bool) -> tuple[Path, ...]:
 
 def _absolute(name: str) -> Path:
     return Path(name).expanduser().absolute()
+
+
+def variables() -> Mapping[str, str]:
+    """All variables of this process, for what must not show the secrets in them."""
+    return os.environ

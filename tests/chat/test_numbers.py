@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,19 @@ from turnlog.chat.numbers import ALLOWED, check_numbers
 from turnlog.chat.runtimes.agent import AgentRuntime
 from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
 
+
+def agent(grace_seconds: float = 5.0, wait_seconds: float = 5.0) -> object:
+    return AgentRuntime(ClaudeCodeCommand(), grace_seconds=grace_seconds, wait_seconds=wait_seconds)
+
+
+def plain(max_bytes: int) -> object:
+    return ChatApp(Chat(Script(ANSWER)), max_bytes=max_bytes)
+
+
+def fastapi(max_bytes: int) -> object:
+    return chat_endpoint(Chat(Script(ANSWER)), max_bytes=max_bytes)
+
+
 NONE = "or None for no limit"
 FORMS: list[tuple[Callable[..., object], str, str]] = [
     (Limits, "calls", "1 or more"),
@@ -34,10 +48,10 @@ FORMS: list[tuple[Callable[..., object], str, str]] = [
     (keep_turns, "turns", "1 or more"),
     (Streams, "keep_alive", "a number above 0"),
     (Streams, "keep_finished", "0 or more"),
-    (lambda **given: AgentRuntime(ClaudeCodeCommand(), **given), "grace_seconds", "0 or more"),
-    (lambda **given: AgentRuntime(ClaudeCodeCommand(), **given), "wait_seconds", "0 or more"),
-    (lambda **given: ChatApp(Chat(Script(ANSWER)), **given), "max_bytes", "1 or more"),
-    (lambda **given: chat_endpoint(Chat(Script(ANSWER)), **given), "max_bytes", "1 or more"),
+    (agent, "grace_seconds", "0 or more"),
+    (agent, "wait_seconds", "0 or more"),
+    (plain, "max_bytes", "1 or more"),
+    (fastapi, "max_bytes", "1 or more"),
 ]
 
 SECONDS = [(make, name) for make, name, _ in FORMS if "second" in name or "keep_" in name]
@@ -68,7 +82,7 @@ def test_numbers_that_something_can_be_done_with_are_taken() -> None:
 
 
 def test_a_replaced_limit_is_refused_by_what_is_limited() -> None:
-    async def send(request: object) -> AsyncIterator[bytes]:
+    async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
         yield b""
 
     with pytest.raises(ValueError, match=r"Limits: calls cannot be 0: expected 1 or more"):

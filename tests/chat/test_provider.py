@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import socket
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
+import httpx
 import pytest
 
 from support.chat_script import drain, post, user
@@ -415,6 +420,96 @@ def test_a_request_that_may_pass_is_sent_again(status: int | None, failures: int
         assert (b"Done." in told, len(requests)) == (sent > failures, sent)
 
     asyncio.run(run())
+
+
+OWN = "own-key-123"
+TOKEN = f"sk-ant-api03-{hashlib.sha256(b'key').hexdigest()}"
+REFUSAL = json.dumps({"error": f"your credit is used up; keys {TOKEN}, {OWN} and bearer-456"}).encode()
+
+
+def _refused_by_urllib() -> Exception:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n" % len(REFUSAL))
+                connection.sendall(REFUSAL)
+
+        answering = threading.Thread(target=serve)
+        answering.start()
+        try:
+            with pytest.raises(HTTPError) as raised:
+                urlopen(f"http://127.0.0.1:{server.getsockname()[1]}/", timeout=10)
+        finally:
+            answering.join()
+    return raised.value
+
+
+def _refused_by_httpx() -> Exception:
+    request = httpx.Request("POST", "http://localhost", headers={"authorization": "Bearer bearer-456"})
+    with pytest.raises(httpx.HTTPStatusError) as raised:
+        httpx.Response(401, content=REFUSAL, request=request).raise_for_status()
+    return raised.value
+
+
+def _unread_by_httpx() -> Exception:
+    request = httpx.Request("POST", "http://localhost")
+    response = httpx.Response(401, stream=httpx.ByteStream(REFUSAL), request=request)
+    with pytest.raises(httpx.HTTPStatusError) as raised:
+        response.raise_for_status()
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("refused", "keys"),
+    [
+        (_refused_by_urllib, ["own-key-123"]),
+        (_refused_by_httpx, ["own-key-123", "bearer-456"]),
+        (None, ["own-key-123"]),
+    ],
+)
+def test_why_a_provider_refuses_is_in_the_log_without_keys_and_not_on_the_page(
+    refused: Callable[[], Exception] | None,
+    keys: list[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last: a function that does not raise for HTTP errors yields the body as if it were the stream."""
+    monkeypatch.setenv("MY_API_KEY", OWN)
+    raised: dict[str, Exception] = {}
+
+    async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        if refused is not None:
+            raise raised.setdefault("error", refused())
+        yield REFUSAL
+
+    async def run() -> None:
+        chat = Chat(ProviderRuntime("anthropic", RequestOptions(model="claude-x", max_tokens=100), send))
+        told = await drain(await chat.post(post()))
+        assert b"credit" not in told
+
+    asyncio.run(run())
+    assert "your credit is used up" in caplog.text
+    error = raised.get("error")
+    if isinstance(error, HTTPError):
+        assert error.read() == REFUSAL
+        error.close()
+    assert [key for key in (*keys, TOKEN) if key in caplog.text] == []
+
+
+def test_a_refusal_whose_body_was_not_read_is_an_error_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        raise _unread_by_httpx()
+        yield b""
+
+    async def run() -> None:
+        chat = Chat(ProviderRuntime("anthropic", RequestOptions(model="claude-x", max_tokens=100), send))
+        assert b"An error occurred." in await drain(await chat.post(post()))
+
+    asyncio.run(run())
+    assert "HTTPStatusError" in caplog.text
 
 
 def test_a_long_chat_is_shortened_for_the_model_only() -> None:

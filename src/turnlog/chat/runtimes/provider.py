@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from turnlog.arguments import checked, checked_fields
 from turnlog.chat.numbers import check_numbers, checked_numbers
 from turnlog.chat.runtime import FunctionRuntime, RunRequest, is_async, require_generator, resolved
+from turnlog.chat.runtimes.refusals import MOST_BYTES, refusal_text, shown
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
 from turnlog.model.stream import (
@@ -206,14 +207,21 @@ class ProviderRuntime(FunctionRuntime):
         """One model call, without the start and the end of a run: a run may take several."""
         sent = run.history if self._compact is None else await resolved(self._compact(list(run.history), run.request))
         body = self._provider.to_request(sent, run.options).body
+        beginning = b""
         async with aclosing(self._chunks(body)) as chunks:
             async for chunk in chunks:
+                beginning = beginning or bytes(chunk[:MOST_BYTES])
                 for event in response.feed(chunk):
                     if not isinstance(event, _OF_RUN):
                         yield event
         for event in response.finish():
             if not isinstance(event, _OF_RUN):
                 yield event
+        failed = response.message.error
+        if failed is not None:
+            # What is no stream of the provider's, such as the body of an HTTP error, says why; an answer says nothing.
+            why = "" if response.message.parts else f"; the response begins with: {shown(beginning)}"
+            logger.error("the provider's response failed: %s%s", shown(failed.text), why)
 
     async def _chunks(self, body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
         """The response, of a request that is sent again if it fails before anything came."""
@@ -227,9 +235,10 @@ class ProviderRuntime(FunctionRuntime):
                 return
             except Exception as error:
                 # What has come is on the page already: a second answer would be shown behind half of the first.
-                if has_begun or not tries_left or not _may_pass(error):
+                is_last = has_begun or not tries_left or not _may_pass(error)
+                await _log_failure(error, is_last=is_last)
+                if is_last:
                     raise
-                logger.warning("a request failed and is sent again: %s", error)
             await asyncio.sleep(self._retry.seconds * 2 ** (self._retry.times - tries_left))
 
 
@@ -260,6 +269,15 @@ async def _until(events: AsyncGenerator[StreamEvent, None], seconds: float | Non
         if event is None:
             return
         yield event
+
+
+async def _log_failure(error: Exception, *, is_last: bool) -> None:
+    """Log what the provider says about a request that failed. The exception itself is logged where the answer ends."""
+    text = await refusal_text(error)
+    if not is_last:
+        logger.warning("a request failed and is sent again: %s%s", error, "" if text is None else f": {text}")
+    elif text is not None:
+        logger.error("the provider refused a request (%s): %s", error, text)
 
 
 def _may_pass(error: Exception) -> bool:
