@@ -516,6 +516,27 @@ def test_the_folder_says_which_program_of_the_family_wrote_a_log(name: str, tmp_
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [
+        ("oh-my-pi", [header(titleSource="auto")]),
+        ("oh-my-pi", [header(), user("one", 1), record("mode_change", 2, mode="plan")]),
+        ("prime-agent", [header(rlmDepth=0)]),
+        ("prime-agent", [header(), user("one", 1), record("git_state", 2)]),
+        ("omo", [header(parentSession=f"/home/dev/.omo/agent/sessions/--w--/{SESSION}.jsonl")]),
+        ("stepcode", [header(parentSession=f"/home/dev/.stepcode/agent/sessions/--w--/{SESSION}.jsonl")]),
+        ("pi", [header(), user("one", 1)]),
+    ],
+)
+def test_a_copied_log_is_of_the_program_that_its_content_names(
+    name: str, records: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.jsonl"
+    copy.write_text("".join(json.dumps(each) + "\n" for each in records))
+    found = detect(copy)
+    assert (found.agent, found.source and found.source.session_id) == (name, f"{name}:{SESSION}")
+
+
 def test_what_is_not_known_is_kept_and_marked() -> None:
     """R-C3, R-C11"""
     gathered = fold(

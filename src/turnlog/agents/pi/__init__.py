@@ -7,7 +7,7 @@ imported when there is something to read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 import msgspec
@@ -29,7 +29,7 @@ HOME_FOLDERS: Final = {
 """The folder in the user's home -> the program that writes there."""
 
 
-def owner_of(folder: Path) -> str | None:
+def owner_of(folder: PurePath) -> str | None:
     """The program of the family whose home contains a folder, or is it; None if no name in the path says so.
 
     The records are the same in all homes. A home may also be a folder with the name of its program, as in the sample.

@@ -64,6 +64,24 @@ RECORD_KINDS: dict[str, PiRecordOutcome] = {
 }
 """`type` of a record -> what it becomes."""
 
+KINDS_OF: dict[str, frozenset[str]] = {
+    "oh-my-pi": frozenset(
+        {
+            "credential_pin",
+            "mode_change",
+            "model_usage",
+            "reset_boundary",
+            "service_tier_change",
+            "session_init",
+            "title",
+            "title_change",
+            "ttsr_injection",
+        }
+    ),
+    "prime-agent": frozenset({"agent_status", "child_usage_attributed", "git_state", "session_state"}),
+}
+"""Program of the family -> the records that only its logs have."""
+
 
 class PiCost(msgspec.Struct, gc=False):
     """What one call cost, in US dollars."""

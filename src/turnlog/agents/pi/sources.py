@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,7 +19,7 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.files import entries, folder_below, folders, holds_folder, is_file
 from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.pi import NAME, owner_of
-from turnlog.agents.pi.records import LINES, PiRecord
+from turnlog.agents.pi.records import KINDS_OF, LINES, PiRecord
 from turnlog.atomic_files import open_file
 
 SESSIONS: Final = "sessions"
@@ -143,7 +143,7 @@ def detect_log(agent: str, path: Path, head: bytes) -> Detection:
     """Judge a file by its beginning `head`: its first record is a header. No record names the version of the program.
 
     The programs of the family write the same records: the folder in the path tells them apart, and what only one of
-    them writes. A file that says neither is pi's.
+    them writes in its first records, or the path of the parent there. A file that says none of it is pi's.
     """
     records = _first_records(head)
     header = _header(records)
@@ -173,9 +173,16 @@ def _header(records: list[PiRecord]) -> PiRecord | None:
 
 
 def _owner(path: Path, records: list[PiRecord], header: PiRecord) -> str:
-    named = owner_of(path.absolute().parent)
-    is_oh_my_pi = records[0].type == "title" or header.titleSource is not None
-    return named or ("oh-my-pi" if is_oh_my_pi else NAME)
+    above = header.parentSession or header.branchedFrom
+    named = owner_of(path.absolute().parent) or (owner_of(PurePosixPath(above).parent) if above else None)
+    if named is not None:
+        return named
+    if header.titleSource is not None:
+        return "oh-my-pi"
+    if header.rlmDepth is not None:
+        return "prime-agent"
+    kinds = {record.type for record in records}
+    return next((program for program, own in KINDS_OF.items() if kinds & own), NAME)
 
 
 def _root_of(path: Path) -> Path:
