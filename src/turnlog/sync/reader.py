@@ -394,9 +394,12 @@ def _feeds(pieces: Iterable[bytes]) -> Iterator[bytes]:
         pending.append(piece)
         size += len(piece)
         if size >= _FEED_SIZE:
-            whole, _, rest = b"".join(pending).rpartition(b"\n")
-            if whole:
-                yield whole + b"\n"
-            pending, size = [rest], len(rest)
+            joined = b"".join(pending)
+            end = joined.rfind(b"\n") + 1
+            # What ends with a line is not copied: one line may have a hundred megabytes.
+            pending, size = [joined[end:]], len(joined) - end
+            if end:
+                yield joined[:end]
+            del joined
     if size:
         yield b"".join(pending)

@@ -363,6 +363,25 @@ def test_a_zip_that_claims_to_hold_far_too_much_is_not_unpacked(
     tracemalloc.stop()
 
 
+def test_a_conversation_of_many_megabytes_is_copied_a_few_times_at_most(database: Path, tmp_path: Path) -> None:
+    """R-K7"""
+    import_file(database, CHATGPT / "conversations.json")
+    said = {"id": "m", "author": {"role": "user"}, "content": {"content_type": "text", "parts": ["word " * 4_000_000]}}
+    listed = {"title": "t", "id": "long", "mapping": {"m": {"id": "m", "parent": None, "message": said}}}
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", json.dumps([listed]))
+    tracemalloc.start()
+    try:
+        import_file(database, path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5 * 20_000_000
+    [message] = messages(database, "chatgpt:long")
+    assert len(words(message)) == 20_000_000
+
+
 def test_a_zip_that_was_cut_off_is_refused_with_a_reason(database: Path, tmp_path: Path) -> None:
     path = zipped(CHATGPT, tmp_path / "export.zip")
     path.write_bytes(path.read_bytes()[:-200])

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.chat_exports import CHATGPT
 from turnlog.agents.chat_exports.export_files import Service
 from turnlog.agents.chat_exports.fold import ExportFold
+from turnlog.agents.chat_exports.sources import JSON
 from turnlog.agents.chat_exports.trees import ExportNode, in_order, nearest
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import list_of, object_of, text_of
@@ -127,7 +128,7 @@ class ChatGptFold(ExportFold):
 
     def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
         """See `ExportFold.read_conversation`."""
-        _Reading(context, conversation, files_in(row_of(row))).read()
+        _Reading(context, conversation, files_in(row_of(row, without=JSON))).read()
 
 
 class _Reading:

@@ -18,7 +18,7 @@ from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Versio
 from turnlog.agents.chat_exports.export_files import LISTS, ExportFiles, Listed, Service, is_list, is_zip, object_in
 from turnlog.agents.databases import READABLE, Row, session_place
 from turnlog.agents.files import entries, holds_folder, is_file
-from turnlog.agents.row_files import FILE, files_in, line_of, restore_file, rows_in, update_of
+from turnlog.agents.row_files import FILE, files_in, json_column, line_of, restore_file, rows_in, update_of
 from turnlog.agents.safe_names import file_name, session_name
 from turnlog.errors import SourceError
 
@@ -105,8 +105,8 @@ def _contents(service: Service, path: Path, stamp: tuple[int, int, int]) -> dict
 
 
 def _version(listed: Listed) -> Version:
-    data = bytes(listed.json)
-    return len(data), round(_seconds(listed.changed) * 1000) * 1_000_000, 0, zlib.crc32(data)
+    data = memoryview(listed.json)
+    return data.nbytes, round(_seconds(listed.changed) * 1000) * 1_000_000, 0, zlib.crc32(data)
 
 
 def _seconds(changed: Any) -> float:
@@ -146,7 +146,10 @@ def read_rows(service: Service, source: Source, log: Iterable[bytes]) -> RowUpda
 def _lines(service: Service, export: ExportFiles, found: Listed) -> Iterator[bytes]:
     files = export.files(service.files_of(object_in(found.json)))
     contents: Row = {f"{FILE}{name}": content for name, content in files}
-    yield line_of(CONVERSATION, {JSON: bytes(found.json).decode(errors="replace")} | contents)
+    # A conversation may have a hundred megabytes: no more copies of it than are needed.
+    is_clean = json_column(bytes(found.json)) is not None
+    json = found.json if is_clean else bytes(found.json).decode(errors="replace")
+    yield line_of(CONVERSATION, {JSON: json} | contents)
 
 
 def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
