@@ -24,7 +24,7 @@ from turnlog.aisdk.view import MessageGrouping, UIMessageOptions, View, ui_messa
 from turnlog.arguments import checked
 from turnlog.model import HistoryEvent, Message, MessageEvent, ToolCallPart, ToolResultEvent
 from turnlog.model.codec import decode_message, encode
-from turnlog.model.merge import add_result
+from turnlog.model.merge import add_results
 
 METADATA = "turnlog"
 """turnlog's key in the metadata of a UI message."""
@@ -85,9 +85,7 @@ def _answer_calls(message: Message, arrived: dict[str, list[ToolResultEvent]]) -
     parts = list(message.parts)
     for number, part in enumerate(parts):
         if isinstance(part, ToolCallPart):
-            for event in arrived.pop(part.tool_call_id, ()):
-                part = add_result(part, event.result)
-            parts[number] = part
+            parts[number] = add_results(part, [event.result for event in arrived.pop(part.tool_call_id, ())])
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 

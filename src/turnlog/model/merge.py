@@ -196,13 +196,22 @@ def _with_different_ids(parts: Iterable[Part]) -> Iterable[Part]:
 
 def add_result(part: ToolCallPart, result: ToolResult) -> ToolCallPart:
     """The call with one more result and the state that follows from it; a result it has already changes nothing."""
-    if result in part.results:
-        return part
+    return add_results(part, (result,))
+
+
+def add_results(part: ToolCallPart, results: Iterable[ToolResult]) -> ToolCallPart:
+    """The call with more results, as `add_result` adds each of them; a call may have many thousand."""
     known = {known.id: known for known in part.results}
-    if result.id in known:
-        result = min(known[result.id], result, key=encode)
-    results = tuple(sorted({**known, result.id: result}.values(), key=arrival_order))
-    return msgspec.structs.replace(part, results=results, state=_state(part.state, results))
+    is_changed = False
+    for result in results:
+        same = known.get(result.id)
+        if same != result:
+            known[result.id] = result if same is None else min(same, result, key=encode)
+            is_changed = True
+    if not is_changed:
+        return part
+    ordered = tuple(sorted(known.values(), key=arrival_order))
+    return msgspec.structs.replace(part, results=ordered, state=_state(part.state, ordered))
 
 
 def arrival_order(result: ToolResult) -> tuple[bool, float, str]:
@@ -277,9 +286,7 @@ def _join_calls(one: ToolCallPart, other: ToolCallPart) -> ToolCallPart:
     joined = ToolCallPart(**_join_fields(one, other, skip=frozenset({"results", "state"})))
     declared = max(_declared(one), _declared(other), key=_STATE_RANK.__getitem__)
     joined = msgspec.structs.replace(joined, state=declared)
-    for result in (*one.results, *other.results):
-        joined = add_result(joined, result)
-    return joined
+    return add_results(joined, (*one.results, *other.results))
 
 
 def _declared(part: ToolCallPart) -> ToolState:

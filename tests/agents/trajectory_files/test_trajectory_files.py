@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,17 @@ def imported(path: Path, store: Path) -> dict[str, Any]:
 
 def tokens_of(store: Store, session_id: str) -> Usage:
     return store.session(session_id).usage.usage
+
+
+def test_a_call_with_thousands_of_results_is_read_in_time(tmp_path: Path) -> None:
+    """R-S23: where each result were added to a copy of all before it, four thousand would take ten seconds."""
+    results = [{"source_call_id": "c", "content": f"part {number}"} for number in range(4000)]
+    document = trajectory(step(1, "user", "go"), step(2, tool_calls=[call("c")], observation={"results": results}))
+    began = time.process_time()
+    [_, answer] = messages(read(tmp_path, document))
+    assert time.process_time() - began < 2
+    [part] = [part for part in answer.parts if isinstance(part, ToolCallPart)]
+    assert {result.output_text for result in part.results} == {each["content"] for each in results}
 
 
 # -- what harbor writes

@@ -54,6 +54,20 @@ def event_count(store: ToyStore) -> int:
     return counted
 
 
+# -- late results
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_message_is_written_once_for_all_results_of_a_feed(store: ToyStore, *, is_before: bool) -> None:
+    """R-S16: where it were written for each of thousands, the time would grow with their square."""
+    late = [result("c", f"r{number:03}") for number in range(100)]
+    for lines in [late, [call("c")]] if is_before else [[call("c")], late]:
+        store.add("s.log", *lines)
+    assert len(results_of(store)["c"]) == 100
+    assert store.row("SELECT revision FROM messages") == 2
+    store.dump()
+
+
 # -- messages
 
 

@@ -483,17 +483,17 @@ class ClaudeCallDraft:
         self.started_at: datetime | None = None
         self.approval: Approval | None = None
         self.abandoned = False
-        self.results: list[ToolResult] = []
+        self.results: dict[str, ToolResult] = {}
+        """By their ids, in the order of the log."""
 
     def add_result(self, result: ToolResult) -> None:
         """Add a result. One with the id of a known result is a copy and changes nothing."""
         # A resume or a `progress` record copies the result's record.
-        if all(known.id != result.id for known in self.results):
-            self.results.append(result)
+        self.results.setdefault(result.id, result)
 
     def part(self) -> ToolCallPart:
         """The call with the results so far."""
-        results = self.results
+        results = list(self.results.values())
         if not results:
             # A call without a result still runs unless the next turn has begun: see `abort_pending_calls`.
             state = ToolState.ABORTED if self.abandoned else ToolState.INPUT_AVAILABLE

@@ -441,16 +441,16 @@ class CodexCallDraft(msgspec.Struct, eq=False):
     started_at: datetime | None = None
     state: ToolState = ToolState.INPUT_AVAILABLE
     metadata: dict[str, Any] = {}
-    results: list[ToolResult] = []
+    results: dict[str, ToolResult] = {}
+    """By their ids, in the order of the log."""
 
     def add_result(self, result: ToolResult) -> None:
         """Add a result. One with the id of a known result changes nothing."""
-        if not self.results or all(known.id != result.id for known in self.results):
-            self.results.append(result)
+        self.results.setdefault(result.id, result)
 
     def part(self) -> ToolCallPart:
         """The call with the results so far."""
-        results, state = self.results, self.state
+        results, state = list(self.results.values()), self.state
         if len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]
         elif results:

@@ -36,8 +36,8 @@ from turnlog.agents.trajectory_files.contents import (
 )
 from turnlog.agents.trajectory_files.records import STEPS, TRAJECTORIES, StepRecord, StepResult, TrajectoryRecord
 from turnlog.agents.trajectory_files.sources import TRAJECTORY, external_id, read_line, session_id
-from turnlog.model import Cost, Message, Origin, Part, Role, SessionTotal, StopReason, ToolCallPart
-from turnlog.model.merge import add_result
+from turnlog.model import Cost, Message, Origin, Part, Role, SessionTotal, StopReason, ToolCallPart, ToolResult
+from turnlog.model.merge import add_results
 from turnlog.model.session import title_given
 
 _STEP_FACTS = frozenset({"message_id", "origin", "role", "error", "stop_reason", "requested_model"})
@@ -359,6 +359,7 @@ class _Reading:
         results = step.observation.results if step.observation is not None else None
         # Of calls with the same id the first one; a step may have a hundred thousand.
         indexes = {call.tool_call_id: index for index, call in reversed(list(enumerate(calls)))}
+        found: dict[int, list[ToolResult]] = {}
         for number, result in enumerate(results or ()):
             called = self._called(indexes, len(calls), result)
             self._note_subagents(result, None if called is None else calls[called].tool_call_id, identity)
@@ -369,7 +370,9 @@ class _Reading:
                         "its call is not in this step", "note", f"{place}.observation.results[{number}].source_call_id"
                     )
             elif not (result.subagent_trajectory_ref and isinstance(result.content, msgspec.UnsetType)):
-                calls[called] = add_result(calls[called], result_of(result, f"{identity}.r{number}", self._files))
+                found.setdefault(called, []).append(result_of(result, f"{identity}.r{number}", self._files))
+        for called, added in found.items():
+            calls[called] = add_results(calls[called], added)
         return loose
 
     @staticmethod

@@ -8,7 +8,7 @@ themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from turnlog.agents.changes import (
     SessionChange,
 )
 from turnlog.model import CompactionEvent, Fate, Message, Relationship, SessionTotal, ToolCallPart
-from turnlog.model.merge import add_result
+from turnlog.model.merge import add_results
 from turnlog.model.session import TitleSource
 from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
 from turnlog.model.usage import merge_total
@@ -74,9 +74,17 @@ def merge_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple
 
 def add_late_result(message: Message, change: ResultChange) -> Message:
     """The message with a result that came after its call, and with the facts of the call in the result's record."""
+    return add_late_results(message, (change,))
+
+
+def add_late_results(message: Message, changes: Iterable[ResultChange]) -> Message:
+    """The message as `add_late_result` makes it with each of these; a call may have many thousand."""
+    added: dict[str, list[ResultChange]] = {}
+    for change in changes:
+        added.setdefault(change.tool_call_id, []).append(change)
     parts = tuple(
-        _with_result(part, change)
-        if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id
+        _with_results(part, added[part.tool_call_id])
+        if isinstance(part, ToolCallPart) and part.tool_call_id in added
         else part
         for part in message.parts
     )
@@ -270,9 +278,10 @@ def cause_of_records(fate: Fate, cause: str | None) -> str | None:
     return cause if fate is not Fate.ACTIVE and fate in _FATES_OF_RECORDS else None
 
 
-def _with_result(part: ToolCallPart, change: ResultChange) -> ToolCallPart:
-    part = add_result(part, change.result)
-    return part if change.approval is None else msgspec.structs.replace(part, approval=change.approval)
+def _with_results(part: ToolCallPart, changes: Sequence[ResultChange]) -> ToolCallPart:
+    part = add_results(part, [change.result for change in changes])
+    approvals = [change.approval for change in changes if change.approval is not None]
+    return msgspec.structs.replace(part, approval=approvals[-1]) if approvals else part
 
 
 def _place_in_file(placement: Placement) -> tuple[int, bool, str, str]:

@@ -138,8 +138,7 @@ class Batch:
             else:
                 sessions.apply(change, is_rewritten=source.generation > 0)
         self._save_messages(readings)
-        for result in changes.results:
-            self._save_late_result(result)
+        self._save_late_results(changes.results)
         self._events.save(changes.events)
         for link in changes.links:
             self._linked.add(link.child_session_id)
@@ -267,20 +266,28 @@ class Batch:
             found.update(rows.fetchall())
         return found
 
-    def _save_late_result(self, change: ResultChange) -> None:
-        self._inserts.finish_write()
-        if self._transaction.sessions.key(change.session_id) is None:
+    def _save_late_results(self, changes: Sequence[ResultChange]) -> None:
+        if not changes:
             return
+        self._inserts.finish_write()
+        wanted = [change for change in changes if self._transaction.sessions.key(change.session_id) is not None]
         source = self._transaction.source
-        if not self._updates.add_result(change, (source.key, source.generation)):
-            self._events.save_orphan(change)
+        known = self._updates.add_results(wanted, (source.key, source.generation))
+        for change, is_known in zip(wanted, known, strict=True):
+            if not is_known:
+                self._events.save_orphan(change)
 
     def _adopt_orphans(self, session_id: str) -> None:
         """Add results that were read before their call, if the call is stored now."""
         self._inserts.finish_write()
+        waiting: dict[tuple[int, int], list[tuple[int, ResultChange]]] = {}
         for event_key, origin, change in self._events.orphans(session_id):
-            if self._updates.add_result(change, origin):
-                self._events.adopt(session_id, event_key)
+            waiting.setdefault(origin, []).append((event_key, change))
+        for origin, found in waiting.items():
+            known = self._updates.add_results([change for _, change in found], origin)
+            for (event_key, _), is_known in zip(found, known, strict=True):
+                if is_known:
+                    self._events.adopt(session_id, event_key)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ An update first subtracts what the message had added to counts and usage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_
 from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.merge import (
-    add_late_result,
+    add_late_results,
     cause_of_records,
     fate_of_records,
     merge_placements,
@@ -137,16 +137,29 @@ class MessageUpdates:
         self.rewritten.clear()
         return left
 
-    def add_result(self, change: ResultChange, origin: tuple[int, int]) -> bool:
-        """Add a late result from this source and generation to its call; False if the call is not stored."""
-        session_key = self._sessions.key(change.session_id)
-        key = self.call_key(change)
-        if session_key is None or key is None:
-            return False
-        self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
+    def add_results(self, changes: Sequence[ResultChange], origin: tuple[int, int]) -> list[bool]:
+        """Add late results from this source and generation to their calls; of each whether its call is stored.
+
+        A message is written once, however many results it has here: it may be thousands.
+        """
+        keys = [self.call_key(change) for change in changes]
+        added: dict[tuple[str, int], list[ResultChange]] = {}
+        for key, change in zip(keys, changes, strict=True):
+            if key is not None:
+                added.setdefault((change.session_id, key), []).append(change)
+        for (session_id, key), found in added.items():
+            self._add_to_message(key, session_id, found, origin)
+        return [key is not None for key in keys]
+
+    def _add_to_message(
+        self, key: int, session_id: str, changes: Sequence[ResultChange], origin: tuple[int, int]
+    ) -> None:
+        self._update_message(key, session_id, lambda known: add_late_results(known, changes))
         begun = self.rewritten.get(key)
         if begun is not None and begun.source.key == origin[0]:
-            begun.reading = add_late_result(begun.reading, change)
+            begun.reading = add_late_results(begun.reading, changes)
+        session_key = self._sessions.key(session_id)
+        assert session_key is not None
         # Claude Code writes the results of a resumed session's calls into the new file. The session with the result may
         # not contain the call's message, so there is no place for the record.
         row = self._connection.execute(
@@ -155,23 +168,23 @@ class MessageUpdates:
             (key, session_key),
         ).fetchone()
         if row is None:
-            return True
+            return
         message_id, position, *place, known, packed = row
         records = known
-        self._branches.note_records(session_key, change.record_ids, position)
+        new_ids = [each for change in changes for each in change.record_ids]
+        self._branches.note_records(session_key, new_ids, position)
         # Offsets in two files do not mix, nor those in a file that was written anew: only what provides the place adds
         # its records.
         if tuple(place) == origin:
-            reference: RecordRef = (*change.record, change.result.id)
-            records = pack_records(merge_records(unpack_records(records), (reference,)))
-        ids = dict.fromkeys((*unpack_ids(packed, message_id), *change.record_ids))
+            references: list[RecordRef] = [(*change.record, change.result.id) for change in changes]
+            records = pack_records(merge_records(unpack_records(records), references))
+        ids = dict.fromkeys((*unpack_ids(packed, message_id), *new_ids))
         record_ids = pack_ids(tuple(ids), message_id)
         self._connection.execute(
             "UPDATE memberships SET records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
             " WHERE message_key = ? AND session_key = ?",
             (records, record_ids, 0 if records == known else self._sessions.sequence(session_key), key, session_key),
         )
-        return True
 
     def abort_open_calls(self, session_id: str, key: int, end: CallEnd = ABANDONED) -> None:
         """Abort the open calls of a message that began before this end, because they will get no result."""
@@ -193,11 +206,14 @@ class MessageUpdates:
         self._update_message(key, session_id, lambda known: with_numbers(known, original))
 
     def call_key(self, change: ResultChange) -> int | None:
-        """The key of the message with the call of a late result.
+        """The key of the message with the call of a late result; None if it is not stored, or its session forgotten.
 
         It is the message that the fold names, otherwise the nearest one before the result in the session, otherwise the
         nearest after it. Some agents use a call's id more than once in a session.
         """
+        session_key = self._sessions.key(change.session_id)
+        if session_key is None:
+            return None
         row = self._connection.execute(
             "SELECT m.key FROM messages m JOIN parts p ON p.message_key = m.key"
             " WHERE m.agent = ? AND m.external_id = ? AND p.tool_call_id = ?",
@@ -208,7 +224,7 @@ class MessageUpdates:
                 "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
                 " WHERE m.session_key = ?1 AND p.tool_call_id = ?2 AND m.position < ?4"
                 " ORDER BY m.fate = 'superseded', m.position > ?3, abs(m.position - ?3) LIMIT 1",
-                (self._sessions.key(change.session_id), change.tool_call_id, change.position, HOOKED_FROM),
+                (session_key, change.tool_call_id, change.position, HOOKED_FROM),
             ).fetchone()
         return row[0] if row else None
 
