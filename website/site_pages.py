@@ -275,6 +275,8 @@ def _write(path: Path, text: str) -> None:
 
 def keep_to_itself(site: Path) -> None:
     """Take from this machine what the generator would load from another site, and refuse whatever else it would."""
+    # It names all that it loads from the root of a host, so it is without style in a folder, and in a folder of a host.
+    (site / "404.html").unlink()
     shim = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
     scripts = site / "assets" / "javascripts"
     shutil.copy(shim, scripts / "iframe-worker.js")

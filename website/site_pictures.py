@@ -23,7 +23,7 @@ SESSION: Final = "claude-code:11111111-1111-4111-8111-111111111111"
 PAGES: Final = {
     "sessions": ("/?agent=claude-code", "Give me a tour"),
     "session": (f"/sessions/{SESSION}", "Give me a tour"),
-    "search": ("/search?q=missing+file", "missing file"),
+    "search": ("/search?q=missing+file", "in this session"),
     "usage": ("/usage?since=2026-11-01&until=2026-11-30", "Usage"),
 }
 """The pictures, and for each its page and a text that is there once it has loaded."""
