@@ -44,6 +44,7 @@ SHIFTED: Final = {
     "frames": (),
     "parts": ("message_key",),
     "more_paths": ("message_key",),
+    "touches": ("message_key", "session_key"),
     "memberships": ("session_key", "message_key"),
     "usage": ("session_key",),
     "session_owners": ("session_key",),

@@ -41,6 +41,8 @@ class Taken(NamedTuple):
     """False if it was taken before."""
     refused: tuple[str, ...] = ()
     """Ids of sessions of which nothing was written, because somebody else has them."""
+    forgotten: tuple[str, ...] = ()
+    """Ids of sessions that were here and are deleted, without those that went with them."""
 
 
 _OF_MESSAGE: Final = ("parts", "more_paths", "blob_uses")
@@ -94,7 +96,7 @@ def take(
     taking.run()
     progress = json.dumps((*batch.until, batch.generation))
     connection.execute("UPDATE settings SET value = ? WHERE name = ?", (progress, _setting(store)))
-    return Taken(is_new=True, refused=tuple(sorted(taking.refused)))
+    return Taken(is_new=True, refused=tuple(sorted(taking.refused)), forgotten=tuple(taking.forgotten))
 
 
 def _lock(connection: Connection, name: str, first: str) -> None:
@@ -157,6 +159,8 @@ class _Taking:
         """Keys in this store of the rows that are new."""
         self._mapped: list[Row] | None = None
         self._forks = Forks()
+        self.forgotten: list[str] = []
+        """Ids of sessions that were here and are deleted."""
         self._shared: dict[int, dict[int, int]] = {}
         """Fork -> message that is billed to its origin -> the origin."""
         self._owners = SessionOwners(connection, owner, store)
@@ -214,6 +218,7 @@ class _Taking:
                 continue
             if self._is_stored(session_id):
                 forget(self._connection, session_id)
+                self.forgotten.append(session_id)
             # Nobody has pushed it yet, but another machine of the same person may still do so.
             elif session_id not in gone:
                 self._connection.execute(
@@ -224,6 +229,7 @@ class _Taking:
         for session_id in self._batch.withdrawn:
             if session_id not in self._owners.refused and self._is_stored(session_id):
                 withdraw(self._connection, session_id)
+                self.forgotten.append(session_id)
 
     def _is_stored(self, session_id: str) -> bool:
         agent, _, external_id = session_id.partition(":")

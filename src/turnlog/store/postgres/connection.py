@@ -117,7 +117,7 @@ class TeamConnection:
     ) -> None:
         """`name` is that of the store, for errors; `load_outside` reads blobs that are beside the database."""
         self._connection = connection
-        self._team = team
+        self.team = team
         self._name = name
         self.load_outside = load_outside
 
@@ -140,7 +140,7 @@ class TeamConnection:
             return StatementResult(self, (), -1)
         if sql.startswith("PRAGMA"):  # of a file
             return StatementResult(self, (), -1)
-        statement = translate(sql, self._team)
+        statement = translate(sql, self.team)
         try:
             cursor = self._connection.execute(statement.sql.encode(), _values(statement, parameters))
             rows = cursor.fetchall() if cursor.description is not None else ()
@@ -153,7 +153,7 @@ class TeamConnection:
         given = list(rows)
         if not given:
             return StatementResult(self, (), 0)
-        statement = translate(sql, self._team)
+        statement = translate(sql, self.team)
         try:
             with self._connection.cursor() as cursor:
                 cursor.executemany(statement.sql.encode(), [_values(statement, row) for row in given])
@@ -190,7 +190,7 @@ class TeamConnection:
             with self._connection.cursor() as cursor, cursor.copy(copied.encode()) as copy:
                 copy.set_types([types[name] for name in (TEAM, *columns)])
                 for row in escape_rows(rows, texts):
-                    copy.write_row((self._team, *row))
+                    copy.write_row((self.team, *row))
         except psycopg.Error as error:
             self._fail(error)
         except (TypeError, OverflowError) as error:
@@ -199,7 +199,7 @@ class TeamConnection:
 
     def blobopen(self, table: str, column: str, key: int, *, readonly: bool = False, name: str = "main") -> StoredBytes:
         """The bytes in a column of a row, read in pieces or written anew."""
-        return StoredBytes(self, self._team, table, column, key)
+        return StoredBytes(self, self.team, table, column, key)
 
     # -- transactions
 
@@ -219,7 +219,7 @@ class TeamConnection:
     def begin_writing(self) -> None:
         """Begin a transaction, and wait for other writers of the team: they assign numbers of its change sequence."""
         self.begin()
-        self.run(f"SELECT FROM {SCHEMA}.counters WHERE {TEAM} = $1 FOR UPDATE", (self._team,))
+        self.run(f"SELECT FROM {SCHEMA}.counters WHERE {TEAM} = $1 FOR UPDATE", (self.team,))
 
     def commit(self) -> None:
         """End a transaction."""

@@ -65,6 +65,7 @@ UNIQUE: Final[dict[str, tuple[str, ...]]] = {
     "superseded": ("message_key", "session_key"),
     "tasks": ("id",),
     "tombstones": ("session_id",),
+    "touches": ("message_key", "path"),
     "usage": ("quarter_hour", "model_key", "session_key", "is_total"),
 }
 """Table -> the columns that identify a row within its team, by which a conflict is recognised."""
@@ -310,6 +311,7 @@ def _json_without_nulls(document: Expr) -> Expr:
 
 _FUNCTIONS: Final[dict[str, Callable[[exp.Anonymous], Expr]]] = {
     "casefold": lambda call: _schema_function("casefold", *[each.copy() for each in call.expressions]),
+    "resolve_path": lambda call: _schema_function("resolve_path", *[each.copy() for each in call.expressions]),
     "strftime": _time_text,
     "json_patch": lambda call: _json_without_nulls(call.expressions[1]),
     "json": lambda call: exp.cast(call.expressions[0].copy(), "json"),

@@ -19,6 +19,7 @@ from turnlog.store.postgres import blobs, schema
 from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.dialect import SCHEMA
+from turnlog.store.postgres.files import KeptFiles
 from turnlog.store.rows import moment
 from turnlog.store.sqlite.forget import forget
 from turnlog.store.sqlite.reading import Connections
@@ -131,7 +132,7 @@ def _for_queries(connection: TeamConnection) -> Connection:
     return cast("Connection", connection)
 
 
-class PostgresStore(PostgresConnections, SqliteStore):
+class PostgresStore(PostgresConnections, KeptFiles, SqliteStore):
     """A `Store` in PostgreSQL: all queries of a store in a file, over other connections.
 
     Any number of threads and processes may use it at once.
@@ -146,10 +147,17 @@ class PostgresStore(PostgresConnections, SqliteStore):
         for source in self.sources(session_id):
             yield RawSource(source, iter([self._archived(source.path)]))
 
-    def forget(self, session_id: str) -> Forgetting:
-        """Remove a session; its bytes leave the database's files as PostgreSQL writes over them."""
+    def forget(
+        self, session_id: str, *, note: Callable[[TeamConnection], None] = lambda connection: None
+    ) -> Forgetting:
+        """Remove a session; its bytes leave the database's files as PostgreSQL writes over them.
+
+        `note` writes in the same transaction who did it.
+        """
         with self._writing() as connection:
-            return forget(connection, session_id)
+            plan = forget(connection, session_id)
+            note(cast("TeamConnection", connection))
+            return plan
 
     def status(self) -> StoreStatus:
         """Counts, sizes and the time of the last sync."""
@@ -192,17 +200,27 @@ class PostgresStore(PostgresConnections, SqliteStore):
         with self._snapshot() as connection:
             return progress_of(connection, store)
 
-    def take(self, store: str, batch: FeedBatch, owner: Owner = NOBODY) -> Taken:
+    def take(
+        self,
+        store: str,
+        batch: FeedBatch,
+        owner: Owner = NOBODY,
+        *,
+        note: Callable[[TeamConnection, Taken], None] = lambda connection, taken: None,
+    ) -> Taken:
         """Write a batch of the change feed of the store with this id, as rows of `owner`.
 
-        Sessions that somebody else has are left as they are. Raises ConflictError if something is missing between what
-        was taken and this batch, or it is of an earlier generation.
+        Sessions that somebody else has are left as they are. `note` writes in the same transaction what became of it.
+        Raises ConflictError if something is missing between what was taken and this batch, or it is of an earlier
+        generation.
         """
         batch = shorten_all(batch)
         with self._team_connection() as connection:
             keys = find_names(_for_queries(connection), batch)
         with self._transaction() as connection:
-            return take(_for_queries(connection), store, batch, keys, connection.copy, owner)
+            taken = take(_for_queries(connection), store, batch, keys, connection.copy, owner)
+            note(connection, taken)
+            return taken
 
     def upload_level(self, session_id: str) -> str | None:
         """How much of a session its machine has sent; None for one that no machine has."""

@@ -84,6 +84,8 @@ POLICIES: Final[Mapping[str, str]] = {
         f"({_of_session('billed_key', how='')} OR {_where('memberships', 'x.message_key = t.key', _ROW_BY_ROW)})"
     ),
     **dict.fromkeys(("parts", "more_paths", "blob_uses", "archived_texts"), _OF_MESSAGE),
+    # Read whole, too; a message of several sessions is seen with any of them.
+    "touches": f"({_of_session('session_key', how='')} OR t.session_key IS NULL AND {_OF_MESSAGE})",
     "blobs": _where("blob_uses", "x.sha256 = t.sha256"),
     **dict.fromkeys(("annotations", "spills", "runs"), _of_session_id("session_id")),
     "answers": f"({_of_session_id('session_id')} AND {_of_session_id('log_id')})",

@@ -370,14 +370,18 @@ _PARTS_OF_TOUCHED = _FROM_PARTS.replace(
     1,
 )
 
-_SESSIONS_OF_TOUCHED = (
-    " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
-    " JOIN sessions s ON s.key = (SELECT iif(count(*) = 1, min(session_key), coalesce("
+COUNTED_SESSION: Final = (
+    "(SELECT iif(count(*) = 1, min(session_key), coalesce("
     "(SELECT billed_key FROM messages WHERE key = t.message_key), min(session_key)))"
     " FROM memberships WHERE message_key = t.message_key)"
 )
-"""As in `_FROM_PARTS`, a message in several sessions counts once, for the billed one. Most are in one session: for them
-no row with a body is read."""
+"""SQL: the session to which a message `t` counts. As in `_FROM_PARTS`, a message in several sessions counts once, for
+the billed one. Most are in one session: for them no row with a body is read."""
+
+_SESSIONS_OF_TOUCHED = (
+    " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
+    f" JOIN sessions s ON s.key = {COUNTED_SESSION}"
+)
 
 _TIME = "coalesce(p.started_at, (SELECT created_at FROM messages WHERE key = t.message_key))"
 
@@ -407,7 +411,7 @@ class FileQueries(Connections):
         return FileHistory(uses, Page(tuple(touch.found for touch in shown), following))
 
     def touched_files(self, filter: FileFilter = EVERY_FILE, *, limit: int = 200) -> list[TouchedFile]:
-        where, values = _where(filter)
+        where, values = conditions_of_files(filter)
         condition = "path IS NOT NULL"
         with self._snapshot() as connection:
             if filter.session is not None:
@@ -507,7 +511,8 @@ class _Sum:
         self.sessions.add(session)
         self.calls += calls
         self.edits += edits
-        self.last = last if self.last is None else max(self.last, last or 0)
+        if last is not None:
+            self.last = last if self.last is None else max(self.last, last)
 
     def file(self, path: str) -> TouchedFile:
         return TouchedFile(path, len(self.sessions), self.calls, self.edits, moment(self.last))
@@ -517,7 +522,8 @@ def _last_touch(file: TouchedFile) -> tuple[bool, datetime | None, str]:
     return (file.last_at is not None, file.last_at, file.path)
 
 
-def _where(wanted: FileFilter) -> tuple[str, dict[str, Any]]:
+def conditions_of_files(wanted: FileFilter) -> tuple[str, dict[str, Any]]:
+    """SQL over the path of a touch `t` and its session `s`, with its values, for all fields but `session`."""
     conditions = {
         "instr(casefold(coalesce(s.cwd, '') || '/' || t.path), casefold(:text)) > 0": wanted.text,
         "s.project_key IN (SELECT key FROM projects WHERE path = :project OR name = :project)": wanted.project,
