@@ -18,6 +18,7 @@ from turnlog.hub.machine.client import HubClient
 from turnlog.hub.machine.pulling import unpack_logs
 from turnlog.hub.machine.pusher import StorePusher
 from turnlog.hub.machine.state import HubConnection, MachineState
+from turnlog.store import open_store
 
 SAID = b'{"kind":"text","id":"u1","message":"u1","role":"user","text":"%b"}\n' % (b"walnut " * 20_000)
 
@@ -69,3 +70,14 @@ def test_a_machine_joins_pushes_and_pulls_and_nobody_else_sees_it(
         assert ben.get("/api/sessions").json()["items"] == []
         for address in ("/api/sessions/toy:s", "/hub/v1/sessions/toy:s/logs"):
             assert ben.get(address).status_code == 404
+        # What its person forgets on the machine is in that person's audit log of the hub, once.
+        with open_store(toy.path) as store:
+            store.forget("toy:s")
+        with HubClient(url, joined["access_token"], seconds=5) as client:
+            for _ in range(2):
+                StorePusher(toy.path, state, client).push()
+        assert ana.get("/api/sessions/toy:s").status_code == 404
+        (entry,) = ana.get("/hub/v1/audit?action=forget session").json()["items"]
+        assert (entry["subject"], entry["times"], entry["detail"]) == ("toy:s", 1, "on laptop")
+        assert entry["actor"] == new_hub.ids["ana"]
+        assert ben.get("/hub/v1/audit?action=forget session").json()["items"] == []

@@ -207,6 +207,23 @@ def test_a_forgotten_session_is_gone_from_search_and_its_id_stays_taken(team: Te
     assert team.ben.post("/api/sessions", json={"external_id": "a"}).status_code == 409
 
 
+def test_what_is_forgotten_is_in_the_audit_log_of_its_owner(team: Team) -> None:
+    def entries() -> list[tuple[str, str]]:
+        found = team.ana.get("/hub/v1/audit?action=forget session").json()["items"]
+        return [(entry["subject"], entry["actor"]) for entry in found]
+
+    forget = f"/api/sessions/{team.session}/forget"
+    team.share("team")
+    assert team.ana.post(forget, json={"dry_run": True}).status_code == 200
+    assert team.ben.post(forget, json={"dry_run": False}).status_code == 403
+    assert entries() == []
+    assert team.ana.post(forget, json={"dry_run": False}).status_code == 200
+    other = save_session(team.ana, "other", "words")
+    assert team.ana.delete(f"/api/sessions/{other}").status_code == 204
+    ana = team.hub.ids["Ana"]
+    assert entries() == [(other, ana), (team.session, ana)]
+
+
 def test_mcp_shows_what_its_caller_may_read(team: Team) -> None:
     body = {
         "jsonrpc": "2.0",

@@ -21,16 +21,18 @@ from turnlog.hub.access import Access, bearer
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.budgets import Budgets
 from turnlog.hub.callers import Caller
-from turnlog.hub.contexts import CallerContext, Contexts
+from turnlog.hub.contexts import FORGET, CallerContext, Contexts
 from turnlog.hub.metrics import TYPE, Metrics
 from turnlog.hub.observing import Observer, Reads
 from turnlog.hub.openid import OpenId
 from turnlog.hub.pages import router as pages_router
+from turnlog.hub.people.audit import note_in
 from turnlog.hub.people.figures import TeamUsage
 from turnlog.hub.people.machines import DeviceCode, Enrolment, Joined
 from turnlog.hub.people.registry import People
 from turnlog.hub.people.rules import HighestLevel, Retention
 from turnlog.hub.people.sharing import SessionSharing
+from turnlog.hub.people.tables import HubTransaction
 from turnlog.hub.people.teams import Member, NotAllowedError, Team
 from turnlog.hub.people.trash import TrashedSession
 from turnlog.hub.rates import RequestRates
@@ -39,6 +41,7 @@ from turnlog.hub.routes import ROUTERS
 from turnlog.hub.routes.base import HubState
 from turnlog.hub.routes.sign_in import pages
 from turnlog.hub.settings import HubSettings
+from turnlog.hub.sync.admission import SendingMachine
 from turnlog.hub.sync.routes import Sync, routes
 from turnlog.server import STATIC_FOLDER, openapi
 from turnlog.server.app import Heads, add_web_app, new_app
@@ -48,6 +51,7 @@ from turnlog.server.errors import error_response, handle_errors
 from turnlog.server.mcp import ADDRESS
 from turnlog.server.network import is_loopback
 from turnlog.server.routes import SHARED
+from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
 
@@ -169,7 +173,14 @@ def _sync(
     def highest_level(caller: Caller) -> HighestLevel:
         return people.rulebook.rules(caller.team_key).highest_level
 
-    return Sync(writing, lambda caller: contexts.of(caller).stored, machine_name, blobs, highest_level=highest_level)
+    def note(connection: TeamConnection, session_id: str, machine: SendingMachine) -> None:
+        user, transaction = machine.owner.user, HubTransaction(connection.driver)
+        note_in(transaction, connection.team, user, FORGET, session_id, owner=user, detail=f"on {machine.name}")
+
+    def reading(caller: Caller) -> PostgresStore:
+        return contexts.of(caller).stored
+
+    return Sync(writing, reading, machine_name, blobs, highest_level=highest_level, note=note)
 
 
 class _Mcp:

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -18,8 +18,10 @@ from starlette.exceptions import HTTPException
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.hub.blobs import BlobStore
 from turnlog.hub.callers import LINK, Caller
+from turnlog.hub.people.audit import note_in
 from turnlog.hub.people.registry import People
 from turnlog.hub.people.rules import is_above
+from turnlog.hub.people.tables import HubTransaction
 from turnlog.hub.replicas import CallerSearcher, Replicas
 from turnlog.model import Message, Ownership
 from turnlog.server import Settings
@@ -27,10 +29,11 @@ from turnlog.server.background import PassProgress
 from turnlog.server.context import Context
 from turnlog.server.mcp import McpEndpoint
 from turnlog.store.base import SessionFilter
+from turnlog.store.postgres.connection import TeamConnection
 from turnlog.store.postgres.database import Database
 from turnlog.store.postgres.store import PostgresStore
 from turnlog.store.postgres.wake_ups import WakeUps
-from turnlog.store.values import Page, RawRecord, ToolCall
+from turnlog.store.values import Forgetting, Page, RawRecord, ToolCall
 
 MOST_CONTEXTS: Final = 1000
 
@@ -62,8 +65,24 @@ def _note(sessions: Iterable[str]) -> None:
         noted.update(sessions)
 
 
+FORGET: Final = "forget session"
+"""What the audit log calls it."""
+
+
 class CallerStore(PostgresStore):
-    """The store as one caller sees it, which says what of it was read."""
+    """The store as one caller sees it, which says what of it was read, and notes what its owner forgets."""
+
+    def forget(
+        self, session_id: str, *, note: Callable[[TeamConnection], None] = lambda connection: None
+    ) -> Forgetting:
+        """As `Store.forget`, with an entry of the audit log."""
+
+        def note_caller(connection: TeamConnection) -> None:
+            user = self.viewer or ""
+            note_in(HubTransaction(connection.driver), self.team, user, FORGET, session_id, owner=user)
+            note(connection)
+
+        return super().forget(session_id, note=note_caller)
 
     def message(self, message_id: str, **options: Any) -> Message:
         """As `Store.message`."""

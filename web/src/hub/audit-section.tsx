@@ -29,6 +29,7 @@ const OWN_TOO = [
   "end token",
   "agree to rules",
   "disagree with rules",
+  "forget session",
   "forget old session",
   "put into trash",
   "take out of trash",

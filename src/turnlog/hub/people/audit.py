@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from turnlog.hub.people.tables import Row, Tables, moment, now
+from turnlog.hub.people.tables import HubTransaction, Row, Tables, moment, now
 
 _MINUTE: Final = 60_000
 
@@ -37,15 +37,8 @@ class Audit(Tables):
         self, team: int, actor: str, action: str, subject: str, *, owner: str = TEAM, detail: str | None = None
     ) -> None:
         """Note what somebody did."""
-        at = now()
         with self._transaction() as transaction:
-            transaction.run(
-                "INSERT INTO turnlog.audit AS a (team_key, minute, actor, action, subject, owner_user, detail, last_at)"
-                " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
-                " ON CONFLICT (team_key, minute, actor, action, subject, owner_user)"
-                " DO UPDATE SET times = a.times + 1, last_at = excluded.last_at, detail = excluded.detail",
-                *(team, at // _MINUTE, actor, action, subject, owner, detail, at),
-            )
+            note_in(transaction, team, actor, action, subject, owner=owner, detail=detail)
 
     def of_owner(
         self,
@@ -72,6 +65,27 @@ class Audit(Tables):
                 *(team, owner, until, limit, first, actor, action, subject),
             )
         return [_entry(row) for row in rows]
+
+
+def note_in(
+    transaction: HubTransaction,
+    team: int,
+    actor: str,
+    action: str,
+    subject: str,
+    *,
+    owner: str = TEAM,
+    detail: str | None = None,
+) -> None:
+    """Note what somebody does in this transaction: with it, or not at all."""
+    at = now()
+    transaction.run(
+        "INSERT INTO turnlog.audit AS a (team_key, minute, actor, action, subject, owner_user, detail, last_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+        " ON CONFLICT (team_key, minute, actor, action, subject, owner_user)"
+        " DO UPDATE SET times = a.times + 1, last_at = excluded.last_at, detail = excluded.detail",
+        *(team, at // _MINUTE, actor, action, subject, owner, detail, at),
+    )
 
 
 def _entry(row: Row) -> AuditEntry:

@@ -31,7 +31,7 @@ from turnlog.store.feed import taking
 from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.owners import Owner
 from turnlog.store.feed.values import SHAPE, ArchivedBytes, FeedBatch
-from turnlog.store.postgres.connection import WrongRowsError
+from turnlog.store.postgres.connection import TeamConnection, WrongRowsError
 from turnlog.store.postgres.store import PostgresStore
 
 MOST_MISSING: Final = 500
@@ -54,6 +54,7 @@ class Sync:
         load: Load | None = None,
         *,
         highest_level: Callable[[Caller], HighestLevel] = lambda caller: "full",
+        note: Callable[[TeamConnection, str, SendingMachine], None] = lambda connection, session_id, machine: None,
     ) -> None:
         """Keep what opens stores.
 
@@ -64,6 +65,7 @@ class Sync:
             blobs: Where large contents are; None for the database.
             load: How much may be under way.
             highest_level: The upload level above which the caller's team takes nothing.
+            note: Writes, in the transaction of a batch, that a machine has deleted a session.
         """
         self.writing = writing
         self.reading = reading
@@ -71,6 +73,7 @@ class Sync:
         self.blobs = blobs
         self.load = load or Load()
         self.highest_level = highest_level
+        self.note = note
 
 
 def routes() -> list[Route]:
@@ -204,22 +207,28 @@ async def _batch(request: Request) -> Response:
         data = await receive(request, share)
         # In a thread: decoding would keep everybody else waiting.
         return await run_in_threadpool(
-            _write_batch, store, feed, machine, data, request.headers.get("content-encoding"), sync.blobs, highest
+            _write_batch, sync, store, feed, machine, data, request.headers.get("content-encoding"), highest
         )
 
 
 def _write_batch(
+    sync: Sync,
     store: PostgresStore,
     feed: str,
     machine: SendingMachine,
     data: bytes,
     encoding: str | None,
-    blobs: BlobStore | None,
     highest: HighestLevel,
 ) -> Response:
     batch: FeedBatch = taking.decode(unpack(data, encoding))
     _check_levels(batch, highest)
-    taken = store.take(feed, admit(batch, machine), machine.owner)
+
+    def note(connection: TeamConnection, taken: taking.Taken) -> None:
+        for session_id in taken.forgotten:
+            sync.note(connection, session_id, machine)
+
+    taken = store.take(feed, admit(batch, machine), machine.owner, note=note)
+    blobs = sync.blobs
     if blobs is not None and (batch.forgotten or batch.withdrawn):
         # Not a reason to fail: the rows are gone, and the bytes follow with the next batch of this kind.
         with suppress(StoreError):
