@@ -35,7 +35,7 @@ _SEARCH_LIMIT = 8
 
 _LARGE_LINE = 1 << 20
 
-_REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
+REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
 
 
 Reading: TypeAlias = tuple[RecordT, bytes, int, int, int]
@@ -158,7 +158,7 @@ class JsonLines(Generic[RecordT]):
             return None
         if isinstance(found, str):
             return None
-        return found._replace(problems=[DecodingProblem(note or _REPAIRED, None, "note"), *found.problems])
+        return found._replace(problems=[DecodingProblem(note or REPAIRED, None, "note"), *found.problems])
 
     def is_plausible(self, record: RecordT) -> bool:
         """Whether an object found inside a broken line is a record."""

@@ -26,6 +26,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolState,
 )
+from turnlog.model.lenient_json import without_lone_surrogates
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.values import PlacedMessage
@@ -424,3 +425,72 @@ def test_the_list_of_an_export_is_no_file_of_a_conversation(database: Path, tmp_
         with open_store(database) as store:
             files = store.restore(session, tmp_path / "out")
         assert [len(json.loads(Path(file.path).read_bytes())) for file in files if "json" in file.path.name] == [1]
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_half_a_character_in_an_export_is_read_as_elsewhere_and_restored_as_it_was(
+    database: Path, tmp_path: Path, *, is_zip: bool
+) -> None:
+    """A title that was cut in the middle of an emoji: the escape of its first half alone is no text of JSON."""
+    first, second = json.loads((CHATGPT / "conversations.json").read_bytes())
+    whole = json.dumps(first | {"title": "A cat \ud83d"})
+    path = tmp_path / "in/conversations.json"
+    path.parent.mkdir()
+    path.write_text(f"[ {whole},\n{json.dumps(second)} ]")
+    import_file(database, zipped(path.parent, tmp_path / "a.zip") if is_zip else path)
+    with open_store(database) as store:
+        found = [store.session(each) for each in (SUM, CAT)]
+        assert [each.title for each in found if each is not None] == ["A cat \ufffd", "Name for a cat"]
+        (problem,) = store.diagnostics().items
+        assert (problem.line, problem.severity, "surrogate" in problem.reason) == (1, "note", True)
+        (restored,) = [Path(each.path) for each in store.restore(SUM, tmp_path / "out")]
+    assert restored.read_text() == f"[{whole}]"
+    assert len(messages(database, SUM)) > 9
+
+
+def test_only_escapes_of_lone_surrogates_are_replaced() -> None:
+    pair, high, low = r"\ud83d\uDE00", r"\uD83d", r"\ude00"
+    text = rf'["{pair}{high}a", "{low}{high}{pair}", "\\{pair}\\\\{low}\\u00e9\\ud83d{low}", "{high}{high}\n{low}"]'
+    read = without_lone_surrogates(text.encode())
+    assert len(read) == len(text)
+    found = ["".join("\ufffd" if "\ud800" <= one <= "\udfff" else one for one in each) for each in json.loads(text)]
+    assert json.loads(read) == found
+
+
+@pytest.mark.parametrize(("folder", "names"), [(CHATGPT, ("id", "conversation_id")), (CLAUDE_AI, ("uuid",))])
+@pytest.mark.parametrize("given", [None, 7])
+def test_a_conversation_without_an_id_is_a_session_that_stays_the_same_as_it_goes_on(
+    database: Path, tmp_path: Path, folder: Path, names: tuple[str, ...], given: object
+) -> None:
+    listed = json.loads((folder / "conversations.json").read_bytes())
+    none = [each | dict.fromkeys(names, given) for each in listed]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(none))
+    sessions = import_file(database, path).sessions
+    assert len(sessions) == len(listed) == 2
+    with open_store(database) as store:
+        noted = store.diagnostics().items
+        assert ["has no id" in each.reason for each in noted] == [True, True]
+        assert [each.line for each in noted] == [1, 1]
+        assert len({each.path for each in noted}) == 2
+        found = [store.session(each) for each in sessions]
+        assert all(
+            each is not None and each.metadata[each.agent]["id_is_inferred"] and each.counts.messages for each in found
+        )
+        kept = {session: [words(each.message) for each in store.messages(session)] for session in sessions}
+    changed = "title" if "mapping" in none[0] else "name"
+    path.write_text(json.dumps([each | {changed: "Another title"} for each in none]))
+    assert sorted(import_file(database, path).sessions) == sorted(sessions)
+    with open_store(database) as store:
+        assert {each.title for each in store.sessions().items} == {"Another title"}
+        assert kept == {session: [words(each.message) for each in store.messages(session)] for session in sessions}
+
+
+def test_what_is_no_conversation_in_a_list_is_reported(database: Path, tmp_path: Path) -> None:
+    listed = json.loads((CHATGPT / "conversations.json").read_bytes())
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([*listed, 5, [1], None]))
+    import_file(database, path)
+    with open_store(database) as store:
+        assert [each.reason for each in store.diagnostics().items] == ["the line is no conversation"] * 3
+        assert len(store.sessions().items) == 2

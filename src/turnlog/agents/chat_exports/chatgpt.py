@@ -101,11 +101,20 @@ def _file_name(part: Mapping[str, Any]) -> str | None:
     return None if pointer is None else pointer.partition("://")[2].partition("#")[0] or None
 
 
+def _first_of(conversation: Any) -> tuple[str | None, str | None]:
+    facts = object_of(conversation)
+    nodes = object_of(facts.get("mapping"))
+    # The root may have the same name in all conversations.
+    first = min((name for name, node in nodes.items() if object_of(node).get("parent") is not None), default=None)
+    return str(facts.get("create_time")), first
+
+
 SERVICE = Service(
     agent=CHATGPT,
     version="1",
     id_fields=("conversation_id", "id"),
     time_field="update_time",
+    first_of=_first_of,
     marks=(b'"mapping"', b'"title"'),
     files_of=_files_of,
 )
@@ -124,7 +133,7 @@ def time_of(seconds: object) -> datetime | None:
 class ChatGptFold(ExportFold):
     """Reads a conversation, which is one line."""
 
-    agent = CHATGPT
+    service = SERVICE
 
     def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
         """See `ExportFold.read_conversation`."""

@@ -63,11 +63,18 @@ def _no_files(conversation: Any) -> Iterator[str]:
     yield from ()
 
 
+def _first_of(conversation: Any) -> tuple[str | None, str | None]:
+    facts = object_of(conversation)
+    messages = list_of(facts.get("chat_messages"))
+    return text_of(facts.get("created_at")), text_of(object_of(messages[0]).get("uuid")) if messages else None
+
+
 SERVICE = Service(
     agent=CLAUDE_AI,
     version="1",
     id_fields=("uuid",),
     time_field="updated_at",
+    first_of=_first_of,
     marks=(b'"uuid"', b'"chat_messages"'),
     files_of=_no_files,
 )
@@ -84,7 +91,7 @@ def time_of(text: object) -> datetime | None:
 class ClaudeAiFold(ExportFold):
     """Reads a conversation, which is one line."""
 
-    agent = CLAUDE_AI
+    service = SERVICE
 
     def read_conversation(self, context: Conversation, conversation: dict[str, Any], row: RowLine) -> None:
         """See `ExportFold.read_conversation`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from turnlog.agents.files import read_regular_file
 from turnlog.agents.jsonl import UNREADABLE
 from turnlog.agents.zip_members import refuse_too_large
 from turnlog.errors import SourceError
+from turnlog.model.lenient_json import without_lone_surrogates
 
 LISTS: Final = re.compile(r"conversations(?:-\d+)?\.json")
 """The files with conversations: one, or in large exports several."""
@@ -30,6 +32,9 @@ _LARGEST_LIST: Final = 2 << 30
 _MOST_FILES: Final = 100_000
 """Names of a zip that are looked at."""
 
+_BETWEEN: Final = re.compile(rb"[\s,]*")
+"""What is between two items of a list."""
+
 
 class Service(NamedTuple):
     """How the exports of a service look."""
@@ -40,6 +45,8 @@ class Service(NamedTuple):
     """Fields of a conversation with its id; the first that is there counts."""
     time_field: str
     """The field with the time of the last change."""
+    first_of: Callable[[Any], tuple[str | None, str | None]]
+    """The time at which a conversation begins, and the id of its first message: both stay as it goes on."""
     marks: tuple[bytes, ...]
     """What is at the beginning of a list of conversations, and in no other export."""
     files_of: Callable[[Any], Iterable[str]]
@@ -99,13 +106,10 @@ class ExportFiles:
         found: dict[str, Listed] = {}
         for data in self.lists():
             try:
-                items = msgspec.json.decode(data, type=list[Raw])
+                listed = [_listed(service, *each) for each in _items(data)]
             except UNREADABLE as error:
                 raise SourceError(f"no list of conversations: {error}", path=self._path) from error
-            for item in items:
-                listed = _listed(service, item)
-                if listed is not None:
-                    found[listed.identity] = listed
+            found.update((each.identity, each) for each in listed)
         yield from found.values()
 
     def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -147,31 +151,67 @@ class ExportFiles:
             raise SourceError(f"{name}: {error}", path=self._path) from error
 
 
-def _listed(service: Service, item: Raw) -> Listed | None:
+def _items(data: bytes) -> Iterable[tuple[Raw, Raw]]:
+    """The items of a list: each so that it can be decoded, and as it is."""
     try:
-        fields = msgspec.json.decode(item, type=dict[str, Raw])
+        items = msgspec.json.decode(data, type=list[Raw])
+    except UNREADABLE:
+        return _odd_items(data, msgspec.json.decode(without_lone_surrogates(data), type=list[Raw]))
+    return zip(items, items, strict=True)
+
+
+def _odd_items(data: bytes, readable: Iterable[Raw]) -> Iterator[tuple[Raw, Raw]]:
+    """The items of a list with lone surrogates: each without them, and as the list has it."""
+    view, end = memoryview(data), data.find(b"[") + 1
+    for item in readable:
+        between = _BETWEEN.match(data, end)
+        start = end if between is None else between.end()
+        end = start + memoryview(item).nbytes
+        yield item, Raw(view[start:end])
+
+
+def _listed(service: Service, readable: Raw, item: Raw) -> Listed:
+    try:
+        fields = msgspec.json.decode(readable, type=dict[str, Raw])
+    except UNREADABLE:
+        fields = {}
+    names = (*service.id_fields, service.time_field)
+    values = {name: _value(fields[name]) for name in names if name in fields}
+    identity = given_id(service, values) or _made_id(service, item)
+    return Listed(identity, values.get(service.time_field), item)
+
+
+def _value(raw: Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
     except UNREADABLE:
         return None
-    identity = next(filter(None, (_text(fields.get(name)) for name in service.id_fields)), None)
-    if identity is None:
-        return None
-    return Listed(identity, _value(fields.get(service.time_field)), item)
 
 
-def _text(raw: Raw | None) -> str | None:
-    return text_of(_value(raw))
+def given_id(service: Service, conversation: Mapping[str, Any]) -> str | None:
+    """The id that a conversation has; None if it has none."""
+    return next(filter(None, (text_of(conversation.get(name)) for name in service.id_fields)), None)
 
 
-def _value(raw: Raw | None) -> Any:
-    try:
-        return None if raw is None else msgspec.json.decode(raw)
-    except UNREADABLE:
-        return None
+def _made_id(service: Service, item: Raw) -> str:
+    """An id for a conversation without one, which stays the same as it goes on."""
+    time, first = service.first_of(object_in(item))
+    data = memoryview(item) if first is None else f"{time} {first}".encode()
+    return f"no-id-{hashlib.sha256(data).hexdigest()[:32]}"
 
 
 def object_in(raw: Raw) -> dict[str, Any]:
     """A conversation; empty if it cannot be read."""
+    return read_object(memoryview(raw))[0]
+
+
+def read_object(data: bytes | memoryview) -> tuple[dict[str, Any], bool]:
+    """A conversation, empty if it cannot be read, and whether lone surrogates in it were replaced."""
     try:
-        return object_of(msgspec.json.decode(raw))
+        return object_of(msgspec.json.decode(data)), False
     except UNREADABLE:
-        return {}
+        pass
+    try:
+        return object_of(msgspec.json.decode(without_lone_surrogates(data))), True
+    except UNREADABLE:
+        return {}, False

@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import msgspec
-
+from turnlog.agents.chat_exports.export_files import Service, given_id, read_object
 from turnlog.agents.chat_exports.sources import CONVERSATION, JSON
 from turnlog.agents.conversation import Conversation, ConversationFold
 from turnlog.agents.decoding import object_of
-from turnlog.agents.jsonl import UNREADABLE
+from turnlog.agents.jsonl import REPAIRED
 from turnlog.agents.row_files import ROWS, RowLine, json_in
 
 
@@ -18,23 +17,27 @@ class ExportFold(ConversationFold[RowLine]):
     """Reads a conversation, which is one line."""
 
     records = ROWS
-    agent: ClassVar[str]
+    service: ClassVar[Service]
 
     def session_id(self) -> str:
         """The path of a conversation names it."""
-        return self._source.session_id or f"{self.agent}:{self._source.path.rpartition('#')[2].replace('/', '_')}"
+        name = self._source.path.rpartition("#")[2].replace("/", "_")
+        return self._source.session_id or f"{self.service.agent}:{name}"
 
     def read(self, context: Conversation, record: RowLine) -> None:
         """See `ConversationFold.read`."""
-        try:
-            found = object_of(msgspec.json.decode(json_in(record, JSON) or b"null"))
-        except UNREADABLE:
-            found = {}
+        found, is_replaced = read_object(json_in(record, JSON) or b"null")
         if record.table != CONVERSATION or not found:
             context.report("the line is no conversation")
             context.changes.counts.unreadable += 1
             return
+        if is_replaced:
+            context.report(REPAIRED, "note")
         self.read_conversation(context, found, record)
+        if given_id(self.service, found) is None:
+            context.report("the conversation has no id: that of the session was made from its beginning", "note")
+            agent, facts = self.service.agent, context.session.metadata
+            context.session.metadata = facts | {agent: object_of(facts.get(agent)) | {"id_is_inferred": True}}
         context.changes.counts.messages += 1
 
     @abstractmethod
