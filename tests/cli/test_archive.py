@@ -14,6 +14,7 @@ from support.places import OTHER_KINDS, Kind
 from support.plain_agent import PlainAgent
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from turnlog.store import disk
+from turnlog.store.search import overwriting
 from turnlog.sync import rebuild
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -127,6 +128,19 @@ def test_a_terminal_asks_before_it_forgets() -> None:
     assert "Forgotten." in written
     assert "The agent still has " in written
     assert on_terminal("show", "3f2a")[0] == 3
+
+
+def no_process(store_path: Path, search_path: Path) -> None:
+    pass
+
+
+def test_a_large_index_is_overwritten_later(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overwriting, "LARGEST_AT_ONCE", 0)
+    monkeypatch.setattr(overwriting, "start", no_process)
+    assert "forgotten" not in run("doctor").stdout
+    written = run("forget", "3f2a", "--yes").stdout
+    assert written.endswith("a process overwrites their bytes in the search index.\n")
+    assert "still has bytes of words that were forgotten" in run("doctor").stdout
 
 
 def test_compacting_gives_back_what_deleted_sessions_left(run: Command, store: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,11 @@ from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreBusyError
 from turnlog.model import Message, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, index_file
+from turnlog.store.search import batch, index_file, overwriting
+from turnlog.store.search.index_file import IndexFile
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
+from turnlog.sync.workers import indexing
 
 
 @pytest.fixture(params=[batch.FRESH_SIZE, 100, 0], ids=["all fresh", "some fresh", "none fresh"])
@@ -197,3 +201,165 @@ def test_forgetting_in_a_file_that_stays_busy_is_an_error(store: SearchStore, mo
     with Indexer(store.path, store.search_path) as indexer:
         assert indexer.forget(key_of(store, "secret"))
     assert traces(store) == []
+
+
+# -- in a process of its own, because the index is large
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SearchStore:
+    """A store with a secret session, whose index is too large to be overwritten while somebody waits."""
+    monkeypatch.setattr(batch, "FRESH_SIZE", 100)
+    monkeypatch.setattr(overwriting, "LARGEST_AT_ONCE", 0)
+    monkeypatch.setattr(overwriting, "REST_SECONDS", 0.0)
+    store = SearchStore(tmp_path)
+    for number in range(10):
+        store.log(f"other{number}").message(text_message(f"o{number}", f"ordinary words {number}", minutes=number))
+        store.index()
+    secret_session(store)
+    store.index()
+    return store
+
+
+@pytest.fixture
+def without_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """The process ends as soon as it is started; its stores."""
+    started: list[Path] = []
+    with monkeypatch.context() as patch:
+
+        def start(store_path: Path, search_path: Path) -> None:
+            started.append(store_path)
+
+        patch.setattr(overwriting, "start", start)
+        yield started
+
+
+def is_marked(store: SearchStore) -> bool:
+    with closing(sqlite3.connect(store.search_path)) as connection:
+        return overwriting.marked_at(connection) is not None
+
+
+def wait_until_overwritten(store: SearchStore) -> None:
+    process = overwriting.started.pop()
+    assert process.wait(60) == 0
+    assert not is_marked(store)
+
+
+def test_words_in_a_large_index_are_out_of_every_answer_at_once_and_soon_out_of_the_file(large: SearchStore) -> None:
+    assert forget(large, "secret")
+    assert all(large.found(secret) == [] for secret in SECRETS)
+    wait_until_overwritten(large)
+    assert traces(large) == []
+    assert len(large.found("ordinary")) == 10
+
+
+def test_a_sync_goes_on_when_the_process_was_killed(large: SearchStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overwriting, "REST_SECONDS", 100.0)
+    assert forget(large, "secret")
+    process = overwriting.started.pop()
+    process.kill()
+    process.wait()
+    assert is_marked(large)
+    assert traces(large) == [*SECRETS]
+    assert all(large.found(secret) == [] for secret in SECRETS)
+    monkeypatch.setattr(overwriting, "REST_SECONDS", 0.0)
+    with indexing(large.path, 0, lambda left: None):
+        pass
+    wait_until_overwritten(large)
+    assert traces(large) == []
+
+
+def test_what_is_forgotten_and_written_while_the_file_is_overwritten(
+    large: SearchStore, without_process: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large.log("other").message(text_message("another", "a fjordvogue", minutes=70))
+    large.index()
+    forget(large, "secret")
+    steps: list[str] = []
+    rewrite, merge = IndexFile.rewrite, IndexFile.merge
+
+    def pause(seconds: float) -> None:
+        if not steps:
+            steps.append("forget")
+            forget(large, "other")
+            large.log("new").message(text_message("new", "ordinary news", minutes=80))
+            large.index()
+
+    def merge_after_pause(file: IndexFile, pages: int) -> bool:
+        return not steps or merge(file, pages)
+
+    def rewrite_and_count(file: IndexFile) -> None:
+        steps.append("rewrite")
+        rewrite(file)
+
+    monkeypatch.setattr(overwriting.time, "sleep", pause)
+    monkeypatch.setattr(IndexFile, "merge", merge_after_pause)
+    monkeypatch.setattr(IndexFile, "rewrite", rewrite_and_count)
+    overwriting.overwrite(large.path, large.search_path, 0)
+    assert steps == ["forget", "rewrite"]
+    assert not is_marked(large)
+    assert traces(large) == []
+    assert b"dvogue" not in bytes_of(large)
+    assert len(large.found("ordinary")) == 11
+
+
+def test_words_forgotten_while_the_file_is_rewritten_are_overwritten_too(
+    large: SearchStore, without_process: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large.log("other").message(text_message("another", "a fjordvogue", minutes=70))
+    large.index()
+    forget(large, "other")
+    rewrite, times = IndexFile.rewrite, list[int]()
+
+    def rewrite_and_forget(file: IndexFile) -> None:
+        rewrite(file)
+        times.append(len(traces(large)))
+        if len(times) == 1:
+            forget(large, "secret")
+
+    monkeypatch.setattr(IndexFile, "rewrite", rewrite_and_forget)
+    overwriting.overwrite(large.path, large.search_path, 0)
+    assert times == [len(SECRETS), 0]
+    assert traces(large) == []
+
+
+def test_an_index_that_is_made_anew_is_overwritten_too(large: SearchStore, without_process: list[Path]) -> None:
+    forget(large, "secret")
+    with Indexer(large.path, large.search_path) as indexer:
+        indexer.reset()
+        indexer.catch_up()
+        assert is_marked(large)
+        indexer.go_on_overwriting()
+    assert without_process == [large.path, large.path]
+    overwriting.overwrite(large.path, large.search_path, 0)
+    assert traces(large) == []
+    assert len(large.found("ordinary")) == 10
+
+
+def test_nobody_waits_while_the_file_is_rewritten(
+    large: SearchStore, without_process: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overwriting, "LONGEST_STEP", 0.0)
+    forget(large, "secret")
+    rewrite = IndexFile.rewrite
+
+    def write_meanwhile(file: IndexFile) -> None:
+        large.log("new").message(text_message("new", "ordinary news", minutes=80))
+        file.connection.execute("BEGIN IMMEDIATE")
+        large.index()
+        assert len(large.found("ordinary")) == 10
+        file.connection.execute("ROLLBACK")
+        rewrite(file)
+
+    monkeypatch.setattr(IndexFile, "rewrite", write_meanwhile)
+    overwriting.overwrite(large.path, large.search_path, 0)
+    assert len(large.found("ordinary")) == 11
+
+
+def test_one_process_overwrites_at_a_time(large: SearchStore, without_process: list[Path]) -> None:
+    forget(large, "secret")
+    with overwriting.alone(large.search_path, 0) as is_alone, overwriting.alone(large.search_path, 0) as is_second:
+        assert (is_alone, is_second) == (True, False)
+    overwriting.overwrite(large.path, large.search_path, 0)
+    assert not is_marked(large)
+    assert [path.name for path in large.search_path.parent.glob("*-overwriting")] == []

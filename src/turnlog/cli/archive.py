@@ -99,6 +99,7 @@ def forget(ctx: click.Context, session_id: str, yes: bool, as_json: bool, store_
     elif agreed:
         click.echo("Forgotten.")
         _write_left(plan)
+        _write_pending(store_path)
     if not agreed:
         click.echo("Nothing was removed; --yes removes it.", err=True)
     if not agreed and not can_ask:
@@ -124,6 +125,15 @@ def _write_left(plan: Forgetting) -> None:
     for path in plan.files:
         if Path(path).exists():
             click.echo(f"The agent still has {plain(path)}; turnlog does not read it again.")
+
+
+def _write_pending(store_path: Path) -> None:
+    """Say whether the file of a large index still has what was forgotten."""
+    from turnlog.store.search import overwriting
+    from turnlog.store.search.base import search_path
+
+    if overwriting.is_pending(search_path(store_path)):
+        click.echo("Its words are in no answer any more; a process overwrites their bytes in the search index.")
 
 
 def _forget_document(plan: Forgetting, *, forgotten: bool) -> ForgetDocument:

@@ -11,6 +11,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -212,6 +213,7 @@ def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str
         yield "There is no store yet: `turnlog sync` creates it."
     else:
         yield from _room_warnings(Path(store.path))
+        yield from _overwriting_warnings(Path(store.path))
     for agent, found in zip(agents, document["agents"], strict=True):
         for root in found["roots"]:
             days = root["retention_days"]
@@ -236,6 +238,19 @@ def _room_warnings(store_path: Path) -> Iterator[str]:
         return
     if free >= _MUCH_FREE:
         yield f"{formatting.size(free)} of the store hold nothing: `turnlog db compact` gives them back."
+
+
+def _overwriting_warnings(store_path: Path) -> Iterator[str]:
+    from turnlog.store.search import overwriting
+    from turnlog.store.search.base import search_path
+
+    # What cannot be read was said above.
+    with suppress(StoreError):
+        if overwriting.is_pending(search_path(store_path)):
+            yield (
+                f"{search_path(store_path)} still has bytes of words that were forgotten: they are being overwritten,"
+                " and `turnlog sync` goes on with it should that have been stopped."
+            )
 
 
 def _advice(store: StoreStatus | None, days: int, pending: int) -> str:

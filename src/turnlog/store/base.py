@@ -714,6 +714,7 @@ class Store(Protocol):
     def forget(self, session_id: str) -> Forgetting:
         """Remove a session so that its text is in no file of the store any more; a tombstone remains.
 
+        Its words are in no answer any more; a process may still overwrite them in the file of a large search index.
         Messages that other sessions share stay in those. The agent's own files are not touched. Raises StoreBusyError
         if another process reads for so long that the bytes cannot be overwritten.
         """

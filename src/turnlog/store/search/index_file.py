@@ -16,7 +16,7 @@ from zlib import crc32
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.connection import file_uri, leave_checkpoints, open_file
-from turnlog.store.search import session_words
+from turnlog.store.search import overwriting, session_words
 from turnlog.store.write_lock import begin, use_write_ahead_log
 
 Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
@@ -171,6 +171,7 @@ def remove(search_path: Path) -> None:
 def clear(connection: sqlite3.Connection) -> None:
     """Recreate all tables, within the caller's transaction."""
     # FTS5's own tables (words_data, ...) are dropped with theirs and cannot be dropped alone.
+    is_marked = overwriting.marked_at(connection) is not None
     tables = connection.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
@@ -180,6 +181,8 @@ def clear(connection: sqlite3.Connection) -> None:
     for statement in TABLES:
         connection.execute(statement)
     session_words.create(connection)
+    if is_marked:
+        overwriting.mark(connection)
     connection.execute(f"PRAGMA main.user_version = {VERSION}")
 
 
@@ -282,14 +285,14 @@ class IndexFile:
         self._open()
 
     @contextmanager
-    def locked(self, *, wait: bool) -> Generator[None]:
+    def locked(self, *, wait: bool, patience: float = 0.0) -> Generator[None]:
         """Hold the write lock during the `with`, and commit at its end; an error rolls back.
 
-        If another process has the lock, raises IndexLockedError with `wait=False`, otherwise StoreBusyError after a
-        minute.
+        If another process has the lock, raises IndexLockedError after `patience` seconds with `wait=False`, otherwise
+        StoreBusyError after a minute.
         """
         try:
-            begin(self.connection, BUSY_TIMEOUT_SECONDS if wait else 0)
+            begin(self.connection, BUSY_TIMEOUT_SECONDS if wait else patience)
         except sqlite3.OperationalError as error:
             if not wait:
                 raise IndexLockedError from error
@@ -301,11 +304,34 @@ class IndexFile:
             raise
         self.connection.execute("COMMIT")
 
+    @property
+    def size(self) -> int:
+        """Bytes of the database, without its log."""
+        return self.path.stat().st_size
+
     def scrub(self) -> None:
-        """Overwrite deleted data: merge the index into one segment, vacuum the file, truncate its write-ahead log."""
+        """Overwrite deleted data at once. Raises StoreBusyError."""
         try:
             for table in (*INDEX_TABLES, "session_words"):
                 self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+        except sqlite3.OperationalError as error:
+            raise self._not_overwritten(error) from error
+        self.rewrite()
+
+    def begin_merge(self) -> None:
+        """Begin to merge the index into one segment, in the caller's transaction."""
+        for table in (*(name for name in INDEX_TABLES if name != "words"), "session_words"):
+            self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+        # A negative number of pages: of all segments, not only of those that it is time to merge.
+        self.connection.execute("INSERT INTO words (words, rank) VALUES ('merge', -1)")
+
+    def merge(self, pages: int) -> bool:
+        """Go on with it; return whether there is more."""
+        return merge(self.connection, pages)
+
+    def rewrite(self) -> None:
+        """Rewrite the file without free pages, and truncate its write-ahead log. Raises StoreBusyError."""
+        try:
             self.connection.execute("VACUUM main")
             deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
             while self.connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -313,7 +339,10 @@ class IndexFile:
                     raise StoreBusyError(f"{self.path} is being read; its log still holds forgotten words")
                 time.sleep(_POLL_SECONDS)
         except sqlite3.OperationalError as error:
-            raise StoreBusyError(f"cannot take forgotten words out of {self.path}: {error}") from error
+            raise self._not_overwritten(error) from error
+
+    def _not_overwritten(self, error: sqlite3.OperationalError) -> StoreBusyError:
+        return StoreBusyError(f"cannot take forgotten words out of {self.path}: {error}")
 
     def _open(self) -> None:
         self.connection = open_for_writing(self.path)

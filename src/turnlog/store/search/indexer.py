@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from turnlog.errors import StoreError
-from turnlog.store.search import index_file
+from turnlog.store.search import index_file, overwriting
 from turnlog.store.search.documents import MessageToIndex, StoreReader
 from turnlog.store.search.index_file import IndexFile, IndexLockedError
 from turnlog.store.search.session_words import SessionWords, is_behind
@@ -48,6 +48,7 @@ class Indexer:
             search_path: The search database.
             own_checkpoints: As in `connection.connect`, for the search database.
         """
+        self._store_path = store_path
         self._store = index_file.open_store(store_path)
         self._store_reader = StoreReader(self._store)
         self._file = IndexFile(search_path, own_checkpoints=own_checkpoints)
@@ -101,7 +102,9 @@ class Indexer:
                 finished(_POLL_SECONDS)
 
     def forget(self, *session_keys: int) -> bool:
-        """Delete the words of sessions from the file. Call it before their rows are deleted.
+        """Delete the words of sessions. Call it before their rows are deleted.
+
+        A small file is overwritten at once, a large one by a process that this one starts.
 
         If their tombstones are written first, no other process indexes them meanwhile. Messages that other sessions
         also contain stay and are found there. False means that some words came from texts that no longer exist: the
@@ -116,9 +119,21 @@ class Indexer:
                 batch.write()
             else:
                 index_file.clear(self._file.connection)
-        # Deleted postings stay readable in free pages and in older segments until the file is rewritten.
-        self._file.scrub()
+            # Deleted postings stay readable in free pages and in older segments until the file is rewritten.
+            overwriting.mark(self._file.connection)
+        if self._file.size <= overwriting.LARGEST_AT_ONCE:
+            forgotten_at = overwriting.marked_at(self._file.connection)
+            self._file.scrub()
+            if forgotten_at is not None:
+                overwriting.unmark(self._file.connection, forgotten_at)
+        else:
+            self.go_on_overwriting()
         return is_complete
+
+    def go_on_overwriting(self) -> None:
+        """Start the process that overwrites forgotten words where the file still has bytes of them."""
+        if overwriting.marked_at(self._file.connection) is not None:
+            overwriting.start(self._store_path, self._file.path)
 
     def reset(self) -> None:
         """Empty the index; `catch_up` then rebuilds it."""
@@ -144,7 +159,10 @@ class Indexer:
             self._file.reopen_if_gone()
             if not self._has_news():
                 return 0
-            with self._transaction(wait=wait) as batch:
+            # The process that rewrites the file, which takes seconds, then indexes what is new.
+            is_overwritten = wait and overwriting.marked_at(self._file.connection) is not None
+            patience = overwriting.LONGEST_STEP if is_overwritten else 0.0
+            with self._transaction(wait=wait and not is_overwritten, patience=patience) as batch:
                 added = self._fill(batch, finished)
                 batch.write()
                 has_more = self._session_words().follow(self._newest_change()[0], self._forgotten_sessions())
@@ -264,12 +282,12 @@ class Indexer:
         return SessionWords(self._file.connection, self._store)
 
     @contextmanager
-    def _transaction(self, *, wait: bool = True) -> Generator[IndexBatch]:
+    def _transaction(self, *, wait: bool = True, patience: float = 0.0) -> Generator[IndexBatch]:
         """Hold the write lock for a batch. If the index belongs to another store, it is emptied first."""
         # Imported only if there is something to index: every sync checks that.
         from turnlog.store.search.batch import IndexBatch
 
-        with self._file.locked(wait=wait):
+        with self._file.locked(wait=wait, patience=patience):
             # A store that was recreated, or restored from a backup, has another change sequence.
             if self._is_of_another_store():
                 index_file.clear(self._file.connection)

@@ -57,6 +57,8 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
 def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
     """Delete a session from the store and the search file, so that its text is no longer in the bytes of either.
 
+    A large search file is overwritten by a process that may still be at work (`store.search.overwriting`).
+
     Raises NotFoundError for a session that is not stored, and StoreBusyError if another process reads for so long that
     the bytes cannot be overwritten.
     """
