@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -362,6 +363,29 @@ def test_a_zip_that_claims_to_hold_far_too_much_is_not_unpacked(
         import_file(database, path)
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()
+
+
+def test_a_call_with_thousands_of_results_is_read_in_time(tmp_path: Path) -> None:
+    """R-K7: where each result were added to a copy of all before it, four thousand would take ten seconds."""
+
+    def node(
+        name: str, parent: str | None, author: dict[str, str], text: str, recipient: str = "all"
+    ) -> dict[str, Any]:
+        content = {"content_type": "code" if recipient == "python" else "text", "text": text, "parts": [text]}
+        return {"id": name, "parent": parent, "message": {"author": author, "recipient": recipient, "content": content}}
+
+    nodes = [node("call", None, {"role": "assistant"}, "run()", "python")]
+    nodes += [node(f"r{number}", "call", {"role": "tool", "name": "python"}, "x") for number in range(4000)]
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"title": "t", "id": "many", "mapping": {each["id"]: each for each in nodes}}]))
+    chatgpt = rows_agent("chatgpt")
+    source = next(iter(chatgpt.sources_at(path, tmp_path)))
+    data = b"".join(chatgpt.read_rows(source, ()).lines)
+    began = time.process_time()
+    changes = chatgpt.fold(source).feed(data, 0)
+    assert time.process_time() - began < 2
+    [found] = calls([each.message for each in changes.messages])
+    assert len(found.results) == 4000
 
 
 def test_a_conversation_of_many_megabytes_is_copied_a_few_times_at_most(database: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from turnlog.model import (
     ToolResult,
     UnknownPart,
 )
-from turnlog.model.merge import add_result
+from turnlog.model.merge import add_results
 from turnlog.model.session import title_line
 
 TOOL_KINDS: dict[str, ToolKind] = {
@@ -160,6 +160,8 @@ class _Reading:
         """Node of a thought that waits for its answer -> the message."""
         self._calls: dict[str, str] = {}
         """Node with a call -> the message with it. The node's name is the call's id."""
+        self._results: dict[str, list[ToolResult]] = {}
+        """Call -> its results, which may be thousands."""
 
     def read(self) -> None:
         """Read all nodes, and which one is the end."""
@@ -186,7 +188,8 @@ class _Reading:
 
     def _add_all(self) -> None:
         place = self._context.position
-        for message, before in self._found.values():
+        for found, before in self._found.values():
+            message = self._answered(found)
             self._context.add(message, parent=before, position=place + 1, is_counted=False)
             # Results of its calls are placed behind it.
             place += 1 + sum(len(part.results) for part in message.parts if isinstance(part, ToolCallPart))
@@ -319,18 +322,16 @@ class _Reading:
             metadata={CHATGPT: {"tool": text_of(object_of(message.get("author")).get("name"))}},
         )
         if call is not None:
-            self._add_result(call, result)
+            self._results.setdefault(call, []).append(result)
         elif parts:
             self._context.add_result(name, result)
 
-    def _add_result(self, call: str, result: ToolResult) -> None:
-        identity = self._calls[call]
-        message, before = self._found[identity]
+    def _answered(self, message: Message) -> Message:
         parts = [
-            add_result(part, result) if isinstance(part, ToolCallPart) and part.tool_call_id == call else part
+            add_results(part, self._results.get(part.tool_call_id, ())) if isinstance(part, ToolCallPart) else part
             for part in message.parts
         ]
-        self._found[identity] = msgspec.structs.replace(message, parts=tuple(parts)), before
+        return msgspec.structs.replace(message, parts=tuple(parts))
 
     # -- contents
 

@@ -37,9 +37,10 @@ from turnlog.model import (
     RunMetadataEvent,
     SessionTotal,
     ToolCallPart,
+    ToolResult,
     Usage,
 )
-from turnlog.model.merge import add_result
+from turnlog.model.merge import add_results
 from turnlog.model.session import title_line
 from turnlog.model.usage import sum_usage
 
@@ -165,16 +166,24 @@ class _Reading:
     def _messages(self) -> Iterator[Message]:
         """The messages of the sample, each call with its results."""
         found: list[Message] = []
+        # A call may have thousands of results, which are added together.
+        results: dict[tuple[int, int], list[ToolResult]] = {}
         for number, each in enumerate(list_of(self._sample.get("messages"))):
             record, place = object_of(each), f"$.messages[{number}]"
             identity = f"{self._context.external_id}.{number}"
             role = text_of(record.get("role"))
             if role == "tool":
-                self._add_result(found, self._attached.fields(record), identity, place)
+                self._add_result(found, results, self._attached.fields(record), identity, place)
             elif role in _ROLES:
                 found.append(self._message(self._attached.fields(record), _ROLES[role], identity))
             else:
                 self._context.report(f"no message of a known role: {role}", json_path=place)
+        for (number, index), added in results.items():
+            parts = list(found[number].parts)
+            call = parts[index]
+            assert isinstance(call, ToolCallPart)
+            parts[index] = add_results(call, added)
+            found[number] = msgspec.structs.replace(found[number], parts=tuple(parts))
         return iter(found)
 
     def _message(self, record: dict[str, Any], role: Role, identity: str) -> Message:
@@ -221,14 +230,20 @@ class _Reading:
 
     _prompted = False
 
-    def _add_result(self, found: list[Message], record: dict[str, Any], identity: str, place: str) -> None:
+    def _add_result(
+        self,
+        found: list[Message],
+        results: dict[tuple[int, int], list[ToolResult]],
+        record: dict[str, Any],
+        identity: str,
+        place: str,
+    ) -> None:
         named = text_of(record.get("tool_call_id"))
         for number in range(len(found) - 1, -1, -1):
-            parts = list(found[number].parts)
-            for index, part in enumerate(parts):
+            for index, part in enumerate(found[number].parts):
                 if isinstance(part, ToolCallPart) and part.tool_call_id == named:
-                    parts[index] = add_result(part, result_of(record, identity, self._ended.get(named or "")))
-                    found[number] = msgspec.structs.replace(found[number], parts=tuple(parts))
+                    result = result_of(record, identity, self._ended.get(named or ""))
+                    results.setdefault((number, index), []).append(result)
                     return
         self._context.report("a result without its call", json_path=f"{place}.tool_call_id")
         found.append(
