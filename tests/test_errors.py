@@ -46,6 +46,7 @@ def test_a_source_error_leads_to_the_place(place: dict[str, Any], text: str) -> 
         errors.StreamStateError("delta before start", chunk_type="text-delta", chunk_id="t1"),
         errors.SchemaTooNewError("written by a newer turnlog", found=9, supported=1),
         errors.StoreBusyError("locked for 5 s"),
+        errors.StoreUnreachableError("the server is away"),
     ],
 )
 def test_an_error_comes_back_whole_from_another_process(error: errors.TurnlogError) -> None:

@@ -14,6 +14,7 @@
     + NotFoundError            no such session, message or blob
     + ConflictError            it was changed by somebody else meanwhile
     + StoreBusyError           another process is writing, and waiting for it took too long
+    + StoreUnreachableError    the server that keeps it does not answer
 
 One bad line in a log is not an error but a diagnostic in the result; these are for what stops the work.
 Every class survives pickling, because logs are read in several processes.
@@ -145,3 +146,7 @@ class ConflictError(StoreError):
 
 class StoreBusyError(StoreError):
     """Another process held the store's write lock for longer than the wait allowed."""
+
+
+class StoreUnreachableError(StoreError):
+    """The server that keeps the store does not answer; it may later."""

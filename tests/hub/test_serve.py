@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,8 +123,24 @@ def test_a_hub_starts_with_nothing_and_ends_whole(folder: Path) -> None:
                 text=True,
             )
         assert "another hub runs with the data in" in raised.value.stderr
+        # If its PostgreSQL is killed, the hub says that it is not ready, and starts it again.
+        os.kill(int((found.folder / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        with httpx2.Client(base_url=found.address) as client:
+            assert seen(client, 503) == {"status": "not ready", "reason": "the database does not answer"}
+            assert seen(client, 200) == {"status": "ok"}
         found.process.send_signal(signal.SIGTERM)
         assert found.process.wait(20) == 0
+
+
+def seen(client: httpx2.Client, status: int) -> object:
+    """What `/readyz` says with this status, which it has at last."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        answer = client.get("/readyz")
+        if answer.status_code == status:
+            return answer.json()
+        time.sleep(0.02)
+    raise AssertionError(f"/readyz never answered {status}")
 
 
 def test_without_a_running_hub_a_link_needs_an_address(folder: Path) -> None:

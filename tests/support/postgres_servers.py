@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -24,15 +25,51 @@ _WITH_STRATEGIES = 150_000
 
 
 class PostgresServer:
-    """A running server whose socket only this machine's user has; databases are made on request."""
+    """A server whose socket only this machine's user has; databases are made on request."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, command: Sequence[str | Path], user: int | None) -> None:
         self._folder = folder
+        self._command = command
+        self._user = user
         self._made = 0
+        self._process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str = "postgres") -> str:
         """The URL of a database."""
         return f"postgresql:///{database}?host={self._folder}&user=tests"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers; also after `kill`, of which something may have to end first."""
+        end = time.monotonic() + 60
+        while not self._answers():
+            if self._process is None or self._process.poll() is not None:
+                output = subprocess.DEVNULL
+                self._process = subprocess.Popen(self._command, user=self._user, cwd="/", stdout=output, stderr=output)
+            if time.monotonic() > end:
+                raise RuntimeError("PostgreSQL did not start")
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End it."""
+        assert self._process is not None
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:  # a client is still connected
+            self.kill()
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def new_database(self, like: str = "template0") -> str:
         """Make a database, empty or like another one; return its name."""
@@ -71,35 +108,14 @@ def postgres_server(binaries: Path, settings: Sequence[str] = _SETTINGS) -> Gene
     data = folder / "data"
     try:
         _run(user, binaries / "initdb", "-D", data, "-U", "tests", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-        server = subprocess.Popen(
-            [binaries / "postgres", "-D", data, "-k", folder, *settings],
-            user=user,
-            cwd="/",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        server = PostgresServer(folder, [binaries / "postgres", "-D", data, "-k", folder, *settings], user)
+        server.start()
         try:
-            while not (folder / ".s.PGSQL.5432").exists() or not _answers(folder):
-                if server.poll() is not None:
-                    raise RuntimeError("PostgreSQL did not start")
-            yield PostgresServer(folder)
+            yield server
         finally:
-            server.terminate()
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:  # a client is still connected
-                server.kill()
-                server.wait()
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _answers(folder: Path) -> bool:
-    try:
-        psycopg.connect(PostgresServer(folder).url()).close()
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 def _run(user: int | None, *command: str | Path) -> None:

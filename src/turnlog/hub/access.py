@@ -40,6 +40,9 @@ CLIENT: Final = "turnlog.client"
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
+_OF_NOBODY: Final = frozenset({"/healthz", "/readyz"})
+"""Answered alike whoever asks: to know who it is takes the database, which may not be there."""
+
 _BURST_SECONDS: Final = 4.0
 
 
@@ -77,7 +80,7 @@ class Access:
             except StoreBusyError as error:
                 refused, more = Refusal(503, "busy", str(error)), {"Retry-After": "1"}
             except StoreError:
-                refused, more = Refusal(503, "busy", "the database does not answer"), {"Retry-After": "5"}
+                refused, more = Refusal(503, "unavailable", "the database does not answer"), {"Retry-After": "5"}
         if refused is not None:
             await error_response(*refused, headers=more)(scope, receive, send)
             return
@@ -112,6 +115,9 @@ class Access:
 
     async def _know(self, scope: Scope, headers: Headers, peer: str) -> tuple[Refusal | None, dict[str, str]]:
         """Put the caller into the scope; why there is none, where one is needed."""
+        if scope["path"] in _OF_NOBODY:
+            wait = self._rates.take(scope[CLIENT])
+            return _too_many(wait) if wait else (None, {})
         caller, is_browser = await run_in_threadpool(self._caller, scope, headers, peer)
         key = scope[CLIENT] if caller is None else (caller.machine or caller.user)
         if wait := self._rates.take(key):

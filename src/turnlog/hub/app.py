@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -15,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
-from turnlog.errors import StoreError
+from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
 from turnlog.hub import bodies
 from turnlog.hub.access import Access, bearer
 from turnlog.hub.blobs import BlobStore
@@ -81,6 +82,8 @@ BODIES: Final[tuple[type[Any], ...]] = (
 )
 """Bodies of answers about people."""
 
+_log = logging.getLogger(__name__)
+
 FAILURES_PER_SECOND: Final = 0.2
 MOST_FAILURES: Final = 20
 """Wrong secrets of one address: so many at once, and then one in five seconds."""
@@ -133,6 +136,7 @@ def create_hub(
     _add_health(app, metrics, settings, people)
     handle_errors(app)
     app.add_exception_handler(NotAllowedError, _not_allowed)
+    app.add_exception_handler(StoreUnreachableError, _unreachable)
     add_web_app(app, static_folder, SHARED)
     openapi.describe_responses(app, BODIES)
     app.add_middleware(Heads)
@@ -195,6 +199,18 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return error_response(403, "forbidden", str(error))
 
 
+_NOT_READY: Final[dict[type[StoreError], str]] = {
+    StoreUnreachableError: "the database does not answer",
+    StoreBusyError: "all connections to the database are in use",
+    StoreError: "the database cannot be used: the hub's log has the reason",
+}
+
+
+async def _unreachable(request: Request, error: Exception) -> Response:
+    _log.warning("%s", error)
+    return error_response(503, "unavailable", "the database does not answer", headers={"Retry-After": "5"})
+
+
 def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: People) -> None:
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -202,8 +218,10 @@ def _add_health(app: FastAPI, metrics: Metrics, settings: HubSettings, people: P
     async def readyz(request: Request) -> Response:
         try:
             await run_in_threadpool(people.teams.has_owner)
-        except StoreError:
-            return JSONResponse({"status": "no database"}, 503)
+        except StoreError as error:
+            # Not what the database says: that names its address, and anybody may ask.
+            reason = next(reason for kind, reason in _NOT_READY.items() if isinstance(error, kind))
+            return JSONResponse({"status": "not ready", "reason": reason}, 503, {"Retry-After": "5"})
         return JSONResponse({"status": "ok"})
 
     async def get_metrics(request: Request) -> Response:

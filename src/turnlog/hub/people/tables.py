@@ -10,7 +10,8 @@ from typing import Any
 
 import psycopg
 
-from turnlog.errors import StoreBusyError, StoreError
+from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
+from turnlog.store.postgres.connection import LOST
 from turnlog.store.postgres.database import Database
 
 Row = tuple[Any, ...]
@@ -50,6 +51,9 @@ class Tables:
                 yield HubTransaction(connection)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             raise StoreBusyError(f"{self._database.name} is being written for too long") from error
+        except LOST as error:
+            reason = " ".join(str(error).split())
+            raise StoreUnreachableError(f"{self._database.name} does not answer: {reason}") from error
         except psycopg.Error as error:
             raise StoreError(f"cannot use {self._database.name}: {' '.join(str(error).split())}") from error
 

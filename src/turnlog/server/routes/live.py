@@ -19,7 +19,7 @@ from turnlog.agents import agents_with_hooks
 from turnlog.errors import NotFoundError
 from turnlog.hooks.send import LIMIT, LONGEST_TASK, task_of
 from turnlog.server.bodies import read_body
-from turnlog.server.context import ContextOf, LocalContextOf
+from turnlog.server.context import Context, ContextOf, LocalContextOf
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.live import KEEP_ALIVE, Hub, LaggedError, word
 from turnlog.server.openapi import accepts_with, streams
@@ -41,7 +41,7 @@ router = APIRouter(default_response_class=Response)
 @router.get("/events", tags=["events"], responses=streams(SessionsUpdate, ChangePlace))
 async def get_all_events(request: Request, context: ContextOf, query: Annotated[EventsQuery, Query()]) -> Response:
     """The summaries of sessions that are new or have changed."""
-    return _stream(context.hub, None, _last_event(request, query))
+    return await _stream(context, None, _last_event(request, query))
 
 
 @router.get("/sessions/{session_id}/events", tags=["events"], responses=streams(SessionUpdate, ChangePlace))
@@ -50,7 +50,7 @@ async def get_session_events(
 ) -> Response:
     """Messages of a session that are new or have changed, with their places, and what else happened."""
     await run_in_threadpool(context.store.session, session_id)
-    return _stream(context.hub, session_id, _last_event(request, query))
+    return await _stream(context, session_id, _last_event(request, query))
 
 
 def _last_event(request: Request, query: EventsQuery) -> int | None:
@@ -60,12 +60,15 @@ def _last_event(request: Request, query: EventsQuery) -> int | None:
     return int(last_id) if last_id.isascii() and last_id.isdecimal() and len(last_id) < 20 else _NOWHERE
 
 
-def _stream(hub: Hub, session_id: str | None, after: int | None) -> Response:
-    return StreamingResponse(_events(hub, session_id, after), headers=_HEADERS, media_type="text/event-stream")
+async def _stream(context: Context, session_id: str | None, after: int | None) -> Response:
+    # Before the answer begins, and in a thread: a database may not answer, or not at once.
+    last_change = await run_in_threadpool(context.store.last_change)
+    events = _events(context.hub, session_id, after, last_change)
+    return StreamingResponse(events, headers=_HEADERS, media_type="text/event-stream")
 
 
-async def _events(hub: Hub, session_id: str | None, after: int | None) -> AsyncGenerator[bytes]:
-    with hub.watch(session_id) as reader:
+async def _events(hub: Hub, session_id: str | None, after: int | None, last_change: int) -> AsyncGenerator[bytes]:
+    with hub.watch(session_id, last_change) as reader:
         now = reader.sequence
         if after is not None:
             yield await run_in_threadpool(hub.replay, session_id, after, now)

@@ -10,6 +10,7 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from turnlog.aisdk.starlette import UIMessageStreamResponse
@@ -249,11 +250,12 @@ async def get_chat_stream(context: ContextOf, session_id: str, query: Annotated[
     tail = await open_tail(context.store, session_id)
     if tail is None:
         return Response(status_code=204)
-    return UIMessageStreamResponse(_stream(context.hub, session_id, tail, query.version))
+    last_change = await run_in_threadpool(context.store.last_change)
+    return UIMessageStreamResponse(_stream(context.hub, session_id, tail, query.version, last_change))
 
 
-async def _stream(hub: Hub, session_id: str, tail: Tail, version: Version) -> AsyncGenerator[bytes]:
-    with hub.watch(session_id) as reader:
+async def _stream(hub: Hub, session_id: str, tail: Tail, version: Version, last_change: int) -> AsyncGenerator[bytes]:
+    with hub.watch(session_id, last_change) as reader:
 
         async def wait(_: float) -> bool:
             try:

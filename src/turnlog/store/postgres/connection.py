@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NoReturn, Self
 import psycopg
 from psycopg import errors
 
-from turnlog.errors import StoreBusyError, StoreError
+from turnlog.errors import StoreBusyError, StoreError, StoreUnreachableError
 from turnlog.store.postgres.dialect import SCHEMA, TEAM, Statement, translate
 from turnlog.store.postgres.values import escape_rows, register
 from turnlog.store.postgres.visibility import READER, VIEWER
@@ -39,6 +39,9 @@ _TOO_LONG: Final = errors.ProgramLimitExceeded
 """A text is too long for an index, which takes 2,704 bytes a row."""
 
 _WRONG: Final = (errors.DataError, errors.IntegrityError, errors.DatatypeMismatch)
+
+LOST: Final = (psycopg.OperationalError, psycopg.InterfaceError)
+"""The connection or the server is not there, or has no room: nothing is wrong with the statement."""
 
 _LOCKED: Final = (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled)
 
@@ -237,6 +240,8 @@ class TeamConnection:
             raise WrongRowsError(f"an id or a path is too long for the store {self._name}: {_reason(error)}") from error
         if isinstance(error, _WRONG):
             raise WrongRowsError(f"the store {self._name} cannot take this: {_reason(error)}") from error
+        if isinstance(error, LOST):
+            raise StoreUnreachableError(f"the store {self._name} does not answer: {_reason(error)}") from error
         raise StoreError(f"cannot use the store {self._name}: {_reason(error)}") from error
 
 
