@@ -206,6 +206,7 @@ def test_a_store_without_totals_of_sessions_keeps_its_usage(tmp_path: Path) -> N
         for name in ("kept_insights", "kept_sessions"):
             connection.execute(f"DROP TABLE {name}")
         connection.execute("DROP TABLE kept_activity")
+        connection.execute("DROP TABLE source_sessions")
         connection.execute("DROP TABLE call_orders")
         connection.execute("DROP TABLE tasks")
         connection.execute("PRAGMA user_version = 25")

@@ -122,6 +122,43 @@ def test_a_copy_that_was_imported_of_a_log_that_is_read_where_it_lies_goes_too(n
     assert list(imports_folder(store).iterdir()) == []
 
 
+def described(store: Path) -> dict[str, str]:
+    """Path of a file whose path does not name its session -> the id that is stored; empty if it must be looked for."""
+    with closing(connect(store)) as connection:
+        query = "SELECT s.path, d.session_id FROM source_sessions d JOIN sources s ON s.key = d.source_key"
+        return dict(connection.execute(query).fetchall())
+
+
+def test_which_sessions_copies_repeat_is_known_without_reading_them(tmp_path: Path) -> None:
+    """Also after a rebuild; and a store of an earlier version learns it when a session is forgotten."""
+    home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
+    shutil.copytree(LOGS / "claude-code", home)
+    sync(store, roots=[home], agents=[agent("claude-code")])
+    assert described(store) == {}
+    copy, copies = tmp_path / "copy.jsonl", dict[str, str]()
+    with open_store(store) as opened:
+        for session in opened.sessions().items:
+            [log] = [each.path for each in opened.sources(session.id) if each.path.endswith(".jsonl")]
+            shutil.copyfile(log, copy)
+            copies[import_file(store, copy).path] = session.id
+    assert len(copies) > 1
+    assert described(store) == copies
+    rebuild(store)
+    assert described(store) == copies
+    with closing(connect(store)) as connection:
+        connection.execute("DROP TABLE source_sessions")
+        connection.execute("PRAGMA user_version = 31")
+    assert described(store) == dict.fromkeys(copies, "")
+    path, session_id = copies.popitem()
+    assert path in forget_for_good(store, session_id).files
+    assert described(store) == copies
+    path, session_id = copies.popitem()
+    assert path in forget_for_good(store, session_id).files
+    assert described(store) == copies
+    import_file(store, copy)
+    assert described(store) == copies
+
+
 def test_what_a_session_shares_with_its_own_subagent_goes_from_the_index_too(tmp_path: Path) -> None:
     home, store, session = tmp_path / "home", tmp_path / "turnlog.db", "aaaaaaaa-1111-4111-8111-111111111111"
     facts = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import stat_result
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -186,6 +186,14 @@ def save_source(connection: sqlite3.Connection, source: Source, state: SourceSta
     place = (source.agent, source.path, source.root, source.kind, source.session_id, source.appendable)
     connection.execute(_INSERT, (*row, state.key, *place))
     state.is_new = False
+
+
+def note_sessions(connection: sqlite3.Connection, key: int, session_ids: Iterable[str]) -> None:
+    """Write that a source describes these sessions, of which its path does not say so."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO source_sessions (session_id, source_key) VALUES (?, ?)",
+        [(session_id, key) for session_id in session_ids],
+    )
 
 
 _STATE = ("generation", "archived", "cursor", "head_hash", "tail_hash", "state", "parser_version", "problem", "lines")

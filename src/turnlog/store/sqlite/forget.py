@@ -23,7 +23,7 @@ from turnlog.store.reconcile.titles import leaves_of, retitle
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import hooks_folder, imports_folder
-from turnlog.store.sqlite.copies import find_copies
+from turnlog.store.sqlite.copies import find_copies, settle_copies
 from turnlog.store.values import Forgetting
 from turnlog.store.writing.call_totals import drop_totals
 from turnlog.store.writing.sessions import SessionRows, UsageRows
@@ -93,8 +93,9 @@ def _delete(path: Path) -> None:
 
 def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     """Delete the session's rows and bytes and leave a tombstone. The caller owns the transaction."""
-    plan = plan_forgetting(connection, session_id)
     keys = _concerned(connection, session_id)
+    settle_copies(connection, keys)
+    plan = plan_forgetting(connection, session_id)
     marks = ",".join("?" * len(keys))
     others = [
         row[0]
@@ -141,6 +142,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))
         connection.execute("DELETE FROM annotations WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
+        connection.execute("DELETE FROM source_sessions WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
         # The agent's log is usually still there: the tombstone keeps the next sync from archiving it again.

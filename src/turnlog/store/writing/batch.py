@@ -27,6 +27,7 @@ from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.lesser_sources import note_stream
 from turnlog.store.reconcile.passes import PASSES, Reconciliation
 from turnlog.store.reconcile.projects import settle_projects
+from turnlog.store.sources import note_sessions
 from turnlog.store.writing.call_totals import drop_totals
 from turnlog.store.writing.events import (
     EventRows,
@@ -132,6 +133,9 @@ class Batch:
         described = _described_sessions(changes, readings) if needs_described else set[str]()
         if sessions.is_any_forgotten:
             self._sessions_of[source.key] |= described
+        if source.is_unnamed:
+            kept = (each for each in changes.sessions if not sessions.is_forgotten(each))
+            note_sessions(self._connection, source.key, kept)
         for change in changes.sessions.values():
             if source.is_hooks:
                 sessions.apply_from_hooks(change)
@@ -330,7 +334,7 @@ def _clear_derived(connection: Connection) -> None:
     for table in ("parts", "more_paths", "blob_uses", "archived_texts", "call_orders"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
-    for table in ("links", "spills", "leaf_titles"):
+    for table in ("links", "spills", "leaf_titles", "source_sessions"):
         connection.execute(f"DELETE FROM {table}")
     # A truncated last line comes after the folded bytes: the sync that saw it has reported it, and the report stays.
     connection.execute("DELETE FROM diagnostics WHERE reason <> ?", (CUT_OFF,))

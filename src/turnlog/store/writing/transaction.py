@@ -16,7 +16,7 @@ from turnlog.agents.files import is_compressed
 from turnlog.model import SessionTotal
 from turnlog.store.external_content import Feed
 from turnlog.store.keys import Names
-from turnlog.store.reconcile.precedence import HOOKS, STREAM, rank_of
+from turnlog.store.reconcile.precedence import HOOKS, LOG, STREAM, rank_of
 from turnlog.store.rows import MessageColumns, believable
 from turnlog.store.writing.prepared import Pricer
 from turnlog.store.writing.sessions import SessionRows, UsageRows
@@ -36,6 +36,11 @@ class SourceRow(msgspec.Struct, frozen=True):
     def is_log(self) -> bool:
         """Whether the archive keeps its bytes unchanged as long as anything read from them is stored."""
         return self.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) and not is_compressed(self.path)
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether only its records say which sessions it describes, as of an import."""
+        return self.session_id is None and self.kind in (*LOG.kinds, *STREAM.kinds)
 
     @property
     def is_stream(self) -> bool:
