@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from turnlog.agents import agent, detect
 from turnlog.agents.aider.contents import counted_in
 from turnlog.agents.base import Source
 from turnlog.agents.commands import read_command
-from turnlog.model import ErrorEvent, InterruptEvent, Message, Origin, RunMetadataEvent
+from turnlog.model import ErrorEvent, Fate, InterruptEvent, Message, Origin, RunMetadataEvent
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
@@ -30,6 +31,25 @@ def of_session(session: str) -> list[Message]:
     found = RUNS.read(TOUR)
     wanted = {identity for owner, identity in found.placements if owner == session}
     return [message for message in in_order(found) if message.id in wanted]
+
+
+COMMANDS = "0.86.2/commands"
+
+
+def in_runs(case: str) -> list[list[Message]]:
+    """The messages of each run in a history."""
+    found = RUNS.read(case)
+    told: dict[str, list[Message]] = {}
+    for message in in_order(found):
+        for session, identity in found.placements:
+            if identity == message.id:
+                told.setdefault(session, []).append(message)
+    return list(told.values())
+
+
+def asked_in(name: str) -> list[str]:
+    """The first line of what the model was asked in each request of a recorded step."""
+    return json.loads((RUNS.folder / "0.86.2" / f"{name}.script.json").read_text())["asked"]
 
 
 def fold(*lines: str) -> Gathered:
@@ -49,15 +69,55 @@ def test_a_run_has_the_texts_of_the_script_in_their_order() -> None:
         assert told == [[(kind, text.strip("\n")) for kind, text in turn] for turn in wanted]
 
 
+def test_a_run_with_commands_has_the_prompts_and_answers_that_the_model_was_sent_and_gave() -> None:
+    """R-C5, R-K1: a command is no prompt. What Aider asks for a commit or a summary is not in the history."""
+    for messages, name in zip(in_runs(COMMANDS), ("commands", "image", "summarized"), strict=True):
+        asked = asked_in(name)
+        logged = [turn for turn, words in enumerate(asked) if "USER" not in words]
+        prompts = [message for message in messages if message.origin is Origin.PROMPT]
+        assert [blocks(message) for message in prompts] == [[("text", asked[turn])] for turn in logged]
+        wanted = [scripted(RUNS.script(f"0.86.2/{name}"))[turn] for turn in logged]
+        found = [message for message in messages if message.role == "assistant"]
+        assert [[block for block in blocks(message) if block[0] != "tool"] for message in found] == [
+            [(kind, text.strip("\n")) for kind, text in turn] for turn in wanted
+        ]
+
+
+def test_a_command_is_what_the_user_typed() -> None:
+    found = [message for messages in in_runs(COMMANDS) for message in messages if "command" in str(message.metadata)]
+    assert [(message.origin, *message.metadata["aider"]["command"].values()) for message in found] == [
+        (Origin.COMMAND, "/undo", ""),
+        (Origin.SHELL, "/run", "cat missing.txt; exit 3"),
+        (Origin.COMMAND, "/ask", "Only say what it is."),
+        (Origin.COMMAND, "/clear", ""),
+        (Origin.COMMAND, "/tokens", ""),
+        (Origin.COMMAND, "/exit", ""),
+    ]
+    typed = in_order(fold("#### !ls -a  ", "", "#### Look.  "))
+    assert [message.origin for message in typed] == [Origin.SHELL, Origin.PROMPT]
+
+
+def test_what_was_said_before_the_history_was_cleared_is_not_in_the_context(tmp_path: Path) -> None:
+    with RUNS.stored(COMMANDS, tmp_path) as store:
+        [session] = [one for one in store.sessions(SessionFilter()).items if one.title and "beta" in one.title]
+        placed = list(store.messages(session.id))
+    texts = {fate: [str(one.message.parts) for one in placed if one.membership.fate is fate] for fate in Fate}
+    assert "What went wrong?" in "".join(texts[Fate.COMPACTED])
+    assert [("And after that?" in each, "Nothing." in each) for each in texts[Fate.ACTIVE][:2]] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_costs_are_the_sum_of_those_that_the_program_says() -> None:
+    run = min(RUNS.read(COMMANDS).sessions.values(), key=lambda one: one.session_id)
+    assert run.reported_cost == pytest.approx(0.0026 + 0.0026 + 0.00036 + 0.0025)
+
+
 def test_a_run_of_an_older_version_is_what_the_script_says() -> None:
     """R-C5, R-C8: 0.75.2 keeps no thoughts."""
     found = RUNS.read("0.75.2/tour")
-    told: dict[str, list[Message]] = {}
-    for message in in_order(found):
-        for session, identity in found.placements:
-            if identity == message.id:
-                told.setdefault(session, []).append(message)
-    first, bad, refused, stopped = told.values()
+    first, bad, refused, stopped = in_runs("0.75.2/tour")
     for messages, name in ((first, "main"), (bad, "bad")):
         said = [message for message in messages if message.role == "assistant"]
         wanted = scripted(RUNS.script(f"0.75.2/{name}"), without=frozenset({"thinking"}))[: len(said)]
@@ -136,9 +196,10 @@ def test_the_line_with_the_command_is_kept_as_the_program_wrote_it() -> None:
     assert kinds.count("start") == 4
 
 
-def test_every_line_is_accounted_for_and_any_split_equals_the_whole() -> None:
+@pytest.mark.parametrize("case", RUNS.cases)
+def test_every_line_is_accounted_for_and_any_split_equals_the_whole(case: str) -> None:
     """R-S34"""
-    [source] = RUNS.sources(TOUR)
+    [source] = RUNS.sources(case)
     data = RUNS.log_of(source)
     whole = gather(AGENT.fold(source).feed(data, 0))
     assert in_pieces(AGENT, source, data).as_json() == whole.as_json()
@@ -152,10 +213,11 @@ def test_lines_before_the_first_run_are_reported() -> None:
     assert (found.counts.unreadable, [each.line for each in found.diagnostics]) == (1, [1])
 
 
-def test_an_archived_history_is_restored_byte_for_byte(tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", RUNS.cases)
+def test_an_archived_history_is_restored_byte_for_byte(case: str, tmp_path: Path) -> None:
     """R-S1"""
-    [source] = RUNS.sources(TOUR)
-    assert set(RUNS.restored(TOUR, tmp_path).values()) == {Path(source.path).read_bytes()}
+    [source] = RUNS.sources(case)
+    assert set(RUNS.restored(case, tmp_path).values()) == {Path(source.path).read_bytes()}
 
 
 def test_a_history_that_grows_is_read_on(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, EventChange, MessageChange, Placement, ResultChange, SessionChange
 from turnlog.agents.decoding import LineContext, state_codec
 from turnlog.model import (
+    CompactionEvent,
     ErrorEvent,
     HistoryEvent,
     InterruptEvent,
@@ -43,6 +44,14 @@ _ERROR = re.compile(r"(?:litellm\.)?\w*(?:Error|Exception)\b.*")
 _MODEL = re.compile(r"(?:Model|Main model): (?P<model>\S+) with .*")
 _VERSION = re.compile(r"Aider v(?P<version>\S+)")
 _APPLIED = re.compile(r"Applied edit to (?P<path>.+)")
+_COMMANDS = {"/": Origin.COMMAND, "!": Origin.SHELL}
+"""How a line of the user begins that Aider runs itself, and that no model is asked about."""
+
+_SHELL_COMMANDS = ("/run", "/git", "/test")
+
+_CLEARED = ("All chat history cleared.", "All files dropped and chat history cleared.")
+"""What Aider says when it forgets what was said before, as `/clear` and `/reset` ask for."""
+
 TOTAL = "tokens"
 """The id of the total of a run: there is one."""
 
@@ -71,6 +80,8 @@ class AiderState(msgspec.Struct):
     step: int = 0
     leaf: str | None = None
     is_titled: bool = False
+    is_branched: bool = False
+    """Whether the history was cleared."""
     role: str = ""
     """Whose text is being read; empty if nobody's."""
     text: str = ""
@@ -168,6 +179,8 @@ class _Context(LineContext):
             self._take_up(ANSWER)
             self._add_line(text)
         else:
+            # A line of a prompt is never blank. The prompt of `/ask` stands again below it.
+            self._end_text()
             self.changes.counts.blank += 1
 
     def _take_up(self, role: str) -> None:
@@ -194,6 +207,12 @@ class _Context(LineContext):
             self._add_answer()
         elif self._state.role == PROMPT:
             self._add_prompt()
+        self._note_branch()
+
+    def _note_branch(self) -> None:
+        """Name the newest message where not all messages before it are in the model's context."""
+        if self._state.is_branched:
+            self._session.has_branches, self._session.active_leaf = True, self._state.leaf or ""
 
     def _end_text(self) -> None:
         role, self._state.role = self._state.role, ""
@@ -203,6 +222,7 @@ class _Context(LineContext):
     # -- runs
 
     def _start_run(self, at: str) -> None:
+        self._note_branch()
         state = self._state
         state.external = f"{self._folder}-{at.replace(' ', 'T').replace(':', '-')}"
         try:
@@ -212,7 +232,7 @@ class _Context(LineContext):
             state.at = None
         state.turn = state.step = 0
         state.leaf = state.model = state.answer = None
-        state.is_titled, state.edits = False, []
+        state.is_titled, state.is_branched, state.edits = False, False, []
         state.used, state.counted, state.cost = [0, 0, 0, 0], 0, 0.0
         change = self._session
         change.first_at = change.last_at = state.at
@@ -259,19 +279,21 @@ class _Context(LineContext):
         """Add what the user asked."""
         state = self._state
         title = title_from(state.text.rstrip("\n"))
-        if title and not state.is_titled:
+        if title and not state.is_titled and _origin_of(state.text) is Origin.PROMPT:
             state.is_titled = True
             self._session.titles["prompt"] = title
         state.leaf = self._add_prompt()
 
     def _add_prompt(self) -> str:
         identity, text = self._name(self._state.began), self._state.text.rstrip("\n")
+        origin = _origin_of(text)
         self._add(
             Message(
                 id=identity,
                 role="user",
                 parts=(TextPart(id=f"{identity}.0", text=text),) if text else (),
-                origin=Origin.PROMPT,
+                origin=origin,
+                metadata={NAME: {"command": _command_in(text)}} if origin is not Origin.PROMPT else {},
             )
         )
         return identity
@@ -333,6 +355,9 @@ class _Context(LineContext):
         identity = self._name(self.position)
         if _ERROR.fullmatch(text):
             self._add_event(ErrorEvent(id=identity, error_text=text, kind="api"))
+        elif text in _CLEARED:
+            state.is_branched = True
+            self._add_event(CompactionEvent(id=identity, trigger="clear"))
         elif text == _STOPPED:
             self._add_event(InterruptEvent(id=identity, during="answer"))
         else:
@@ -377,6 +402,18 @@ class _Context(LineContext):
                 message_id=edit.message,
             )
         )
+
+
+def _origin_of(text: str) -> Origin:
+    """Whether the user asked the model something, or had Aider do it."""
+    if text.partition(" ")[0] in _SHELL_COMMANDS:
+        return Origin.SHELL
+    return _COMMANDS.get(text[:1], Origin.PROMPT)
+
+
+def _command_in(text: str) -> dict[str, str]:
+    name, _, arguments = ("!", "", text[1:]) if text.startswith("!") else text.partition(" ")
+    return {"name": name, "arguments": arguments.strip()}
 
 
 _ENDS: dict[str, Callable[[_Context], Any]] = {
