@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import shutil
 from pathlib import Path
 
 import pytest
 
 from support.agent_cases import CASES, one_per_package
+from support.database_rows import databases_in, delete_rows, opened
 from turnlog.agents import agent
 from turnlog.agents.base import RowAgent
-from turnlog.agents.databases import is_database
-from turnlog.model import Usage
+from turnlog.model import Usage, UsageTotal
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
 
-
-def databases_in(home: Path) -> Iterator[Path]:
-    files = (path for path in sorted(home.rglob("*")) if path.is_file())
-    return (path for path in files if is_database(path.read_bytes()[:16]))
+SINGLE_ROWS = 3
+"""How many rows of each table are deleted alone."""
 
 
 def cases() -> list[tuple[str, str]]:
@@ -43,23 +39,14 @@ def delete_in(home: Path, *, all_of_it: bool) -> None:
             file.unlink()
 
 
-def delete_rows(database: Path, condition: str) -> None:
-    with closing(sqlite3.connect(database)) as connection, connection:
-        tables = connection.execute("SELECT name, type FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-        for name in (name for name, kind in tables if kind == "trigger"):
-            connection.execute(f'DROP TRIGGER "{name}"')
-        for name in (name for name, kind in tables if kind == "table" and not name.startswith("sqlite_")):
-            connection.execute(f'DELETE FROM "{name}" WHERE {condition}')
-
-
-def history(path: Path, home: Path, name: str) -> tuple[set[str], dict[str, Usage | None]]:
+def history(path: Path, home: Path, name: str) -> tuple[set[str], dict[str, UsageTotal]]:
     """The messages that a store has after a sync, and what each session used."""
     sync(path, roots=[home], agents=[agent(name)])
     with open_store(path) as store:
         sessions = store.sessions(SessionFilter(), limit=200).items
         return (
             {one.message.id for session in sessions for one in store.messages(session.id)},
-            {session.id: session.usage.usage for session in sessions},
+            {session.id: session.usage for session in sessions},
         )
 
 
@@ -73,3 +60,39 @@ def test_what_is_deleted_stays_in_the_history(name: str, recorded: str, all_of_i
     assert messages
     assert messages <= left
     assert used == usage
+
+
+@pytest.mark.parametrize("name", [case.name for case in one_per_package() if case.touch is not None])
+def test_a_single_row_that_is_deleted_adds_no_call_and_no_tokens(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    home = case.write_home(case.recorded[0], tmp_path / case.home)
+    _, usage = history(tmp_path / "store.db", home, name)
+    for database in databases_in(home):
+        with opened(database) as (connection, tables):
+            connection.executescript(case.touch or "")
+            statement = f"ORDER BY rowid LIMIT {SINGLE_ROWS}"
+            rows = [
+                (table, number)
+                for table in tables
+                for (number,) in connection.execute(f'SELECT rowid FROM "{table}" {statement}')
+            ]
+        kept = database.read_bytes()
+        for table, number in rows:
+            store = tmp_path / f"{table}-{number}"
+            store.mkdir()
+            for file in tmp_path.glob("store.db*"):
+                shutil.copy(file, store / file.name)
+            delete_rows(database, f"rowid = {number}", [table])
+            _, used = history(store / "store.db", home, name)
+            assert sums_of(used) == sums_of(usage), (table, number)
+            database.write_bytes(kept)
+
+
+def sums_of(usage: dict[str, UsageTotal]) -> tuple[int, ...]:
+    """The tokens and calls of all sessions: a fork whose first message is gone may be billed for what it shares."""
+    found = [(total.usage or Usage(), total) for total in usage.values()]
+    return (
+        sum((used.input or 0) + (used.cache_read or 0) + (used.output or 0) for used, _ in found),
+        sum(total.calls for _, total in found),
+        sum(total.unknown_calls for _, total in found),
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from support.claude_files import Gathered
+from support.database_rows import replace_text
 from turnlog.agents import agent
 from turnlog.agents.base import Source, reads_rows
 from turnlog.agents.built_in import BUILT_IN
@@ -98,6 +99,13 @@ class AgentCase:
     """What the format does not have, of `LACKS`. The tests then check that turnlog invents none."""
     write_recorded: Callable[[Path, Path], None] = copy_home
     """Makes a home of what is recorded in a folder."""
+
+    touch: str | None = None
+    """Of an agent with a database: the SQL by which the program itself shows that it has changed rows of a session."""
+    change_text: Callable[[Path, str, str], None] = replace_text
+    """Puts one text in the place of another in the rows of its database."""
+    empty: str | None = None
+    """Of an agent with a database: the SQL that deletes all that was said, and leaves the sessions themselves."""
 
     is_word: bool = False
     """Its name is also a word for something else that programs have, so code may hold it."""

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from zstandard import ZstdCompressor
+from zstandard import ZstdCompressor, ZstdDecompressor
 
 ROWS = "threads.json"
 
@@ -43,3 +43,13 @@ def write_rows(folder: Path, rows: list[dict[str, Any]]) -> Path:
             names, marks = ", ".join(row), ", ".join("?" for _ in row)
             connection.execute(f"INSERT OR REPLACE INTO threads ({names}) VALUES ({marks})", values)
     return path
+
+
+def replace_text(database: Path, before: str, after: str) -> None:
+    """Put one text in the place of another in all threads."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for name, kind, data in connection.execute("SELECT id, data_type, data FROM threads").fetchall():
+            text = ZstdDecompressor().decompressobj().decompress(data) if kind == "zstd" else data
+            changed = text.replace(before.encode(), after.encode())
+            packed = ZstdCompressor(level=3).compress(changed) if kind == "zstd" else changed
+            connection.execute("UPDATE threads SET data = ? WHERE id = ?", (packed, name))

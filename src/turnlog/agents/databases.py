@@ -188,6 +188,8 @@ class SessionListing(NamedTuple):
 
     session: str
     version: Version
+    is_empty: bool = False
+    """Nothing is said in it. If something was, its log is written anew; otherwise it is no session."""
 
 
 class SessionDatabases(NamedTuple):
@@ -208,7 +210,8 @@ class SessionDatabases(NamedTuple):
         """The sources of a database: those of its sessions, as far as it can be read, and itself."""
         version = READABLE
         try:
-            yield from self.find_sessions(database, root, agent, to_id)
+            for found in self.list_sessions(database, None):
+                yield from _sources_of(found, database, root, agent, to_id)
         except (OSError, SourceError):
             version = _UNREADABLE
         yield Source(
@@ -216,23 +219,15 @@ class SessionDatabases(NamedTuple):
         )
 
     def find_sessions(self, database: Path, root: Path, agent: str, to_id: Callable[[str], str]) -> Iterator[Source]:
-        """Two sources for each session. `to_id` makes the session's id in the model.
+        """Two sources for each session in which something is said. `to_id` makes the session's id in the model.
 
         Raises:
             OSError: There is no such file.
             SourceError: It cannot be read, or has another schema.
         """
         for found in self.list_sessions(database, None):
-            rows = Source(
-                agent=agent,
-                path=f"{database}#{found.session}",
-                root=str(root),
-                session_id=to_id(found.session),
-                version=found.version,
-            )
-            yield rows
-            # In the same log, its lines would move the rows behind them.
-            yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
+            if not found.is_empty:
+                yield from _sources_of(found, database, root, agent, to_id)
 
     def detect(
         self,
@@ -306,6 +301,23 @@ class DatabaseReader(NamedTuple):
     """See `Agent.detect`."""
     restore_rows: Callable[[Source, Iterable[bytes], Path], list[Path]]
     """See `RowAgent.restore_rows`."""
+
+
+def _sources_of(
+    found: SessionListing, database: Path, root: Path, agent: str, to_id: Callable[[str], str]
+) -> Iterator[Source]:
+    rows = Source(
+        agent=agent,
+        path=f"{database}#{found.session}",
+        root=str(root),
+        session_id=to_id(found.session),
+        version=found.version,
+    )
+    yield rows
+    # What is known about an empty session would make a session of it.
+    if not found.is_empty:
+        # In the same log, its lines would move the rows behind them.
+        yield msgspec.structs.replace(rows, path=f"{rows.path}{FACTS}", kind=SourceKind.SIDECAR, appendable=False)
 
 
 def session_place(path: str) -> tuple[Path, str] | None:

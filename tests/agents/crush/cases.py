@@ -23,6 +23,8 @@ CASES = (
         ),
         write_recorded=write_home,
         sample_cwd="",
+        touch="UPDATE messages SET updated_at = updated_at + 1",
+        empty="DELETE FROM messages",
         sample_logs="crush.db",
         commands=(
             CommandLine("crush run -m claude-sonnet-4-5 'Fix it'", "Fix it", "claude-sonnet-4-5"),

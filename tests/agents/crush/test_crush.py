@@ -191,9 +191,9 @@ def test_the_projects_of_the_user_are_found(project: Path, home: Path, monkeypat
     (home / "data").mkdir(parents=True)
     (home / "data/projects.json").write_text(json.dumps(listed))
     assert list(AGENT.roots()) == [project / ".crush"]
-    found = [source for source in AGENT.discover() if source.kind is SourceKind.SESSION]
+    found = [source for source in AGENT.discover() if source.path.endswith("#about")]
     assert len(found) == 3
-    facts = next(source for source in AGENT.discover() if source.path.endswith("#about"))
+    facts = found[0]
     [change] = AGENT.fold(facts).feed(log_of(facts), 0).sessions.values()
     assert (change.cwd, change.project_path) == (str(project), str(project))
 

@@ -16,6 +16,11 @@ CASES = (
         is_word=True,
         sample_cwd="/home/dev/work",
         sample_branch="main",
+        empty="""UPDATE cursorDiskKV SET value = json_set(value, '$.fullConversationHeadersOnly', json('[]'))
+            WHERE key LIKE 'composerData:%';
+            DELETE FROM cursorDiskKV WHERE key LIKE 'bubbleId:%'""",
+        touch="""UPDATE cursorDiskKV SET value = json_set(value, '$.lastUpdatedAt', 1795780800000)
+            WHERE key LIKE 'composerData:%'""",
         sample_logs="globalStorage",
         commands=(CommandLine("cursor-agent --resume 7f1c -m gpt-5 'Fix it'", "Fix it", "gpt-5", session="7f1c"),),
         subagent_tool="task_v2",

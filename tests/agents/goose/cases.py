@@ -12,6 +12,8 @@ CASES = (
         answer=Answer("The notes hold", 1500, 1400, 60, 0),
         lacks=frozenset({"stop reasons", "project in the path", "one message per record", "times as text"}),
         sample_cwd="/home/dev/work",
+        touch="UPDATE sessions SET updated_at = datetime('now')",
+        empty="DELETE FROM messages",
         sample_logs="sessions",
         commands=(
             CommandLine("goose run -t 'Fix it' --model gpt-5", "Fix it", "gpt-5"),

@@ -253,6 +253,19 @@ def test_a_history_that_was_edited_keeps_what_was_said_before(tmp_path: Path) ->
     assert sorted(fates) == [Fate.ACTIVE] * 4 + [Fate.SUPERSEDED] * 2
 
 
+def test_rows_of_an_answer_whose_first_row_was_deleted_stay_one_call(tmp_path: Path) -> None:
+    """Goose itself deletes the last rows or all: a gap is somebody else's."""
+    home = shutil.copytree(RUNS.folder / TOUR, tmp_path / "home")
+    sync(tmp_path / "store.db", roots=[home], agents=[AGENT])
+    with RUNS.stored(str(home), tmp_path) as store:
+        before = {one.id: one.usage for one in store.sessions(SessionFilter(subagents=True)).items}
+    with closing(sqlite3.connect(home / "sessions/sessions.db")) as connection, connection:
+        (row,) = connection.execute("SELECT id FROM messages WHERE content_json LIKE '%call_write1%'").fetchone()
+        connection.execute("DELETE FROM messages WHERE id = ?", (row,))
+    with RUNS.stored(str(home), tmp_path) as store:
+        assert {one.id: one.usage for one in store.sessions(SessionFilter(subagents=True)).items} == before
+
+
 def test_files_and_databases_are_known_by_their_content(tmp_path: Path) -> None:
     """R-S21"""
     found = detect(RUNS.folder / TOUR / "sessions/sessions.db")

@@ -12,6 +12,8 @@ CASES = (
         answer=Answer("", 660_600, 0, 102, 0),
         lacks=frozenset({"tokens per call", "one message per record", "project in the path", "times as text"}),
         sample_cwd="/home/dev/work",
+        touch="UPDATE sessions SET rewind_count = rewind_count + 1",
+        empty="DELETE FROM messages",
         sample_logs="state.db",
         commands=(
             CommandLine("hermes chat -m mock-model -q 'Fix it'", prompt="Fix it", model="mock-model"),

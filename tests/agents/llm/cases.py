@@ -23,6 +23,8 @@ CASES = (
             }
         ),
         sample_cwd="",
+        touch="UPDATE threads SET name = 'Another name'",
+        empty="DELETE FROM turns; DELETE FROM messages; DELETE FROM parts",
         sample_logs="logs.db",
         commands=(
             CommandLine("llm -m mock-model 'What version?'", prompt="What version?", model="mock-model"),

@@ -12,6 +12,8 @@ CASES = tuple(
         answer=Answer("Resumed: nothing", 1700, 1500, 15, 0),
         lacks=frozenset({"subagents", "project in the path"}),
         sample_cwd="/home/dev/work",
+        touch="UPDATE transcript_rewrite_watermarks SET generation = generation + 1",
+        empty="DELETE FROM transcript_events",
         sample_logs="agents",
     )
     for name, recorded in (("openclaw", "openclaw/2026.9.6/basic"), ("qclaw", "openclaw/handwritten-qclaw"))

@@ -26,6 +26,8 @@ CASES = (
         recorded=tuple(f"opencode/1.18.33/{name}" for name in ("basic-chat", "subagent", "compact")),
         answer=Answer("I remember", 15, 3000, 7, 4),
         write_recorded=_write_recorded,
+        touch="".join(f"UPDATE {each} SET time_updated = time_updated + 1;" for each in ("session", "message", "part")),
+        empty="DELETE FROM message; DELETE FROM part",
         sample_logs="opencode.db",
         call_ids=_call_ids,
         commands=(CommandLine("opencode run --format json -s ses_1 fix it", "fix it", session="ses_1"),),

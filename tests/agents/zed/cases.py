@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.agent_cases import AgentCase, Answer
-from support.zed_files import write_home
+from support.zed_files import replace_text, write_home
 
 CASES = (
     AgentCase(
@@ -25,6 +25,10 @@ CASES = (
         ),
         write_recorded=write_home,
         sample_cwd="/home/dev/work",
+        empty="""UPDATE threads SET updated_at = '2026-11-27T10:00:00Z', data_type = 'json',
+            data = '{"version":"0.3.0","messages":[]}'""",
+        change_text=replace_text,
+        touch="UPDATE threads SET updated_at = '2026-11-27T10:00:00Z'",
         sample_logs="threads",
         subagent_tool="spawn_agent",
     ),

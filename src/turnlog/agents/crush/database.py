@@ -63,7 +63,7 @@ def is_own(connection: sqlite3.Connection) -> bool:
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
-    """The sessions with messages, or only one. A session's version changes with its rows.
+    """All sessions, or only one. A session's version changes with its rows.
 
     Raises:
         OSError: There is no such file.
@@ -77,11 +77,11 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
             connection,
             # The time of a row has whole seconds, so that the size of an answer shows more of what is written to it.
             "SELECT s.*, count(m.id) AS count, max(m.updated_at) AS changed, sum(length(m.parts)) AS size"
-            f" FROM {SESSIONS} s JOIN {MESSAGES} m ON m.session_id = s.id{where} GROUP BY s.id ORDER BY s.id",
+            f" FROM {SESSIONS} s LEFT JOIN {MESSAGES} m ON m.session_id = s.id{where} GROUP BY s.id ORDER BY s.id",
             *given,
         )
         return [
-            SessionListing(row["id"], _version(row))
+            SessionListing(row["id"], _version(row), is_empty=not row["count"])
             for row in listed
             if isinstance(row["id"], str) and row["id"] and "#" not in row["id"]
         ]

@@ -110,8 +110,9 @@ def _file_version(path: Path) -> Version:
 
 def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
     """See `SessionDatabases.new_lines`."""
-    lines = _bubble_lines(connection, session) if is_editor(connection) else _chat_lines(connection)
-    return update_of(list(lines), log)
+    known = b"".join(log)
+    lines = _bubble_lines(connection, session, known) if is_editor(connection) else _chat_lines(connection)
+    return update_of(list(lines), [known])
 
 
 def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
@@ -186,7 +187,7 @@ def _chat_facts(connection: sqlite3.Connection) -> Iterator[bytes]:
 
 
 def _composers(connection: sqlite3.Connection, only: str | None) -> Iterator[SessionListing]:
-    """The conversations with messages; that of an empty tab is none."""
+    """The conversations; that of an empty tab is one in which nothing is said."""
     if only is None:
         found = select_rows(
             connection, f"SELECT key, value FROM {VALUES} WHERE key >= ? AND key < ?", _COMPOSER, _COMPOSER + _AFTER
@@ -197,9 +198,9 @@ def _composers(connection: sqlite3.Connection, only: str | None) -> Iterator[Ses
         composer = _value(row)
         bubbles = list(_bubble_ids(composer)) or list_of(composer.get("conversation"))
         session = str(row["key"]).removeprefix(_COMPOSER)
-        if bubbles:
-            last = bubbles[-1] if isinstance(bubbles[-1], str) else ""
-            yield SessionListing(session, _composer_version(connection, row, composer, f"{session}:{last}"))
+        last = bubbles[-1] if bubbles and isinstance(bubbles[-1], str) else ""
+        version = _composer_version(connection, row, composer, f"{session}:{last}")
+        yield SessionListing(session, version, is_empty=not bubbles)
 
 
 def _composer_version(connection: sqlite3.Connection, row: Row, composer: dict[str, Any], last: str) -> Version:
@@ -236,7 +237,7 @@ def composer_row(connection: sqlite3.Connection, session: str) -> Row:
     return next(found, None) or {}
 
 
-def _bubble_lines(connection: sqlite3.Connection, session: str) -> Iterator[bytes]:
+def _bubble_lines(connection: sqlite3.Connection, session: str, log: bytes) -> Iterator[bytes]:
     composer = _value(composer_row(connection, session))
     start = f"{_BUBBLE}{session}:"
     rows = {
@@ -246,10 +247,16 @@ def _bubble_lines(connection: sqlite3.Connection, session: str) -> Iterator[byte
         )
     }
     note = SUBAGENT if _parent(connection, session, composer) else None
-    for identity in _bubble_ids(composer):
-        # Cursor deletes the contents of old bubbles.
-        if rows.get(identity, {}).get("value") is not None:
-            yield line_of(VALUES, rows[identity], note)
+    listed = list(_bubble_ids(composer))
+    # Cursor deletes the contents of old bubbles. What was read of them stays: bubbles are joined to answers in order.
+    gone = {start + identity for identity in listed if rows.get(identity, {}).get("value") is None}
+    known = (
+        {row["key"]: row for table, row in rows_in([log]) if table == VALUES and row.get("key") in gone} if gone else {}
+    )
+    for identity in listed:
+        row = known.get(start + identity) if start + identity in gone else rows[identity]
+        if row is not None:
+            yield line_of(VALUES, row, note)
             note = None
     if not list_of(composer.get("fullConversationHeadersOnly")):
         for bubble in map(object_of, list_of(composer.get("conversation"))):

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,7 +29,7 @@ from turnlog.agents.databases import (
 )
 from turnlog.agents.goose import NAME
 from turnlog.agents.jsonl import UNREADABLE
-from turnlog.agents.row_files import ROWS, RowLine, line_of, row_of, update_of
+from turnlog.agents.row_files import ROWS, RowLine, line_of, row_of, rows_in, update_of
 from turnlog.errors import SourceError
 
 SESSIONS, MESSAGES, LEDGER = "sessions", "messages", "usage_ledger"
@@ -123,10 +124,31 @@ def _version(connection: sqlite3.Connection, session: Row, *, has_ledger: bool) 
 
 def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
     """The lines of a session that its log does not have yet."""
+    known = b"".join(log)
     row = session_row(connection, session)
-    lines = [line_of(HEADER, {name: row[name] for name in _HEADER_COLUMNS if name in row})]
-    lines += [line_of(MESSAGES, each) for each in messages_of(connection, session)]
-    return update_of(lines, log)
+    header = line_of(HEADER, {name: row[name] for name in _HEADER_COLUMNS if name in row})
+    messages = messages_of(connection, session)
+    lines = [header, *(line_of(MESSAGES, each) for each in messages)]
+    if not b"".join(lines).startswith(known):
+        lines = [header, *(line_of(MESSAGES, each) for each in _with_deleted(messages, known))]
+    return update_of(lines, [known])
+
+
+def _with_deleted(messages: list[Row], log: bytes) -> list[Row]:
+    """The rows of messages with those that were deleted between others.
+
+    Goose itself deletes the last rows, or all of them and writes them again with other numbers. What follows a row
+    that somebody else deleted continues it: the rows of one answer are read together.
+    """
+    known = {row["id"]: row for table, row in rows_in([log]) if table == MESSAGES and "id" in row}
+    present = {row["id"] for row in messages}
+    newest = max(known.keys() & present, default=0)
+    deleted = [row for number, row in known.items() if number not in present and number < newest]
+    return sorted([*messages, *deleted], key=_place_of)
+
+
+def _place_of(row: Row) -> tuple[Any, Any]:
+    return row.get("created_timestamp") or 0, row["id"]
 
 
 def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from turnlog.agents.databases import (
     select_rows,
     tables_of,
 )
-from turnlog.agents.row_files import line_of, update_of
+from turnlog.agents.row_files import line_of, rows_in, update_of
 from turnlog.errors import SourceError
 
 THREADS, TURNS, MESSAGES, PARTS = "threads", "turns", "messages", "parts"
@@ -56,6 +56,9 @@ OUTPUT = "output"
 _NEW = (THREADS, "thread_id", TURNS)
 _OLD = (CONVERSATIONS, "conversation_id", RESPONSES)
 
+_TURN = b'{"table":"turns",'
+"""The beginning of the line of a turn."""
+
 _DEEPEST = 100_000
 """Messages that are walked back through, so that a damaged tree cannot stall a sync."""
 
@@ -82,11 +85,13 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
         found = [
             listing for kind in (_NEW, _OLD) if kind[2] in known for listing in _listed(connection, *kind, only=only)
         ]
-        return sorted(found, key=_session_of)
+        # A program that was updated may have a conversation as rows of both kinds, one of them without messages.
+        listed = {each.session: each for each in sorted(found, key=_is_said)}
+        return [listed[session] for session in sorted(listed)]
 
 
-def _session_of(listing: SessionListing) -> str:
-    return listing.session
+def _is_said(listing: SessionListing) -> bool:
+    return not listing.is_empty
 
 
 def _listed(
@@ -96,12 +101,12 @@ def _listed(
     rows = select_rows(
         connection,
         f"SELECT o.id AS id, o.name AS name, count(c.id) AS count, max(c.id) AS last, max(c.datetime_utc) AS updated"
-        f" FROM {owners} o JOIN {calls} c ON c.{column} = o.id{where} GROUP BY o.id",
+        f" FROM {owners} o LEFT JOIN {calls} c ON c.{column} = o.id{where} GROUP BY o.id",
         *given,
     )
     for row in rows:
         if isinstance(row["id"], str) and row["id"] and "#" not in row["id"]:
-            yield SessionListing(row["id"], _version(row))
+            yield SessionListing(row["id"], _version(row), is_empty=not row["count"])
 
 
 def _version(row: Row) -> Version:
@@ -114,8 +119,9 @@ def _version(row: Row) -> Version:
 
 def new_lines(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
     """The lines of a conversation that its log does not have yet."""
-    rows = [*_rows_of_thread(connection, session), *_rows_of_conversation(connection, session)]
-    return update_of([line_of(*row) for row in rows], log)
+    known = b"".join(log)
+    rows = [*_rows_of_thread(connection, session, known), *_rows_of_conversation(connection, session)]
+    return update_of([line_of(*row) for row in rows], [known])
 
 
 def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]) -> RowUpdate:
@@ -134,12 +140,12 @@ def new_facts(connection: sqlite3.Connection, session: str, log: Iterable[bytes]
 _Line = tuple[str, Row, str | None]
 
 
-def _rows_of_thread(connection: sqlite3.Connection, session: str) -> Iterator[_Line]:
+def _rows_of_thread(connection: sqlite3.Connection, session: str, log: bytes) -> Iterator[_Line]:
     """Of each turn first the messages that are new in it, with their parts, then the turn itself."""
     if TURNS not in tables_of(connection):
         return
     seen: set[str] = set()
-    for turn in _select(connection, f"SELECT * FROM {TURNS} WHERE thread_id = ? ORDER BY datetime_utc, id", session):
+    for turn in _turns_of(connection, session, log):
         until = turn.get("parent_message_hash")
         inputs = _chain(connection, until, seen)
         outputs = _chain(connection, turn.get("tip_message_hash"), seen | {row["hash"] for row in inputs})
@@ -149,6 +155,27 @@ def _rows_of_thread(connection: sqlite3.Connection, session: str) -> Iterator[_L
                 yield MESSAGES, message, note
                 yield from _parts_of(connection, message["hash"])
         yield TURNS, turn, None
+
+
+def _turns_of(connection: sqlite3.Connection, session: str, log: bytes) -> list[Row]:
+    """The turns of a thread in their order, with those of the log that were deleted before others.
+
+    The messages of such a turn are still there, since those of the next turn follow them: with its row they are the
+    answer that it says, and not one of which no tokens are known.
+    """
+    statement = f"SELECT * FROM {TURNS} WHERE thread_id = ? ORDER BY datetime_utc, id"
+    turns = _select(connection, statement, session)
+    present = {turn["id"] for turn in turns}
+    if log.count(_TURN) <= len(present):
+        return turns
+    known = [row for table, row in rows_in([log]) if table == TURNS]
+    later = max((turn["id"] for turn in known if turn["id"] in present), default="")
+    deleted = [turn for turn in known if turn["id"] not in present and turn["id"] < later]
+    return sorted([*turns, *deleted], key=_place_of)
+
+
+def _place_of(turn: Row) -> tuple[str, str]:
+    return str(turn.get("datetime_utc")), str(turn["id"])
 
 
 def _chain(connection: sqlite3.Connection, tip: Any, seen: set[str]) -> list[Row]:
@@ -199,5 +226,5 @@ def _rows_of_conversation(connection: sqlite3.Connection, session: str) -> Itera
         yield RESPONSES, response, None
 
 
-def _select(connection: sqlite3.Connection, statement: str, *parameters: object) -> Sequence[Row]:
+def _select(connection: sqlite3.Connection, statement: str, *parameters: object) -> list[Row]:
     return list(select_rows(connection, statement, *parameters))

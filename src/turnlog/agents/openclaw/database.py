@@ -61,8 +61,14 @@ def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
             f"SELECT session_id, count(*) AS count, max(seq) AS last FROM {EVENTS}{where} GROUP BY session_id",
             *given,
         )
+        found = {row["session_id"]: row for row in counted}
+        if WINDOWS in tables_of(connection):
+            windows = select_rows(connection, f"SELECT session_id FROM {WINDOWS}{where}", *given)
+            empty = [row["session_id"] for row in windows if row["session_id"] not in found]
+            found |= {session: {"session_id": session, "count": 0, "last": 0} for session in empty}
         return [
-            SessionListing(row["session_id"], _version(row, facts_of(connection, row["session_id"]))) for row in counted
+            SessionListing(session, _version(row, facts_of(connection, session)), is_empty=not row["count"])
+            for session, row in found.items()
         ]
 
 

@@ -98,13 +98,10 @@ class MessageUpdates:
         begun = self.rewritten.get(key)
         if begun is not None and begun.source.key == source.key:
             begun.reading = merge_messages(begun.reading, change.message)
-        # Where records have versions, the later one holds, and an earlier one is no other text.
+        # Where records have versions, as rows of some databases, the later one holds as a whole.
         if begun or place is None or change.message.updated_at is not None:
             return
         if place.source_key != source.key or place.generation == source.generation:
-            return
-        # Rows have versions, of which the later one holds as a whole; their log begins anew when a row is deleted.
-        if change.message.updated_at is not None:
             return
         # What another file says too is no leftover: the message is what both say.
         if not says_all(change.message, known) and not self._is_elsewhere(key, source.key):
