@@ -42,7 +42,7 @@ _read: ContextVar[_Read | None] = ContextVar("read", default=None)
 
 @contextmanager
 def leave_out_unchanged(versions: Mapping[str, tuple[int, int, int, int]]) -> Generator[set[str]]:
-    """Let `is_unchanged` recognise files that were read before, while the body of the `with` runs; their paths.
+    """Let `unread` leave out files that are as they were, while the body of the `with` runs; the paths of these files.
 
     `versions` are path -> size, time of the last change (Unix nanoseconds), device and inode. With most files there is
     nothing to do in a pass: it makes no source of them.
@@ -55,20 +55,27 @@ def leave_out_unchanged(versions: Mapping[str, tuple[int, int, int, int]]) -> Ge
         _read.reset(token)
 
 
-def is_unchanged(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file that is as it was when it was read; always False unless a pass asks for this."""
+def unread(listed: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    """These entries of a folder without files that are as they were when they were read; all, unless a pass asks."""
     read = _read.get()
-    version = None if read is None else read.versions.get(entry.path)
-    if read is None or version is None:
-        return False
-    try:
-        now = entry.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    if version != (now.st_size, now.st_mtime_ns, now.st_dev, now.st_ino):
-        return False
-    read.unchanged.add(entry.path)
-    return True
+    if read is None:
+        return listed
+    # Once for each file in a pass: no call but the one to the system.
+    version_of, note_unchanged, others = read.versions.get, read.unchanged.add, list[os.DirEntry[str]]()
+    for entry in listed:
+        path = entry.path
+        version = version_of(path)
+        if version is not None:
+            try:
+                now = entry.stat(follow_symlinks=False)
+            except OSError:
+                others.append(entry)
+                continue
+            if version == (now.st_size, now.st_mtime_ns, now.st_dev, now.st_ino):
+                note_unchanged(path)
+                continue
+        others.append(entry)
+    return others
 
 
 @contextmanager

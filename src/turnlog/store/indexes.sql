@@ -31,6 +31,9 @@ CREATE INDEX IF NOT EXISTS events_by_source ON events (source_key) WHERE source_
 CREATE INDEX IF NOT EXISTS streams_by_source ON streams (source_key);
 -- Every written file is compared with the homes of agents that keep sessions as rows.
 CREATE INDEX IF NOT EXISTS sources_by_root ON sources (agent, root);
+-- Covers what every pass compares with the files. The rows hold the states of folds as well, and are ten times as large.
+CREATE INDEX IF NOT EXISTS sources_as_read ON sources (problem, vanished_at, path, size, mtime_ns, device, inode);
+CREATE INDEX IF NOT EXISTS diagnostics_by_severity ON diagnostics (severity);
 -- SQLite looks for these when a session is forgotten: messages that were billed to it, and texts kept in its files only.
 CREATE INDEX IF NOT EXISTS messages_by_billed ON messages (billed_key) WHERE billed_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS archived_texts_by_source ON archived_texts (source_key);

@@ -394,6 +394,15 @@ def test_deleting_a_session_deletes_all_that_hangs_on_it(store: ToyStore) -> Non
         ("SELECT 1 FROM links WHERE parent_id = 'p'", "links_by_parent"),
         ("SELECT DISTINCT root FROM sources WHERE agent = 'a'", "sources_by_root"),
         (
+            "SELECT path, size, mtime_ns, device, inode FROM sources WHERE problem IS NULL AND vanished_at IS NULL",
+            "COVERING INDEX sources_as_read",
+        ),
+        (
+            "SELECT path FROM sources WHERE problem IS NOT NULL AND vanished_at IS NULL",
+            "COVERING INDEX sources_as_read",
+        ),
+        ("SELECT 1 FROM diagnostics WHERE severity = 'error'", "diagnostics_by_severity"),
+        (
             "SELECT count(*), max(updated_at) FROM sessions WHERE project_key = 1 AND relationship IS NOT 'subagent'",
             "COVERING INDEX sessions_of_projects",
         ),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import filterfalse
 from pathlib import Path, PurePath
 
 import msgspec
@@ -25,7 +24,7 @@ from turnlog.agents.changes import (
     Spill,
 )
 from turnlog.agents.claude_code import NAME
-from turnlog.agents.files import entries, folder_below, folders, is_file, is_folder, is_unchanged
+from turnlog.agents.files import entries, folder_below, folders, is_file, is_folder, unread
 
 
 def session_id(external: str) -> str:
@@ -60,8 +59,8 @@ def find_sources(root: Path) -> Iterator[Source]:
                 yield from _session_folder(entry, home)
 
 
-def _unread(folder: str) -> Iterator[os.DirEntry[str]]:
-    return filterfalse(is_unchanged, entries(folder))
+def _unread(folder: str) -> list[os.DirEntry[str]]:
+    return unread(entries(folder))
 
 
 def _session_folder(folder: os.DirEntry[str], root: str) -> Iterator[Source]:

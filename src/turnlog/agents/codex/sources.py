@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import filterfalse
 from pathlib import Path
 
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.codex import BRANCH, FOLDERS, NAME
-from turnlog.agents.files import SUFFIX, entries, is_compressed, is_file, is_folder, is_unchanged
+from turnlog.agents.files import SUFFIX, entries, is_compressed, is_file, is_folder, unread
 
 INDEX = "session_index.jsonl"
 
@@ -49,7 +48,7 @@ def find_sources(root: Path) -> Iterator[Source]:
 def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
     found_here = entries(folder)
     names = {entry.name for entry in found_here}
-    for entry in filterfalse(is_unchanged, found_here):
+    for entry in unread(found_here):
         if is_file(entry):
             plain = entry.name.removesuffix(SUFFIX)
             found = rollout_source(entry.path, root)

@@ -346,16 +346,21 @@ def _sessions_by_spelling(
         {"paths": json.dumps(list(paths)), **chosen.values},
     )
     sessions_of: dict[str, set[int]] = {path: {*json.loads(sessions)} for path, sessions in rows}
-    relative = {session for path, sessions in sessions_of.items() if not is_absolute(path) for session in sessions}
+    relative = set[int]().union(*[sessions for path, sessions in sessions_of.items() if not is_absolute(path)])
     folders: dict[int, str | None] = dict(
         connection.execute(
             "SELECT key, cwd FROM sessions WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*relative]),)
         ).fetchall()
     )
-    found: defaultdict[_Spelling, set[int]] = defaultdict(set)
+    found: dict[_Spelling, set[int]] = {}
     for path, sessions in sessions_of.items():
+        if is_absolute(path):
+            found[_Spelling(path, None)] = sessions
+            continue
+        of_folder: defaultdict[str | None, set[int]] = defaultdict(set)
         for session in sessions:
-            found[_Spelling(path, None if is_absolute(path) else folders[session])].add(session)
+            of_folder[folders[session]].add(session)
+        found |= {_Spelling(path, folder): each for folder, each in of_folder.items()}
     return found
 
 

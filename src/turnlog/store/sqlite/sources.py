@@ -96,7 +96,9 @@ class SourceQueries(Connections):
                 "SELECT count(*) FROM sources WHERE problem IS NOT NULL AND vanished_at IS NULL"
             ).fetchone()
             (partly,) = connection.execute(
-                f"SELECT count(DISTINCT f.key){_DIAGNOSTICS} WHERE d.severity = 'error' AND f.problem IS NULL"
+                # CROSS JOIN: errors are few, and sources many.
+                "SELECT count(DISTINCT f.key) FROM diagnostics d CROSS JOIN sources f ON f.key = d.source_key"
+                " AND f.generation = d.generation WHERE d.severity = 'error' AND f.problem IS NULL"
                 " AND f.vanished_at IS NULL"
             ).fetchone()
         return unread, partly
