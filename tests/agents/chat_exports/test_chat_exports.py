@@ -451,6 +451,12 @@ def test_the_list_of_an_export_is_no_file_of_a_conversation(database: Path, tmp_
         assert [len(json.loads(Path(file.path).read_bytes())) for file in files if "json" in file.path.name] == [1]
 
 
+def test_a_list_with_a_byte_order_mark_is_read(database: Path, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_bytes(b"\xef\xbb\xbf" + (CLAUDE_AI / "conversations.json").read_bytes())
+    assert import_file(database, path).new_sessions == 2
+
+
 @pytest.mark.parametrize("is_zip", [False, True])
 def test_half_a_character_in_an_export_is_read_as_elsewhere_and_restored_as_it_was(
     database: Path, tmp_path: Path, *, is_zip: bool

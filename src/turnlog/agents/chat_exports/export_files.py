@@ -6,6 +6,7 @@ import hashlib
 import re
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
@@ -106,7 +107,8 @@ class ExportFiles:
         found: dict[str, Listed] = {}
         for data in self.lists():
             try:
-                listed = [_listed(service, *each) for each in _items(data)]
+                # Whoever opened the list in an editor may have saved it with a byte order mark.
+                listed = [_listed(service, *each) for each in _items(data.removeprefix(BOM_UTF8))]
             except UNREADABLE as error:
                 raise SourceError(f"no list of conversations: {error}", path=self._path) from error
             found.update((each.identity, each) for each in listed)
