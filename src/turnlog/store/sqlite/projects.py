@@ -15,10 +15,12 @@ from turnlog.store.reconcile.projects import settle_projects
 from turnlog.store.sqlite.reading import Connections
 from turnlog.store.usage_report import ProjectSummary
 
+# Sessions are counted before they are joined: every step in their index counts, as they are many.
 _SELECT: Final = (
-    "SELECT p.path, p.name, count(s.key), max(s.updated_at),"
+    "SELECT p.path, p.name, s.sessions, s.updated_at,"
     " (SELECT json_group_array(m.path) FROM (SELECT path FROM projects WHERE merged_key = p.key ORDER BY path) m)"
-    " FROM projects p JOIN sessions s ON s.project_key = p.key AND s.relationship IS NOT 'subagent'"
+    " FROM (SELECT project_key, count(*) AS sessions, max(updated_at) AS updated_at FROM sessions"
+    " WHERE {which} AND relationship IS NOT 'subagent' GROUP BY project_key) s JOIN projects p ON p.key = s.project_key"
 )
 _OF_PROJECT: Final = "SELECT key FROM sessions WHERE project_key = ?"
 _OF_FOLDERS: Final = (
@@ -31,7 +33,9 @@ class ProjectQueries(Connections):
 
     def projects(self) -> list[ProjectSummary]:
         with self._snapshot() as connection:
-            rows = connection.execute(f"{_SELECT} GROUP BY p.key ORDER BY max(s.updated_at) DESC, p.path")
+            rows = connection.execute(
+                f"{_SELECT.format(which='project_key IS NOT NULL')} ORDER BY s.updated_at DESC, p.path"
+            )
             return [_summary(*row) for row in rows]
 
     def rename_project(self, project: str, name: str | None) -> ProjectSummary:
@@ -113,7 +117,7 @@ def _announce(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
 
 
 def _load(connection: sqlite3.Connection, key: int) -> ProjectSummary:
-    row = connection.execute(f"{_SELECT} WHERE p.key = ? GROUP BY p.key", (key,)).fetchone()
+    row = connection.execute(_SELECT.format(which="project_key = ?"), (key,)).fetchone()
     if row is not None:
         return _summary(*row)
     # All of its sessions are subagents of sessions elsewhere.
