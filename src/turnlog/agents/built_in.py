@@ -44,7 +44,9 @@ BUILT_IN: Final = {
         Folders(("~/.claude", "$XDG_CONFIG_HOME/claude"), variable="CLAUDE_CONFIG_DIR", is_list=True),
     ),
     "cline": BuiltIn("cline:Cline", Folders(("~/.cline/data",), variable="CLINE_DATA_DIR"), variables=("CLINE_DIR",)),
-    "cline-extension": BuiltIn("cline_tasks:ClineExtension", _EXTENSIONS, variables=(PORTABLE,)),
+    "cline-extension": BuiltIn(
+        "cline_tasks:ClineExtension", _EXTENSIONS, others=(Folders(("~/.cline/data",)),), variables=(PORTABLE,)
+    ),
     "codex": BuiltIn("codex:Codex", Folders(("~/.codex",), variable="CODEX_HOME", is_list=True)),
     "continue": BuiltIn("continue_cli:Continue", Folders(("~/.continue",), variable="CONTINUE_GLOBAL_DIR")),
     "copilot-cli": BuiltIn("copilot_cli:CopilotCli", Folders(("~/.copilot",), variable="COPILOT_HOME")),

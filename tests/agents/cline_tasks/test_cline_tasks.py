@@ -61,6 +61,55 @@ def answers(store: Store, session: str) -> list[Message]:
     return [placed.message for placed in store.messages(session) if placed.message.role == "assistant"]
 
 
+# -- a run of Cline's own older program for the terminal, which kept such tasks
+
+RECORDED = DATA / "cline_tasks" / "3.82.0"
+
+
+def test_a_run_has_the_words_calls_and_tokens_of_the_script(root: Path, database: Path) -> None:
+    """R-C5, R-K1: the input of this provider contains what was read from a cache. The last answer was only shown."""
+    shutil.copytree(RECORDED / "tour", root)
+    read(database, root, "cline-extension")
+    script = json.loads((RECORDED / "main.script.json").read_text())["main"]
+    with open_store(database) as store:
+        [session] = store.sessions(SessionFilter()).items
+        found = answers(store, session.id)
+        prompts = [one.message for one in store.messages(session.id) if one.message.origin is Origin.PROMPT]
+    used = [message.usage for message in found if message.usage is not None]
+    assert [(one.input, one.cache_read, one.output, one.exactness) for one in used] == [
+        (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"], "exact") for turn in script
+    ]
+    for message, turn in zip(found, script, strict=True):
+        written = "".join(block["text"] for block in turn["blocks"])
+        for kind, value in said(message):
+            assert (value if kind in ("text", "reasoning") else f"<{kind}>") in written
+    assert [[kind for kind, _ in said(message)] for message in found] == [
+        ["reasoning", "text", "read_file"],
+        ["reasoning", "execute_command"],
+        ["text", "replace_in_file"],
+        ["read_file"],
+        ["text"],
+    ]
+    results = [value for message in found for kind, value in said(message) if kind not in ("text", "reasoning")]
+    assert results == [[("success", None)], [("error", 3)], [("success", None)], [("error", None)]]
+    assert [said(message) for message in prompts] == [[("text", "Please read notes.txt and tell me what is in it.")]]
+    assert session.title == "Please read notes.txt and tell me what is in it."
+
+
+@pytest.mark.parametrize("case", ["tour", "stopped"])
+def test_a_recorded_task_is_accounted_for_and_restored_byte_for_byte(case: str, root: Path, database: Path) -> None:
+    """R-S1, R-S34"""
+    shutil.copytree(RECORDED / case, root)
+    read(database, root, "cline-extension")
+    with open_store(database) as store:
+        [session] = store.sessions(SessionFilter()).items
+        assert session.counts.diagnostics == 0
+        assert all(getattr(event, "known", True) for event in store.events(session.id))
+        restored = {one.path.name: one.path.read_bytes() for one in store.restore(session.id, root.parent / "again")}
+    tasks = [path for path in (RECORDED / case / "tasks").rglob("*") if path.is_file()]
+    assert restored == {path.name: path.read_bytes() for path in tasks}
+
+
 # -- Roo Code and what came of it
 
 

@@ -32,7 +32,7 @@ class TaskAgent(RowAgent):
     """An extension that keeps a folder for each task. See `turnlog.agents.base.Agent` and `RowAgent`."""
 
     extension: ClassVar[str]
-    parser_version = 1
+    parser_version = 2
     log_folders = (TASKS,)
 
     def home_folders(self) -> Sequence[Path]:
@@ -91,12 +91,17 @@ class TaskAgent(RowAgent):
 
 
 class ClineExtension(TaskAgent):
-    """Cline in an editor."""
+    """Cline in an editor, and its program for the terminal before version 3, which kept the same tasks."""
 
     name = "cline-extension"
     display_name = "Cline extension"
     extension = "saoudrizwan.claude-dev"
     colour = Colour(light="#954886", dark="#d9a3d3")
+
+    def home_folders(self) -> Sequence[Path]:
+        """See `TaskAgent.home_folders`. The terminal's is also that of version 3, which has no tasks."""
+        (terminal,) = BUILT_IN[self.name].others
+        return (*super().home_folders(), *user_folders(terminal))
 
 
 class RooCode(TaskAgent):

@@ -84,7 +84,7 @@ _TYPED = re.compile(
 _HEADER = re.compile(r"\A\[(?P<name>\w+)(?: (?:for|to|in|on) .*?)?\] Result:\s*", re.DOTALL)
 """How the text of a result begins in versions whose calls are text."""
 
-_OWN_WORDS = ("[TASK RESUMPTION]", "[ERROR]", "Note: ", "[NOTE]", "[Response interrupted")
+_OWN_WORDS = ("[TASK RESUMPTION]", "[ERROR]", "Note: ", "[NOTE]", "[Response interrupted", "# task_progress ")
 """How texts of the role `user` begin that the extension writes."""
 
 _DENIED = ("The user denied this operation", "The user denied this tool", "rejected by the user", "User denied")
@@ -341,24 +341,30 @@ def request_in(text: str | None) -> ApiRequest | None:
 _MOST = 1 << 53
 
 
-def usage_of(request: ApiRequest) -> Usage | None:
+_WHOLE_INPUT = frozenset({"openai"})
+"""The provider of Cline 3.82 whose input contains what was read from a cache: any server with OpenAI's chat API."""
+
+
+def usage_of(request: ApiRequest, provider: str | None = None) -> Usage | None:
     """Tokens in disjoint buckets; None where nothing was counted.
 
-    Cline and older versions of the others count input without what was read from a cache or written to it. Versions
-    that name the protocol of the API count all input together; which one does, no version says, so it is estimated.
+    Cline and older versions of the others count input without what was read from a cache or written to it, except for
+    `_WHOLE_INPUT`. Versions that name the protocol of the API count all input together; which one does, no version
+    says, so it is estimated.
     """
     read, written = _count(request.cache_reads), _count(request.cache_writes)
     given, output = _count(request.tokens_in), _count(request.tokens_out)
     if not any((given, output, read, written)):
         return None
     cached = (read or 0) + (written or 0)
-    is_whole = request.api_protocol is not None and cached > 0 and given is not None and given >= cached
+    is_known = provider in _WHOLE_INPUT
+    is_whole = (is_known or request.api_protocol is not None) and given is not None and given >= cached > 0
     return Usage(
         input=given - cached if is_whole and given is not None else given,
         cache_read=read,
         cache_write=written or None,
         output=output,
-        exactness="estimated" if is_whole else "exact",
+        exactness="estimated" if is_whole and not is_known else "exact",
     )
 
 

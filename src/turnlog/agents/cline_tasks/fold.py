@@ -38,6 +38,7 @@ from turnlog.model import (
     MessageError,
     Origin,
     ReasoningPart,
+    TextPart,
     ToolCallPart,
     ToolResult,
 )
@@ -76,6 +77,7 @@ class ShownMessage(msgspec.Struct, rename="camel"):
     ask: str | None = None
     text: str | None = None
     partial: bool | None = None
+    model_info: TaskModel | None = None
 
 
 _MESSAGES = JsonLines(TaskMessage, first_keys=(), plausible=lambda message: True)
@@ -113,6 +115,12 @@ SHOWN_ONLY = frozenset(
 """Kinds of shown messages about the program itself."""
 
 _STOPPED = "user_cancelled"
+
+_COMPLETION = "completion_result"
+"""What is shown of the answer that ends a task."""
+
+_AFTER_ANSWERS = frozenset({_COMPLETION, "resume_task", "resume_completed_task"})
+"""What is asked once an answer is whole."""
 
 
 class TaskFold(ConversationFold[RowLine]):
@@ -160,6 +168,8 @@ class TaskFold(ConversationFold[RowLine]):
         index = row_of(record).get("index")
         identity = f"{context.external_id}.{index if message.ts is None else f'{message.role[:1]}{int(message.ts)}'}"
         at = time_of(message.ts) or _noted_time(context)
+        if message.ts is not None:
+            context.state.notes["timed"] = "yes"
         if message.role == "assistant" or message.type == "reasoning":
             self._read_answer(context, message, identity, at)
         else:
@@ -227,6 +237,7 @@ class TaskFold(ConversationFold[RowLine]):
             if isinstance(part, ToolCallPart):
                 notes[f"call:{part.tool_call_id}"] = part.tool_name
         request = request_in(notes.pop("request", None))
+        notes.pop("completion", None)
         info = message.model_info or TaskModel()
         metrics = message.metrics
         context.add(
@@ -236,7 +247,7 @@ class TaskFold(ConversationFold[RowLine]):
                 parts=tuple(parts),
                 created_at=at,
                 model=info.model_id or notes.get("model") or None,
-                usage=(usage_of(request) if request is not None else None) or metrics_usage(metrics),
+                usage=(usage_of(request, info.provider_id) if request is not None else None) or metrics_usage(metrics),
                 cost=(cost_of(request.cost) if request is not None else None)
                 or cost_of(metrics.cost if metrics is not None else None),
                 stop_reason="aborted" if request is not None and request.cancel_reason == _STOPPED else None,
@@ -260,6 +271,8 @@ class TaskFold(ConversationFold[RowLine]):
         kind = (message.ask if message.type == "ask" else message.say) or ""
         if message.ts is not None and time_of(message.ts) is not None:
             context.state.notes["time"] = str(message.ts)
+        if message.type == "ask" and kind in _AFTER_ANSWERS:
+            self._add_completion(context, message)
         if kind == REQUEST:
             self._read_request(context, message)
         elif kind in ERRORS and not message.partial:
@@ -270,6 +283,8 @@ class TaskFold(ConversationFold[RowLine]):
             )
             context.changes.counts.events += 1
         elif kind in REPEATED or kind in ERRORS:
+            if kind == _COMPLETION and message.type == "say":
+                context.state.notes["completion"] = message.text or ""
             context.changes.counts.duplicates += 1
         else:
             context.add_record(kind, known=kind in SHOWN_ONLY)
@@ -282,7 +297,30 @@ class TaskFold(ConversationFold[RowLine]):
             self._add_failure(context, failed, notes.get("request_time", ""))
         notes["request"] = message.text or "{}"
         notes["request_time"] = str(int(message.ts or 0))
+        notes["provider"] = (message.model_info or TaskModel()).provider_id or ""
         context.changes.counts.events += 1
+
+    def _add_completion(self, context: Conversation, message: ShownMessage) -> None:
+        """Add an answer that ended the program before it kept what the model said: only what was shown is left."""
+        notes = context.state.notes
+        # Without times, an answer is read only before the next request.
+        if "request" not in notes or "completion" not in notes or "timed" not in notes:
+            return
+        request, info = request_in(notes.pop("request")), message.model_info or TaskModel()
+        text, identity = notes.pop("completion"), f"{context.external_id}.shown{notes.get('request_time', '')}"
+        context.add(
+            Message(
+                id=identity,
+                role="assistant",
+                parts=(TextPart(id=f"{identity}.0", text=text),) if text else (),
+                created_at=time_of(message.ts),
+                model=info.model_id or notes.get("model") or None,
+                usage=usage_of(request, notes.get("provider")) if request is not None else None,
+                cost=cost_of(request.cost) if request is not None else None,
+                metadata={self._agent: {"is_shown_only": True}},
+            ),
+            is_counted=False,
+        )
 
     def _add_failure(self, context: Conversation, request: ApiRequest, time: str) -> None:
         words = request.streaming_failed_message or request.cancel_reason or "the request has no answer"
