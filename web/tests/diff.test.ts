@@ -138,6 +138,18 @@ describe("what a call was asked to change", () => {
     expect(linesOf({ input: { input: patch } })).toEqual([["b", ["a 1"]]]);
   });
 
+  it("is blocks of lines to search and what replaces them, in the words of several agents", () => {
+    const cline =
+      "------- SEARCH\nx\n=======\ny\n+++++++ REPLACE\n\n------- SEARCH\np\n=======\n+++++++ REPLACE";
+    expect(linesOf({ input: { path: "a", diff: cline } })).toEqual([["a", ["r x", "a y", "g ", "r p"]]]);
+    const roo = "<<<<<<< SEARCH\n:start_line:2\n-------\nx\n=======\ny\nz\n>>>>>>> REPLACE";
+    expect(linesOf({ input: { path: "a", diff: roo } })).toEqual([["a", ["r x", "a y", "a z"]]]);
+    const gptme = "<<<<<<< ORIGINAL\nx\n=======\ny\n>>>>>>> UPDATED";
+    expect(linesOf({ input: { path: "a", patch: gptme } })).toEqual([["a", ["r x", "a y"]]]);
+    expect(linesOf({ input: { path: "a", search: "x\n", replace: "y\n" } })).toEqual([["a", ["r x", "a y"]]]);
+    expect(linesOf({ input: { path: "a", diff: "------- SEARCH\nx\n" } })).toEqual([]);
+  });
+
   it("is nothing where the input is not understood", () => {
     expect(linesOf({ input: { what: 1 } })).toEqual([]);
     expect(linesOf({ input: [1] })).toEqual([]);

@@ -142,6 +142,10 @@ describe("what a folded call says of its trouble", () => {
     const results: ToolResult[] = [{ ...said(text), status: "error" }];
     expect(trouble({ state: "output-error", results })).toBe("two\nthree\nfour");
     expect(trouble({ state: "output-error", kind: "read", results })).toBe("one\ntwo\nthree");
+    const spaced: ToolResult[] = [
+      { ...said("cat: gone\n\n\n\nCommand exited with code 3"), status: "error" },
+    ];
+    expect(trouble({ state: "output-error", results: spaced })).toBe("cat: gone\nCommand exited with code 3");
   });
 
   it("is what the user said when refusing, and nothing the agent wrote itself", () => {

@@ -10,10 +10,17 @@ import { isObject, listField, numberField, textField } from "./json-fields";
 
 /** Where agents keep these things; each row in the words of the agents read so far, and of their kin. */
 const PATH = ["file_path", "filePath", "path", "absolute_path", "notebook_path", "filename", "file"];
-const OLD = ["old_string", "oldString", "old_str", "old_text", "oldText"];
-const NEW = ["new_string", "newString", "new_str", "new_text", "newText"];
+const OLD = ["old_string", "oldString", "old_str", "old_text", "oldText", "search"];
+const NEW = ["new_string", "newString", "new_str", "new_text", "newText", "replace"];
 const CONTENT = ["content", "contents", "file_text", "new_source", "text"];
 const PATCH = ["patch", "diff", "unified_diff", "fileDiff", "input"];
+
+/**
+ * A block that says which lines take the place of which: of Cline, of Roo Code (with the number of the first line), of
+ * gptme.
+ */
+const BLOCK =
+  /^[-<]{5,} (?:SEARCH|ORIGINAL)>?\n(?::\S*\n|-{5,}\n)*([\s\S]*?)^={5,}\n([\s\S]*?)^[+>]{5,} (?:REPLACE|UPDATED)$/gm;
 
 export function pathOf(value: Json | undefined): string {
   return textField(value, PATH) ?? "";
@@ -40,8 +47,19 @@ export function changesOf(call: ToolCallPart): FileChange[] {
     (value): value is string => typeof value === "string" && isPatch(value),
   );
   if (patch !== undefined) return withPath(parsePatch(patch), pathOf(input));
+  const blocks = PATCH.flatMap((name) => blocksIn(input[name], pathOf(input)));
+  if (blocks.length > 0) return together(blocks);
   const edits = listField(input, ["edits", "changes"]) ?? [input];
   return together(edits.flatMap((edit) => (isObject(edit) ? replacement(edit, pathOf(input)) : [])));
+}
+
+function blocksIn(text: Json | undefined, path: string): FileChange[] {
+  if (typeof text !== "string") return [];
+  return [...text.matchAll(BLOCK)].map(([, before = "", after = ""]) => ({
+    path,
+    verb: "edit",
+    lines: diffOf(before.replace(/\n$/, ""), after.replace(/\n$/, "")),
+  }));
 }
 
 function replacement(edit: JsonObject, path: string): FileChange[] {

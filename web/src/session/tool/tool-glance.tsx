@@ -86,7 +86,8 @@ export function troubleOf(part: ToolCallPart): { text: string; tone: "error" | "
 }
 
 function cut(text: string, atEnd: boolean): string {
-  const lines = text.trim().split("\n");
+  // There is room for a few lines: blank ones, before a note about the exit code, would take it.
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
   const kept = atEnd ? lines.slice(-LINES) : lines.slice(0, LINES);
   return kept.map((line) => (line.length > WIDTH ? `${line.slice(0, WIDTH)}…` : line)).join("\n");
 }
