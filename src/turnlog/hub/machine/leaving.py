@@ -8,7 +8,7 @@ those with a lower one. If taking out secrets fails, the whole batch fails: noth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -60,7 +60,7 @@ class Sieve:
         salt: str,
         load_blob: Callable[[str], bytes],
         sources: Callable[[set[int]], Mapping[int, set[str | None]]],
-        is_clean: Callable[[bytes], bool],
+        clean_of: Callable[[Collection[bytes]], set[bytes]],
         bodies_of: Callable[[set[int]], Iterable[bytes]],
     ) -> None:
         """Keep what it needs.
@@ -70,14 +70,14 @@ class Sieve:
             salt: The same on all machines of a person: names of sessions at `metrics` are made with it.
             load_blob: The bytes of a large content, by its SHA-256.
             sources: Source -> the projects of all sessions of which it says something.
-            is_clean: Whether a message with this digest is known to have no secrets.
+            clean_of: Which of these digests are of messages that are known to have no secrets.
             bodies_of: The JSON of all messages of sessions, by their keys.
         """
         self._levels = levels
         self._names = metrics.HashedNames(salt)
         self._load_blob = load_blob
         self._sources = sources
-        self._is_clean = is_clean
+        self._clean_of = clean_of
         self._bodies_of = bodies_of
         self._known = KnownValues()
         self._learned = set[int]()
@@ -100,7 +100,7 @@ class Sieve:
         rows: dict[str, list[Row]] = {}
         names = {table: dict(known) for table, known in batch.names.items()}
         bodies: dict[int, bytes] = {}
-        redacting = Redacting(self._load_blob, self._is_clean, self._known)
+        redacting = Redacting(self._load_blob, self._clean_of, self._known)
         # A title may repeat what only a message of another batch shows to be a secret.
         new = {key for key, level in levels.items() if level == "redacted"} - self._learned
         redacting.learn(self._bodies_of(new))

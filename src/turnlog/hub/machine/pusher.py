@@ -154,7 +154,7 @@ class StorePusher:
             f"{self._connection.team}/{self._connection.user}",
             self._load_blob,
             self._projects_of_sources,
-            self._state.is_clean,
+            self._state.clean_of,
             self._bodies_of,
         )
 

@@ -8,9 +8,10 @@ first reading knows to be secrets is masked wherever it stands alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +59,10 @@ _CUT: Final = frozenset({"text_preview"})
 """Texts that may end in the middle of a secret."""
 
 
+_AT_ONCE: Final = 200
+"""Bodies that are looked at together."""
+
+
 # Paths and commands of one push repeat in thousands of rows.
 @lru_cache(maxsize=20_000)
 def _masked(text: str) -> str:
@@ -78,17 +83,20 @@ class Redacting:
     """Takes secrets out of the rows of one batch."""
 
     def __init__(
-        self, load_blob: Callable[[str], bytes], is_clean: Callable[[bytes], bool], known: KnownValues
+        self,
+        load_blob: Callable[[str], bytes],
+        clean_of: Callable[[Collection[bytes]], set[bytes]],
+        known: KnownValues,
     ) -> None:
         """Keep what it needs.
 
         Args:
             load_blob: The bytes of a large content, by its SHA-256.
-            is_clean: Whether a message with this digest is known to have no secrets by itself.
+            clean_of: Which of these digests are of messages that are known to have no secrets by themselves.
             known: Secrets of these sessions, which are masked wherever they stand alone; more are added.
         """
         self._load_blob = load_blob
-        self._is_clean = is_clean
+        self._clean_of = clean_of
         self.clean: dict[bytes, None] = {}
         """Digests of messages in which no secret was found, and of which that was not known."""
         self._learned = set[bytes]()
@@ -108,41 +116,55 @@ class Redacting:
 
     def learn(self, bodies: Iterable[bytes]) -> None:
         """Look for secrets in the JSON of messages, whether or not they leave."""
-        for body in bodies:
-            digest = _digest(body)
-            if digest in self.clean or digest in self._learned or self._is_clean(digest):
+        left = iter(bodies)
+        while some := [(_digest(body), body) for body in islice(left, _AT_ONCE)]:
+            self._learn(some)
+
+    def _learn(self, bodies: Sequence[tuple[bytes, bytes]]) -> set[bytes]:
+        """Learn bodies, given with their digests; those of bodies without secrets."""
+        known = self._clean_of([digest for digest, _ in bodies])
+        for digest, body in bodies:
+            if digest in self.clean or digest in self._learned or digest in known:
                 continue
             if self._redactor.learn(msgspec.Raw(body)):
                 self._learned.add(digest)
             else:
                 self.clean[digest] = None
+        return {digest for digest, _ in bodies} - self._learned
 
     def redact(self, batch: FeedBatch, names: dict[str, dict[int, Row]]) -> FeedBatch:
         """The rows without secrets; `names` are changed to what they are now."""
         self._learn_batch(batch)
-        rows = {table: self._rows(table, found) for table, found in batch.rows.items() if table not in HELD_BACK}
+        plain = {key: zstd.decompress(body) for key, body in batch.bodies.items()}
+        digests = {key: _digest(body) for key, body in plain.items()}
+        without = self._learn([(digests[key], body) for key, body in plain.items()])
+        clean = {key for key, digest in digests.items() if digest in without}
+        large = {row[1] for row in batch.rows.get("blob_uses", ())}
+        rows = {
+            table: self._rows(table, found, clean - large)
+            for table, found in batch.rows.items()
+            if table not in HELD_BACK
+        }
         for table, identity in IDENTITY.items():
             places = [TABLES[table].index(name) for name in identity]
             if table in TEXTS:
                 changed = {row[0]: tuple([row[at] for at in places]) for row in rows.get(table, ())}
                 names.setdefault(table, {}).update(changed)
         self._mask_names(names, batch)
-        large = {row[1] for row in batch.rows.get("blob_uses", ())}
         rows["blobs"], rows["blob_uses"] = [], []
         made: dict[int, bytes] = {}
-        for key, body in batch.bodies.items():
-            plain = zstd.decompress(body)
+        for key, body in plain.items():
             # Only these are decoded: large contents are cleaned whole, and images (`data:` URLs) are left out.
-            if key in large or b'"data:' in plain:
-                cleaned, found = self._clean(plain)
+            if key in large or b'"data:' in body:
+                cleaned, found = self._clean(body)
                 for content in found:
                     data = b"".join(bytes(piece) for piece in content.pieces())
                     self.contents[content.sha256.hex()] = data
                     rows["blob_uses"].append((content.sha256, key))
                     rows["blobs"].append((content.sha256, content.size, content.media_type, 0, b""))
             else:
-                cleaned = self._without_secrets(plain)
-            made[key] = body if cleaned is plain else zstd.compress(cleaned)
+                cleaned = self._without_secrets(body, is_clean=key in clean)
+            made[key] = batch.bodies[key] if cleaned is body else zstd.compress(cleaned)
         rows["blob_uses"] = sorted(set(rows["blob_uses"]))
         rows["blobs"] = sorted(set(rows["blobs"]))
         return msgspec.structs.replace(batch, rows=rows, bodies=made)
@@ -160,14 +182,11 @@ class Redacting:
                     self._redactor.learn(msgspec.Raw(row[at].encode()) if row[at] else None)
                 for at in packed:
                     self._redactor.learn(unpack_data(row[at]) if row[at] else None)
-        self.learn(zstd.decompress(body) for body in batch.bodies.values())
         for sha256, *_ in batch.rows.get("blob_uses", ()):
             self._redactor.learn(self._load_blob(sha256.hex()))
 
-    def _without_secrets(self, body: bytes) -> bytes:
-        digest = _digest(body)
+    def _without_secrets(self, body: bytes, *, is_clean: bool) -> bytes:
         # Clean by itself is not enough: a secret that another message shows to be one may stand here alone.
-        is_clean = digest in self.clean or self._is_clean(digest)
         if is_clean and not self._known.may_be_in_json(body.decode(errors="surrogateescape")):
             return body
         return self._redactor.redact_json(body)
@@ -178,17 +197,24 @@ class Redacting:
     def _cut_text(self, text: str) -> str:
         return self._known.mask(mask_cut_text(text), is_cut=True)
 
-    def _rows(self, table: str, rows: list[Row]) -> list[Row]:
+    def _rows(self, table: str, rows: list[Row], clean: Collection[int]) -> list[Row]:
+        """Rows of a table without secrets; `clean` are the keys of messages in whose whole texts no rule finds one."""
         changes: dict[int, Callable[[Any], Any]] = {}
         for kinds, change in ((TEXTS, self._text), (JSON, self._json), (PACKED, self._packed), (DROPPED, _nothing)):
             for column in kinds.get(table, ()):
                 changes[TABLES[table].index(column)] = self._cut_text if column in _CUT else change
         if not changes:
             return rows
-        return [
-            tuple([changes[at](value) if at in changes and value else value for at, value in enumerate(row)])
-            for row in rows
-        ]
+        made: list[Row] = []
+        for row in rows:
+            values = list(row)
+            for at, change in changes.items():
+                if values[at]:
+                    # The beginning of a text in which there is nothing: what is known is all that can be cut there.
+                    is_of_clean = change == self._cut_text and row[0] in clean
+                    values[at] = self._known.mask(values[at], is_cut=True) if is_of_clean else change(values[at])
+            made.append(tuple(values))
+        return made
 
     def _json(self, text: str) -> str:
         return self._redactor.redact_json(text.encode()).decode()

@@ -12,7 +12,7 @@ import json
 import platform
 import sqlite3
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,9 @@ CREATE TABLE IF NOT EXISTS archives (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS contents (sha256 TEXT PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS clean (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
+
+_AT_ONCE: Final = 500
+"""Values of one question."""
 
 _MACHINE_ID: Final = Path("/etc/machine-id")
 
@@ -248,9 +251,15 @@ class MachineState:
                 self._database.execute("DELETE FROM clean")
                 self._set("clean by", rules)
 
-    def is_clean(self, digest: bytes) -> bool:
-        """Whether a message with this digest is known to have no secrets."""
-        return self._database.execute("SELECT 1 FROM clean WHERE digest = ?", (digest,)).fetchone() is not None
+    def clean_of(self, digests: Collection[bytes]) -> set[bytes]:
+        """Which of these digests are of messages that are known to have no secrets."""
+        wanted, found = list(digests), set[bytes]()
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._database.execute(f"SELECT digest FROM clean WHERE digest IN ({marks})", some)
+            found |= {digest for (digest,) in rows}
+        return found
 
     def note_clean(self, digests: Iterable[bytes]) -> None:
         """Note messages without secrets."""
