@@ -59,6 +59,7 @@ UNIQUE: Final[dict[str, tuple[str, ...]]] = {
     "session_owners": ("session_id",),
     "sessions": ("agent", "external_id"),
     "settings": ("name",),
+    "source_sessions": ("session_id", "source_key"),
     "sources": ("path",),
     "spills": ("session_id", "name"),
     "streams": ("session_key", "source_key"),

@@ -95,7 +95,7 @@ POLICIES: Final[Mapping[str, str]] = {
         + " OR ".join(_where(table, "x.source_key = t.key") for table in ("streams", "memberships", "events"))
         + ")"
     ),
-    **dict.fromkeys(("generations", "diagnostics", "leaf_titles"), _OF_SOURCE),
+    **dict.fromkeys(("generations", "diagnostics", "leaf_titles", "source_sessions"), _OF_SOURCE),
     # A file of one session is seen with it. One of many, such as a database, has more than what is shared of it.
     "archive": f"({_where('sources', 'x.key = t.source_key AND x.session_id IS NOT NULL')} OR {_OWN_SOURCE})",
     "projects": f"({_where('sessions', 'x.project_key = t.key')} OR {_where('sessions', 'x.folder_key = t.key')})",
