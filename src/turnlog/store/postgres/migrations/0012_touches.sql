@@ -43,35 +43,41 @@ BEGIN
     RETURN CASE WHEN whole = '' THEN '.' ELSE whole END;
 END $$;
 
--- Planned each time: a plan that was made while the tables were empty takes any index that begins with the team, and
--- connections keep it while their first push fills the tables.
+-- What is beside a key is added up for it, which the planner cannot turn into a join: of tables that were just filled it
+-- believes that to read them whole is cheaper. Planned each time, because a plan that was made while they were empty
+-- takes any index that begins with the team, and connections keep it.
 CREATE FUNCTION turnlog.count_touches(team int, keys bigint[]) RETURNS void LANGUAGE plpgsql
 SET plan_cache_mode = force_custom_plan AS $$ BEGIN
     DELETE FROM turnlog.touches t WHERE t.team_key = team AND t.message_key = ANY (keys);
     INSERT INTO turnlog.touches
-    SELECT team, t.key, t.path, o.session_key, turnlog.resolve_path(t.path, o.cwd), t.calls, t.edits,
-        greatest(t.started_at, CASE WHEN t.has_untimed THEN m.created_at END)
-    FROM (
-        SELECT k.key, coalesce(x.path, p.path) AS path, count(*) AS calls, max(p.started_at) AS started_at,
-            bool_or(p.started_at IS NULL) AS has_untimed,
+    SELECT team, t.key, t.path, o.session_key,
+        turnlog.resolve_path(
+            t.path, (SELECT s.cwd FROM turnlog.sessions s WHERE s.team_key = team AND s.key = o.session_key)
+        ),
+        t.calls, t.edits, greatest(t.started_at, CASE WHEN t.has_untimed THEN m.created_at END)
+    FROM unnest(keys) k (key)
+    CROSS JOIN LATERAL (
+        SELECT max(m.key) AS key, max(m.created_at) AS created_at FROM turnlog.messages m
+        WHERE m.team_key = team AND m.key = k.key
+    ) m
+    CROSS JOIN LATERAL (
+        SELECT p.message_key AS key, coalesce(x.path, p.path) AS path, count(*) AS calls,
+            max(p.started_at) AS started_at, bool_or(p.started_at IS NULL) AS has_untimed,
             count(*) FILTER (WHERE p.tool_kind IN ('edit', 'delete', 'move')
                 AND p.tool_state NOT IN ('output-error', 'output-denied', 'aborted')) AS edits
-        FROM unnest(keys) k (key)
-        JOIN turnlog.parts p ON p.team_key = team AND p.message_key = k.key
-        CROSS JOIN LATERAL (
+        FROM turnlog.parts p CROSS JOIN LATERAL (
             SELECT NULL AS path WHERE p.path IS NOT NULL
             UNION ALL SELECT x.path FROM turnlog.more_paths x
-            WHERE x.team_key = team AND x.message_key = k.key AND x.sequence = p.sequence
+            WHERE x.team_key = team AND x.message_key = m.key AND x.sequence = p.sequence
         ) x
-        GROUP BY 1, 2 OFFSET 0
+        WHERE p.team_key = team AND p.message_key = m.key
+        GROUP BY 1, 2
     ) t
-    JOIN turnlog.messages m ON m.team_key = team AND m.key = t.key
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN count(*) = 1 THEN min(s.key) END AS session_key,
-            CASE WHEN count(*) = 1 THEN min(s.cwd) END AS cwd
-        FROM turnlog.memberships x JOIN turnlog.sessions s ON s.team_key = team AND s.key = x.session_key
-        WHERE x.team_key = team AND x.message_key = t.key HAVING count(*) > 0
+        SELECT count(*) AS places, CASE WHEN count(*) = 1 THEN min(x.session_key) END AS session_key
+        FROM turnlog.memberships x WHERE x.team_key = team AND x.message_key = t.key
     ) o
+    WHERE o.places > 0
     ON CONFLICT (team_key, message_key, path) DO UPDATE SET session_key = excluded.session_key, file = excluded.file,
         calls = excluded.calls, edits = excluded.edits, last_at = excluded.last_at;
 END $$;
