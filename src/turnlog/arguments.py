@@ -128,7 +128,7 @@ def check_fields(value: object) -> None:
 
 def refusal(name: str, value: object, expected: str) -> TypeError:
     """The error for an argument of the wrong type, for functions that are not decorated."""
-    return TypeError(f"{name} cannot be {_show(value)}: expected {expected}")
+    return TypeError(f"{name} cannot be {shown_value(value)}: expected {expected}")
 
 
 class _Parameter(NamedTuple):
@@ -389,7 +389,7 @@ def _as_meant(value: Any, hint: Hint) -> Any:
     return tuple(value) if kind is list and any(get_origin(each) is tuple for each in _alternatives(hint)) else value
 
 
-def _show(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """A wrong value, short: its type, and itself where it is plain."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"

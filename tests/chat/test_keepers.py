@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from support.chat_script import ANSWER, ASKING, GOING_ON, Script, drain, post, user
 from turnlog.aisdk import UIMessage, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.codec import to_plain
-from turnlog.chat import Chat, NativeKeeper, session_id_of
+from turnlog.chat import Chat, ChatKeeper, NativeKeeper, session_id_of
 from turnlog.model import Fate, ProviderData, TextPart, ToolCallPart
 from turnlog.model.stream import ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, StepStart
 from turnlog.store import open_store
@@ -147,5 +147,23 @@ def test_saving_what_is_saved_changes_nothing(keeper: NativeKeeper, store: Store
         await keeper.save("chat", await keeper.load("chat"))
         assert store.status().change_sequence == before
         validate_ui_messages(await chat.messages("chat"))
+
+    asyncio.run(run())
+
+
+def test_a_keeper_of_plain_functions_keeps_chats() -> None:
+    rows: dict[str, UIMessage] = {}
+
+    class Plain:
+        def load(self, chat_id: str) -> list[UIMessage]:
+            return list(rows.values())
+
+        def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
+            rows.update({message.id: message for message in messages})
+
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), cast("ChatKeeper", Plain()))
+        await drain(await chat.post(post()))
+        assert [message.role for message in await chat.messages("chat")] == ["user", "assistant"]
 
     asyncio.run(run())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,9 +14,10 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from support.chat_script import ANSWER, HALF, Script, drain, post, user
+from turnlog.aisdk import parse_ui_messages
 from turnlog.aisdk.streaming import Scope
-from turnlog.chat import Chat, MemoryKeeper, NativeKeeper
-from turnlog.chat.fastapi import chat_endpoint
+from turnlog.chat import Chat, MemoryKeeper, NativeKeeper, UIMessagesApp, UIMessageStore
+from turnlog.chat.fastapi import chat_endpoint, ui_messages_endpoint
 from turnlog.chat.http import ChatApp
 from turnlog.chat.keepers import LONGEST_CHAT
 from turnlog.errors import ConflictError, NotFoundError
@@ -384,3 +386,98 @@ def test_imported_runs_are_no_chats(keeper: NativeKeeper, tmp_path: Path) -> Non
     with open_store(tmp_path / "chats.db") as store:
         assert {s.id for s in store.sessions(SessionFilter(native=True)).items} == {"turnlog:mine", "turnlog:run-r1"}
         assert [s.id for s in store.sessions(SessionFilter(imported=True)).items] == ["turnlog:run-r1"]
+
+
+def ways_in(keeper: NativeKeeper, sessions: UIMessageStore, **given: Any) -> list[tuple[ASGIApp, str]]:
+    """Every endpoint that asks who sends a request, with an address of it."""
+    ours, theirs = FastAPI(), FastAPI()
+    ours.include_router(chat_endpoint(Chat(Script(ANSWER), keeper), **given))
+    theirs.include_router(ui_messages_endpoint(sessions, owner=given["owner"]))
+    return [
+        (ours, "/api/chat/free"),
+        (ChatApp(Chat(Script(ANSWER), keeper), **given), "/api/chat/free"),
+        (theirs, "/api/sessions/turnlog:free/ui-messages"),
+        (UIMessagesApp(sessions, owner=given["owner"]), "/api/sessions/turnlog:free/ui-messages"),
+    ]
+
+
+@pytest.fixture
+def free(keeper: NativeKeeper) -> NativeKeeper:
+    """A keeper with a chat that nobody owns."""
+    asyncio.run(keeper.save("free", parse_ui_messages([user("u1", "hi")])))
+    return keeper
+
+
+@pytest.mark.parametrize(
+    ("returned", "reason"),
+    [
+        (None, "owner returned None"),
+        ("ann", "owner returned 'ann' (str)"),
+        ({"user": "ann"}, "owner returned dict"),
+    ],
+)
+def test_a_forgotten_return_opens_no_chats(
+    returned: object, reason: str, free: NativeKeeper, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def owner(request: object) -> Any:
+        return returned
+
+    with open_store(tmp_path / "chats.db") as store:
+        for app, address in ways_in(free, UIMessageStore(store), owner=owner):
+            caplog.clear()
+            with TestClient(app) as client:
+                answer = client.get(address)
+                assert (answer.status_code, answer.text) == (500, "the server failed to answer; its log has the reason")
+            wanted = "return Ownership(user=…), or Ownership() for somebody without a name, or raise"
+            assert [record.getMessage() for record in caplog.records if record.name == "turnlog.chat.http"] == [
+                f"a chat's request failed: {reason}: {wanted}"
+            ]
+
+
+def test_a_forgotten_return_begins_and_lists_nothing(free: NativeKeeper) -> None:
+    def owner(request: object) -> Any:
+        return None
+
+    app = FastAPI()
+    app.include_router(chat_endpoint(Chat(Script(ANSWER), free), owner=owner))
+    for each in (app, ChatApp(Chat(Script(ANSWER), free), owner=owner)):
+        with TestClient(each) as client:
+            assert client.get("/api/chat").status_code == 500
+            assert client.delete("/api/chat/free").status_code == 500
+            assert begin(client, "new", "ann") == 500
+    assert [chat.id for chat in asyncio.run(free.chats(None)).chats] == ["free"]
+
+
+def test_a_key_without_an_id_opens_no_chat(free: NativeKeeper, caplog: pytest.LogCaptureFixture) -> None:
+    def key(request: object, chat_id: str) -> Any:
+        return None
+
+    app = FastAPI()
+    app.include_router(chat_endpoint(Chat(Script(ANSWER), free), key=key))
+    for each in (app, ChatApp(Chat(Script(ANSWER), free), key=key)):
+        caplog.clear()
+        with TestClient(each) as client:
+            assert client.get("/api/chat/free").status_code == 500
+            assert begin(client, "free", "ann") == 500
+        assert caplog.text.count("key returned None: return the server's id of the chat, or raise") == 2
+
+
+def test_functions_of_an_endpoint_may_be_plain(free: NativeKeeper, tmp_path: Path) -> None:
+    def owner(request: object) -> Ownership:
+        return Ownership()
+
+    def dependencies(request: object) -> str:
+        return "database"
+
+    def key(request: object, chat_id: str) -> str:
+        return f"ann.{chat_id}"
+
+    with open_store(tmp_path / "chats.db") as store:
+        given: dict[str, Any] = {"owner": owner, "dependencies": dependencies}
+        for app, address in ways_in(free, UIMessageStore(store), **given):
+            with TestClient(app) as client:
+                assert client.get(address).status_code == 200
+        script = Script(ANSWER)
+        with TestClient(ChatApp(Chat(script), key=key, dependencies=dependencies)) as client:
+            assert begin(client, "chat", "ann") == 200
+        assert (script.given[-1].chat_id, script.given[-1].dependencies) == ("ann.chat", "database")

@@ -150,9 +150,9 @@ class Chat:
         await self._check(request.chat_id, owner)
         stream_id = await self._streams.reserve(request.chat_id, version)
         try:
-            plan = plan_answer(await self._keeper.load(request.chat_id), request)
+            plan = plan_answer(await resolved(self._keeper.load(request.chat_id)), request)
             if owner is not None:
-                await self.directory.claim(request.chat_id, owner)
+                await resolved(self.directory.claim(request.chat_id, owner))
             await self._save_plan(request.chat_id, plan)
         except BaseException:
             await self._streams.discard(stream_id)
@@ -185,19 +185,19 @@ class Chat:
 
         Raises ValueError for a cursor that is none.
         """
-        return await self.directory.chats(owner, limit=limit, cursor=cursor)
+        return await resolved(self.directory.chats(owner, limit=limit, cursor=cursor))
 
     @checked
     async def rename(self, chat_id: str, title: str | None, *, owner: Ownership | None = None) -> StoredChat:
         """Give a chat a title; None takes it away again. Raises NotFoundError."""
-        return await self.directory.rename(chat_id, title, owner)
+        return await resolved(self.directory.rename(chat_id, title, owner))
 
     @checked
     async def delete(self, chat_id: str, *, owner: Ownership | None = None) -> None:
         """End the running answer, and remove the chat for good: its id cannot be used again. Raises NotFoundError."""
         await self._check(chat_id, owner)
         await self._streams.stop(chat_id)
-        await self.directory.delete(chat_id, owner)
+        await resolved(self.directory.delete(chat_id, owner))
         await self._streams.delete(chat_id)
 
     @checked
@@ -205,7 +205,7 @@ class Chat:
         """The messages of a chat, for a page to begin with (`useChat({messages})`)."""
         await self._check(chat_id, owner)
         release = sdk_version(version)
-        stored = [without_own_metadata(message) for message in await self._keeper.load(chat_id)]
+        stored = [without_own_metadata(message) for message in await resolved(self._keeper.load(chat_id))]
         if release.major == 7:
             return stored
         return [shown for message in stored for shown in downgrade_ui_message(message, version=release).messages]
@@ -236,13 +236,13 @@ class Chat:
 
     async def _check(self, chat_id: str, owner: Ownership | None) -> None:
         if owner is not None or isinstance(self._keeper, ChatDirectory):
-            await self.directory.check(chat_id, owner)
+            await resolved(self.directory.check(chat_id, owner))
 
     async def _save_plan(self, chat_id: str, plan: AnswerPlan) -> None:
         """Save the question before it is answered."""
         changed = plan.messages[-1:] if plan.is_changed else []
         if changed or plan.retracted:
-            await self._keeper.save(chat_id, changed, [message.id for message in plan.retracted])
+            await resolved(self._keeper.save(chat_id, changed, [message.id for message in plan.retracted]))
         if plan.continued is not None or not plan.is_changed:
             # The message that was the last one when the previous answer ended may be so again.
             await self._record(chat_id, None)
@@ -313,7 +313,7 @@ class Chat:
         if not isinstance(self._keeper, AnswerRecorder):
             return
         try:
-            await self._keeper.record_answer(chat_id, outcome)
+            await resolved(self._keeper.record_answer(chat_id, outcome))
         except Exception:
             logger.exception("the end of an answer of chat %s could not be recorded", chat_id)
 
@@ -332,7 +332,7 @@ class Chat:
 
     async def _save(self, chat_id: str, message: UIMessage) -> bool:
         try:
-            await self._keeper.save(chat_id, [message])
+            await resolved(self._keeper.save(chat_id, [message]))
         except Exception:
             logger.exception("a message of chat %s could not be saved; it is tried again", chat_id)
             return False

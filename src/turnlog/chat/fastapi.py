@@ -19,20 +19,32 @@ from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.arguments import checked
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MAX_BYTES, ChatCaller, ChatHttp, HttpResponse, checked_path, of_caller
+from turnlog.chat.http import (
+    MAX_BYTES,
+    CallerError,
+    ChatCaller,
+    ChatHttp,
+    HttpResponse,
+    caller_of,
+    checked_path,
+    failure,
+    mapped_id,
+    owner_of,
+)
 from turnlog.chat.loading import UIMessageStore
 from turnlog.chat.ui_http import UIMessagesHttp
 from turnlog.model import Ownership
 
-RequestKey: TypeAlias = Callable[[Request, str], Awaitable[str]]
+RequestKey: TypeAlias = Callable[[Request, str], Awaitable[str] | str]
 """A request and the page's id of a chat -> the server's id (`f"{user}.{chat_id}"`); raises if the user has no access
 (`HTTPException(403)`)."""
 
 
-RequestOwner: TypeAlias = Callable[[Request], Awaitable[Ownership]]
-"""A request -> who sent it (`Ownership(user=…, team=…)`); raises if nobody is known (`HTTPException(401)`)."""
+RequestOwner: TypeAlias = Callable[[Request], Awaitable[Ownership] | Ownership]
+"""A request -> who sent it (`Ownership(user=…, team=…)`, or `Ownership()` for somebody without a name); raises if
+nobody is let in (`HTTPException(401)`). It may be async, as the other two."""
 
-RequestDependencies: TypeAlias = Callable[[Request], Awaitable[Any]]
+RequestDependencies: TypeAlias = Callable[[Request], Any]
 """A request -> what answers and tools get as `RunRequest.dependencies`."""
 
 
@@ -54,8 +66,9 @@ def chat_endpoint(
         path: Where pages post to (`new DefaultChatTransport({api: path})`); the other routes are below it.
         version: The pages' AI SDK: 5, 6, 7 or an exact release.
         max_bytes: How large a request may be.
-        owner: Says who sends a request. A chat belongs to who began it; others get 404. One without a name has the
-            chats that nobody owns. Without `owner` and `key`, everybody who reaches the server has the same chats.
+        owner: Says who sends a request. A chat belongs to who began it; others get 404. Who has no name (`Ownership()`)
+            has the chats that nobody owns; None is refused. Without `owner` and `key`, everybody who reaches the server
+            has the same chats.
         key: Maps ids to the user's own, for keepers that know no owners.
         dependencies: Makes what answers and tools get as `RunRequest.dependencies`; None for none.
 
@@ -75,10 +88,9 @@ def chat_endpoint(
 
     async def answer(request: Request, rest: str) -> Response:
         async def caller() -> ChatCaller:
-            known = None if owner is None else of_caller(await owner(request))
-            return ChatCaller(known, None if dependencies is None else await dependencies(request))
+            return await caller_of(owner, dependencies, request)
 
-        find = None if key is None else partial(key, request)
+        find = None if key is None else partial(mapped_id, key, request)
         return _response(await http.answer(rest, request.scope, request.stream(), find, caller))
 
     class ChatRoute(APIRoute):
@@ -158,7 +170,10 @@ def ui_messages_endpoint(
     async def read_ui_messages(request: Request, session_id: str) -> Response:
         """A page of a session (`offset`, `limit`, `cursor`), or all of it (`all=true`)."""
         query: bytes = request.scope["query_string"]
-        known = None if owner is None else of_caller(await owner(request))
+        try:
+            known = await owner_of(owner, request)
+        except CallerError as error:
+            return _response(failure(error))
         return _response(await http.messages(session_id, query, known))
 
     return router

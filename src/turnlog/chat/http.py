@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
@@ -29,10 +30,11 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.sse import HEADERS
 from turnlog.aisdk.streaming import Receive, Scope, Send, send_stream
 from turnlog.aisdk.versions import Version, sdk_version
-from turnlog.arguments import checked
+from turnlog.arguments import check_fields, checked, shown_value
 from turnlog.chat.endpoint import Chat
 from turnlog.chat.numbers import check_numbers
 from turnlog.chat.requests import parse_chat_request
+from turnlog.chat.runtime import resolved
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
 from turnlog.model import Ownership
 
@@ -57,6 +59,10 @@ class RequestTooLargeError(Exception):
 
 class WrongTypeError(Exception):
     """The request's content type is not JSON (HTTP 415)."""
+
+
+class CallerError(TypeError):
+    """A function of the application does not say who sent a request, or which chat is meant (HTTP 500)."""
 
 
 _STATUS: dict[type[Exception], int] = {
@@ -147,12 +153,15 @@ class ChatHttp:
             return self.refuse(rest, scope)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").decode("latin-1")
-        who = await caller()
+        try:
+            who = await caller()
+            own_id = chat_id if key is None or place == "chats" else await key(chat_id)
+        except CallerError as error:
+            return failure(error)
         if place == "chats":
             if method == "POST":
                 return await self.post(body, kind, key, who)
             return await self.chats(scope["query_string"], who, is_mapped=key is not None)
-        own_id = chat_id if key is None else await key(chat_id)
         if method == "PATCH":
             return await self.rename(own_id, body, kind, who)
         of_chat = {"stream": self.resume, "stop": self.stop, "chat": self.messages}
@@ -173,9 +182,12 @@ class ChatHttp:
             request = parse_chat_request(await self._read(body), version=self._version)
         except Exception as error:
             return failure(error)
-        if key is not None:
-            request = replace(request, chat_id=await key(request.chat_id))
         try:
+            own_id = request.chat_id if key is None else await key(request.chat_id)
+        except CallerError as error:
+            return failure(error)
+        try:
+            request = replace(request, chat_id=own_id)
             stream = await self._chat.answer(
                 request, version=self._version, owner=caller.owner, dependencies=caller.dependencies
             )
@@ -315,7 +327,9 @@ def failure(error: Exception) -> HttpResponse:
         error = ShapeError("nested too deeply")
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
-        logger.error("a chat's request failed", exc_info=error)
+        # What the application has to change is a sentence of its own; the place in turnlog says nothing more.
+        cause = None if isinstance(error, CallerError) else error
+        logger.error("a chat's request failed%s", f": {error}" if cause is None else "", exc_info=cause)
     sentence = "the server failed to answer; its log has the reason" if status == 500 else str(error)
     return HttpResponse(status, _TEXT, sentence.encode())
 
@@ -341,13 +355,14 @@ def _knows_owners(chat: Chat) -> bool:
     return True
 
 
-ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str]]
+ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str] | str]
 """The request's scope and the page's id of a chat -> the server's id; raises if the user has no access."""
 
-ScopeOwner: TypeAlias = Callable[[Scope], Awaitable[Ownership]]
-"""The request's scope -> who sent it; raises if nobody is known."""
+ScopeOwner: TypeAlias = Callable[[Scope], Awaitable[Ownership] | Ownership]
+"""The request's scope -> who sent it; `Ownership()` for somebody without a name; raises if nobody is let in. It may be
+async, as the other two."""
 
-ScopeDependencies: TypeAlias = Callable[[Scope], Awaitable[Any]]
+ScopeDependencies: TypeAlias = Callable[[Scope], Any]
 """The request's scope -> what answers and tools get as `RunRequest.dependencies`."""
 
 
@@ -401,26 +416,64 @@ class ChatApp:
         )
 
     async def _caller_of(self, scope: Scope) -> ChatCaller:
-        owner = None if self._owner is None else of_caller(await self._owner(scope))
-        return ChatCaller(owner, None if self._dependencies is None else await self._dependencies(scope))
+        return await caller_of(self._owner, self._dependencies, scope)
 
     def _key_of(self, scope: Scope) -> ChatKey | None:
         key = self._key
         if key is None:
             return None
 
-        async def find(chat_id: str) -> str:
-            return await key(scope, chat_id)
-
-        return find
+        return partial(mapped_id, key, scope)
 
 
-def of_caller(owner: Ownership) -> Ownership | None:
+GivenT = TypeVar("GivenT")
+
+_WANTED: Final = "return Ownership(user=…), or Ownership() for somebody without a name, or raise"
+
+
+async def owner_of(
+    owner: Callable[[GivenT], Awaitable[Ownership] | Ownership] | None, given: GivenT
+) -> Ownership | None:
     """Whose chats a request may see, as an application's `owner` says; None: those that nobody owns.
 
-    In Python, an owner without a name has all chats. A request whose sender has none must not.
+    In Python, an owner without a name has all chats. A request whose sender has none must not. Who forgets to return
+    anything must not give to everybody the chats that nobody owns.
+
+    Args:
+        owner: The application's function, async or not; None if it has none.
+        given: The request, as the function gets it.
+
+    Raises:
+        CallerError: It returned something else.
     """
-    return None if owner == Ownership() else owner
+    if owner is None:
+        return None
+    found = cast("object", await resolved(owner(given)))
+    if not isinstance(found, Ownership):
+        raise CallerError(f"owner returned {shown_value(found)}: {_WANTED}")
+    try:
+        check_fields(found)
+    except TypeError as error:
+        raise CallerError(f"owner returned a wrong owner: {error}") from error
+    return None if found == Ownership() else found
+
+
+async def caller_of(
+    owner: Callable[[GivenT], Awaitable[Ownership] | Ownership] | None,
+    dependencies: Callable[[GivenT], Any] | None,
+    given: GivenT,
+) -> ChatCaller:
+    """Who sent a request, as an application's functions say. Raises CallerError as `owner_of`, and what they raise."""
+    known = await owner_of(owner, given)
+    return ChatCaller(known, None if dependencies is None else await resolved(dependencies(given)))
+
+
+async def mapped_id(key: Callable[[GivenT, str], Awaitable[str] | str], given: GivenT, chat_id: str) -> str:
+    """The server's id of a chat. Raises CallerError if `key` returns none: all users would have one chat."""
+    found = cast("object", await resolved(key(given, chat_id)))
+    if not isinstance(found, str) or not found:
+        raise CallerError(f"key returned {shown_value(found)}: return the server's id of the chat, or raise")
+    return found
 
 
 def find_place(rest: str, scope: Scope) -> tuple[str, str]:

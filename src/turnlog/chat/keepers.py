@@ -42,7 +42,7 @@ class ChatKeeper(Protocol):
     """Keeps the messages of chats, by the ids that the page knows.
 
     There is one call at a time for a chat. Ids are unique in their chat, not among chats. What `load` returns is
-    trusted: it must be what the server gave to `save`.
+    trusted: it must be what the server gave to `save`. Methods of a keeper that has nothing to wait for may be plain.
     """
 
     async def load(self, chat_id: str) -> list[UIMessage]:

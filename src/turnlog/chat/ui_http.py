@@ -20,6 +20,7 @@ from turnlog.arguments import checked
 from turnlog.chat.conversion import PRIVATE_KEY
 from turnlog.chat.http import (
     LARGEST_PAGE,
+    CallerError,
     HttpResponse,
     ScopeOwner,
     answer_lifespan,
@@ -28,7 +29,7 @@ from turnlog.chat.http import (
     flag_in,
     json_response,
     number_in,
-    of_caller,
+    owner_of,
     send_response,
 )
 from turnlog.chat.keepers import is_of
@@ -131,5 +132,8 @@ class UIMessagesApp:
             return HttpResponse(404, {})
         if scope["method"] != "GET":
             return HttpResponse(405, {"allow": "GET"})
-        owner = None if self._owner is None else of_caller(await self._owner(scope))
+        try:
+            owner = await owner_of(self._owner, scope)
+        except CallerError as error:
+            return failure(error)
         return await self._http.messages(session_id, scope["query_string"], owner)
