@@ -53,6 +53,21 @@ def test_a_run_has_the_parts_and_tokens_of_the_script_in_their_order() -> None:
     assert used(found) == list(tokens(turns))
 
 
+def test_a_run_of_an_older_version_is_what_the_script_says() -> None:
+    """R-C5, R-C8: 1.5.11 logs neither tokens nor models."""
+    found = answers(RUNS.read("1.5.11/tour"))
+    turns = [*RUNS.script("1.5.11/main"), *RUNS.script("1.5.11/resume")]
+    assert [blocks(message) for message in found] == scripted(turns, without=frozenset({"thinking"}))
+    assert {(message.model, message.usage) for message in found} == {(None, None)}
+    results = {name: call.results[0] for name, call in calls(found).items()}
+    assert {name: (one.status, one.exit_code) for name, one in results.items()} == {
+        "call_read1": ("success", None),
+        "call_fail1": ("error", 3),
+        "call_par1": ("success", None),
+        "call_par2": ("success", None),
+    }
+
+
 def test_results_have_their_status_and_exit_code() -> None:
     """R-C8"""
     found = {name: call.results for name, call in calls(answers(of_session(MAIN))).items()}

@@ -13,7 +13,7 @@ import pytest
 
 from support.opencode_files import recorded, write_database
 from turnlog.agents import agent, agents, detect
-from turnlog.model import CompactionEvent, Message, ReasoningPart, Session, TextPart, ToolCallPart
+from turnlog.model import CompactionEvent, Fate, FilePart, Message, ReasoningPart, Session, TextPart, ToolCallPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.syncer import sync
@@ -72,6 +72,62 @@ def test_a_tour_has_the_parts_and_tokens_of_the_script(tmp_path: Path) -> None:
     assert [(one.input, one.cache_read, (one.output or 0) + (one.reasoning or 0)) for one in usage] == [
         (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in wanted
     ]
+
+
+def test_a_run_of_an_older_version_is_what_the_script_says(tmp_path: Path) -> None:
+    """R-C5, R-K1: 7.0.33 has no sequence of events, and no table of its own."""
+    turns = json.loads((DATA.parent / "7.0.33" / "tour.script.json").read_text())
+    found = read(tmp_path, "../7.0.33/tour")
+    wanted = [turns["main"], turns["spawn"], turns["subagent"]]
+    assert len(found) == len(wanted)
+    for turn_list in wanted:
+        first = scripted_blocks(turn_list)[0]
+        [answers] = [each for _, messages in found if (each := answers_of(messages)) and blocks(each[0]) == first]
+        assert [blocks(message) for message in answers] == scripted_blocks(turn_list)
+        usage = [message.usage for message in answers if message.usage is not None]
+        assert [(one.input, one.cache_read, (one.output or 0) + (one.reasoning or 0)) for one in usage] == [
+            (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in turn_list
+        ]
+    [child] = [session for session, _ in found if session.relationships]
+    assert child.relationships[0].parent_tool_call_id == "call_task1"
+
+
+def answers_of(messages: list[Message]) -> list[Message]:
+    return [message for message in messages if message.role == "assistant"]
+
+
+def scripted_blocks(turns: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
+    return [
+        [
+            (block["type"], (block["name"], block["id"]) if "name" in block else block["text"])
+            for block in turn["blocks"]
+        ]
+        for turn in turns
+    ]
+
+
+def test_a_fork_a_revert_and_an_image_are_what_the_script_says(tmp_path: Path) -> None:
+    """R-C5: what the fork shares counts once, and what was taken back still counts."""
+    turns = json.loads((DATA / "fork-and-revert.script.json").read_text())
+    found = read(tmp_path, "fork-and-revert")
+    said = {blocks(answers_of(messages)[-1])[-1][1]: (session, messages) for session, messages in found}
+    first, second = scripted_blocks(turns["first"]), scripted_blocks(turns["second"])
+    reverted, forked = said["Third answer."], said["Forked answer."]
+    both = [blocks(message) for message in answers_of(reverted[1])]
+    assert both == [*first, *second, *scripted_blocks(turns["revert"])]
+    with open_store(tmp_path / "store.db") as store:
+        fates = [one.membership.fate for one in store.messages(reverted[0].id)]
+    assert fates == [Fate.ACTIVE] * 3 + [Fate.RETRACTED] * 2 + [Fate.ACTIVE] * 2
+    assert [blocks(message) for message in answers_of(forked[1])] == [*first, *second, *scripted_blocks(turns["fork"])]
+    [relation] = forked[0].relationships
+    assert (relation.kind, relation.parent_session_id) == ("fork", reverted[0].id)
+    all_turns = [turn for each in turns.values() for turn in each]
+    totals = [session.usage.usage for session, _ in found]
+    assert sum(one.input or 0 for one in totals) == sum(turn["usage"]["in"] for turn in all_turns)
+    assert sum(one.cache_read or 0 for one in totals) == sum(turn["usage"]["cached"] for turn in all_turns)
+    [image] = [part for part in said["A dot."][1][0].parts if isinstance(part, FilePart)]
+    assert image.media_type == "image/png"
+    assert len(image.data or b"") == 70
 
 
 def test_results_are_those_that_the_next_request_held(tmp_path: Path) -> None:
@@ -178,13 +234,14 @@ def test_a_session_is_restored_as_a_database_that_reads_the_same(tmp_path: Path)
     assert sorted(after, key=str) == sorted([(session.id, messages) for session, messages in before], key=str)
 
 
-def test_restored_rows_are_those_of_the_original(tmp_path: Path) -> None:
-    before = read(tmp_path)
+@pytest.mark.parametrize("case", ["tour", "../7.0.33/tour"])
+def test_restored_rows_are_those_of_the_original(case: str, tmp_path: Path) -> None:
+    before = read(tmp_path, case)
     with open_store(tmp_path / "store.db") as store:
         for session, _ in before:
             if not session.relationships:
                 store.restore(session.id, tmp_path / "restored")
-    assert rows_of(tmp_path / "restored" / "kilo.db") == rows_of(DATA / "tour" / "kilo.db")
+    assert rows_of(tmp_path / "restored" / "kilo.db") == rows_of(DATA / case / "kilo.db")
 
 
 def rows_of(path: Path) -> list[tuple[Any, ...]]:

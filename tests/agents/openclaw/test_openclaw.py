@@ -98,6 +98,32 @@ def test_the_recorded_run_is_that_of_the_script(tmp_path: Path) -> None:
     assert [message.metadata["openclaw"]["openclaw"]["senderIsOwner"] for message in asked] == [True, True]
 
 
+def test_a_recorded_compaction_is_a_summary_in_the_place_of_the_prompt(tmp_path: Path) -> None:
+    """R-C5: the program wrote the summary itself; the answer that it kept stays in the context."""
+    shutil.copytree(RECORDED.parent / "compaction", tmp_path / ".openclaw")
+    assert read(tmp_path / ".openclaw", tmp_path).diagnostics == 0
+    turns = json.loads((RECORDED.parent / "compaction" / "script.json").read_text())["main"]
+    with open_store(tmp_path / "store.db") as store:
+        [session] = store.sessions(SessionFilter()).items
+        [event] = [one for one in store.events(session.id) if isinstance(one, CompactionEvent)]
+        placed = list(store.messages(session.id))
+    answers = [one.message for one in placed if one.message.role == "assistant"]
+    used = [message.usage for message in answers if message.usage is not None]
+    assert [(one.input, one.cache_read, one.output) for one in used] == [
+        (turn["usage"]["in"], turn["usage"]["cached"], turn["usage"]["out"]) for turn in turns
+    ]
+    assert [(one.message.role, one.membership.fate) for one in placed] == [
+        ("user", Fate.COMPACTED),
+        ("assistant", Fate.ACTIVE),
+        ("developer", Fate.ACTIVE),
+        ("user", Fate.ACTIVE),
+        ("assistant", Fate.ACTIVE),
+    ]
+    assert event.summary_message_id == placed[2].message.id
+    # Its window shows the end of its key, which nobody named.
+    assert session.title == "And more."
+
+
 def test_rows_that_are_added_are_read_alone_and_give_what_all_give(tmp_path: Path) -> None:
     records = [*CHAT, user("three", 3), answer(4, call("c")), result("c", 5)]
     home = tmp_path / ".openclaw"

@@ -67,7 +67,8 @@ def _read_facts(context: PiContext, line: OpenClawRowLine) -> None:
     window, node = (_values(tables.get(name)) for name in (WINDOWS, NODES))
     change = context.session
     title = title_line(str(node.get("label") or node.get("display_name") or window.get("display_name") or ""))
-    if title:
+    # Of a session that nobody named, the end of its key is shown.
+    if title and not str(window.get("session_key", "")).endswith(title):
         change.titles["custom"] = title
     known = {name: window[name] for name in _WINDOW_FIELDS if name in window}
     # `_WINDOW_FIELDS` has the columns of a window; a node has these two besides.
