@@ -85,6 +85,7 @@ class SearchReplica:
                     break
         with Indexer(self._path, search_path(self._path)) as indexer:
             indexer.catch_up()
+            indexer.go_on_overwriting()
         return taken
 
     def _take(self, connection: sqlite3.Connection, batch: FeedBatch) -> None:
