@@ -128,7 +128,7 @@ class MessageFacts(NamedTuple):
     """`CALL_COLUMNS` of each call."""
     more_paths: list[tuple[str, int]]
     """Files that calls touched in addition to the first file of each: path, part index."""
-    counts: tuple[int, ...]
+    counts: tuple[int | bool, ...]
     preview: str
     has_tool_calls: bool
     has_reasoning: bool
@@ -225,7 +225,7 @@ class UsageAdded(NamedTuple):
     """What a model call adds to usage totals."""
 
     quarter_hour: int
-    counts: tuple[int, ...]
+    counts: tuple[int | bool, ...]
     """`USAGE_COUNTS`, and the cost that the log reports."""
 
 

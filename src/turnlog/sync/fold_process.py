@@ -25,7 +25,7 @@ from turnlog.store.external_content import Feed
 from turnlog.store.sources import Fingerprint, SourceState
 from turnlog.store.writing.prepared import prepare
 from turnlog.store.writing.transaction import SourceRow
-from turnlog.sync.folding import FoldedEnd, FoldedFeed, FoldRequest, pack, pack_changes, receive, send
+from turnlog.sync.folding import FoldedEnd, FoldedFeed, FoldRequest, pack, pack_changes, pack_messages, receive, send
 from turnlog.sync.log_file import LogFile
 
 _MOST_WAITING = 4 << 20
@@ -79,7 +79,7 @@ def _fold(task: FoldRequest) -> Iterator[FoldedFeed | FoldedEnd]:
                 state.cursor = offset + len(data)
                 state.lines += changes.counts.total
                 del data, feed
-                yield FoldedFeed(pack_changes(changes), messages, archive.take(), sum(sizes))
+                yield FoldedFeed(pack_changes(changes), pack_messages(messages), archive.take(), sum(sizes))
                 sizes.clear()
             state.state = fold.state()
             is_torn = state.archived > state.cursor and source.kind is not SourceKind.SPILL

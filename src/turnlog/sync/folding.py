@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -51,7 +51,8 @@ class FoldedFeed(msgspec.Struct):
 
     packed_changes: bytes
     """See `pack_changes`."""
-    messages: list[PreparedMessage]
+    packed_messages: bytes
+    """See `pack_messages`."""
     frames: list[ArchiveFrame]
     size: int
     """Bytes read for it."""
@@ -60,6 +61,11 @@ class FoldedFeed(msgspec.Struct):
     def changes(self) -> Changes:
         """What it changes, without messages."""
         return _unpack_changes(self.packed_changes)
+
+    @property
+    def messages(self) -> list[PreparedMessage]:
+        """Its messages."""
+        return _unpack_messages(self.packed_messages)
 
 
 class FoldedEnd(msgspec.Struct):
@@ -230,6 +236,36 @@ def _unpack_changes(packed: bytes) -> Changes:
     return _decode(packed) if packed.startswith(b"{") else pickle.loads(packed)
 
 
+def pack_messages(messages: list[PreparedMessage]) -> bytes:
+    """The bytes of messages.
+
+    Most are MessagePack, which takes a tenth of the time of a pickle. It has no lone surrogate and no large number, and
+    no view of bytes, as large contents are.
+    """
+    if not any(message.blobs for message in messages):
+        with suppress(UnicodeEncodeError, OverflowError):
+            return _MESSAGE_PACK + _encode_messages(messages)
+    return pickle.dumps(messages, pickle.HIGHEST_PROTOCOL)
+
+
+def _unpack_messages(packed: bytes) -> list[PreparedMessage]:
+    if packed.startswith(_MESSAGE_PACK):
+        return [*_decode_messages(memoryview(packed)[len(_MESSAGE_PACK) :])]
+    return pickle.loads(packed)
+
+
+_MESSAGE_PACK: Final = b"m"
+"""A pickle of this protocol begins with 0x80."""
+
+
+class _PlainMessage(PreparedMessage):
+    """A message without blobs."""
+
+    blobs: list[Any]  # msgspec decodes no union of text and bytes
+
+
+_encode_messages = msgspec.msgpack.Encoder().encode
+_decode_messages = msgspec.msgpack.Decoder(list[_PlainMessage]).decode
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Changes).decode
 
