@@ -239,7 +239,7 @@ def _unpack_changes(packed: bytes) -> Changes:
 def pack_messages(messages: list[PreparedMessage]) -> bytes:
     """The bytes of messages.
 
-    Most are MessagePack, which takes a tenth of the time of a pickle. It has no lone surrogate and no large number, and
+    Most are MessagePack, which takes two fifths of the time of a pickle. It has no lone surrogate, no large number, and
     no view of bytes, as large contents are.
     """
     if not any(message.blobs for message in messages):
