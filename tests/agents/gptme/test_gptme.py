@@ -16,7 +16,8 @@ from turnlog.agents import agent, detect
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.commands import resume_command
 from turnlog.agents.gptme.records import GptmeMessage
-from turnlog.model import Origin, ToolKind
+from turnlog.model import CompactionEvent, Origin, ToolKind
+from turnlog.store.base import SessionFilter
 
 AGENT = agent("gptme")
 RUNS = Recordings(AGENT, Path(__file__).parents[2] / "data" / "gptme")
@@ -116,6 +117,48 @@ def test_a_block_of_code_that_is_a_call_is_one_and_what_follows_its_result() -> 
     assert (result.status, "`markdown`" in result.output_text) == ("success", True)
     told = [block for block in blocks(answers(RUNS.read("0.35.1/markdown"))[0]) if block[0] != "tool"]
     assert told == [("thinking", "One echo."), ("text", "I run it.")]
+
+
+def test_an_element_that_is_a_call_is_one_and_what_follows_its_result() -> None:
+    """The format `xml`, in which calls have no ids."""
+    found = in_order(RUNS.read("0.35.1/xml"))
+    [call] = calls(found).values()
+    assert (call.tool_name, call.input_value(), call.results[0].status) == ("shell", {"content": "echo xml"}, "success")
+    assert blocks(answers(RUNS.read("0.35.1/xml"))[0])[:2] == [("thinking", "In xml."), ("text", "I run it.")]
+
+
+def test_a_fork_shares_the_messages_of_its_origin_and_counts_them_once(tmp_path: Path) -> None:
+    """R-C5: the fork repeats them, and names no origin."""
+    turns = RUNS.script("0.35.1/fork")
+    with RUNS.stored("0.35.1/fork", tmp_path) as store:
+        sessions = {session.id: session for session in store.sessions(SessionFilter()).items}
+    [relation] = sessions["gptme:forked"].relationships
+    assert (relation.kind, relation.parent_session_id) == ("continuation", "gptme:original")
+    used = [one.usage.usage for one in sessions.values()]
+    assert sum(one.input or 0 for one in used) == sum(turn["usage"]["in"] for turn in turns)
+    assert sum(one.output or 0 for one in used) == sum(turn["usage"]["out"] for turn in turns)
+
+
+def test_what_was_taken_back_is_not_in_the_log() -> None:
+    """`/undo 2` took the second prompt and both answers back; gptme keeps them in a file that is not read."""
+    found = in_order(RUNS.read("0.35.1/undo"))
+    assert [blocks(each)[0][1] for each in found if each.origin is Origin.PROMPT] == [
+        "First question.",
+        "Third question.",
+    ]
+    assert used(answers(RUNS.read("0.35.1/undo")))[0] == next(tokens(RUNS.script("0.35.1/undo")[2:]))
+
+
+def test_a_summary_is_no_answer() -> None:
+    found = RUNS.read("0.35.1/compaction")
+    [event] = [change.event for change in found.events.values() if isinstance(change.event, CompactionEvent)]
+    summary = found.messages[event.summary_message_id or ""]
+    assert (summary.role, summary.origin, blocks(summary)) == (
+        "developer",
+        Origin.COMPACTION,
+        [("text", "A short title")],
+    )
+    assert used(answers(found)) == list(tokens(RUNS.script("0.35.1/compaction")))
 
 
 def test_a_block_of_code_that_is_none_stays_text() -> None:

@@ -42,6 +42,11 @@ _IN_TEXT = frozenset({*TOOL_KINDS, "complete", "memory"})
 _THOUGHT = re.compile(r"\A\s*<(?P<tag>think(?:ing)?)>\n?(?P<text>.*?)\n?</(?P=tag)>\s*", re.DOTALL)
 _CALL = re.compile(r"^@(?P<name>\w+)\((?P<id>[\w.:-]+)\): (?P<input>\{.*)", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```(?P<name>\w+)(?P<argument>[^\n`]*)\n(?P<body>.*?)\n```[ ]*$", re.MULTILINE | re.DOTALL)
+_XML = re.compile(
+    r"^<tool-use>\s*<(?P<name>\w+)(?: args='(?P<argument>[^']*)')?>\n?(?P<body>.*?)\n?</(?P=name)>\s*</tool-use>[ ]*$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A call in the format `xml`."""
 _EXIT_CODE = re.compile(r"^Return code: (?P<code>\d{1,3})$", re.MULTILINE)
 _STOPPED = ("Interrupted by user", "Command interrupted", "Aborted", "Operation interrupted")
 _FAILED = ("Error", "Failed", "Tool '", "Patch failed", "Atomic patch aborted", "Save aborted", "Append aborted")
@@ -104,13 +109,13 @@ def _calls_in(content: str) -> list[AnswerPiece]:
 
 
 def _blocks_in(content: str) -> list[AnswerPiece]:
-    """The blocks of code that are calls: their language is a tool, and its argument follows it."""
+    """The blocks that are calls: elements, or code whose language is a tool, with its argument behind it."""
     found: list[AnswerPiece] = []
     at = 0
-    for block in _BLOCK.finditer(content):
-        if block["name"] not in _IN_TEXT:
+    for block in sorted([*_BLOCK.finditer(content), *_XML.finditer(content)], key=re.Match[str].start):
+        if block["name"] not in _IN_TEXT or block.start() < at:
             continue
-        argument = block["argument"].strip()
+        argument = (block["argument"] or "").strip()
         value = {"content": block["body"]} | ({"args": argument.split()} if argument else {})
         found += [AnswerPiece("text", content[at : block.start()].rstrip("\n"))]
         found.append(AnswerPiece("block", block[0], block["name"], None, Raw(msgspec.json.encode(value))))

@@ -6,6 +6,7 @@ Times have no zone. A line at the beginning says which one the clock had.
 from __future__ import annotations
 
 import re
+import zlib
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,7 @@ from turnlog.agents.gptme.records import LINES, ROLES, GptmeMessage, GptmeUsage
 from turnlog.agents.gptme.sources import session_id
 from turnlog.agents.jsonl import count_lines
 from turnlog.model import (
+    CompactionEvent,
     Cost,
     Message,
     Origin,
@@ -42,6 +44,9 @@ _ZONE = re.compile(r"\*\*Local date:\*\* \S+ UTC(?P<sign>[+-])(?P<hours>\d\d):(?
 _OWN_WORDS = "<system>"
 """How a message of the role `user` begins that gptme writes."""
 
+_INTRODUCTION = "intro"
+"""What the metadata of the message in front of a summary says."""
+
 _RECENT_CALLS = 64
 
 
@@ -61,6 +66,10 @@ class GptmeState(msgspec.Struct):
     """Calls of the newest answer that have no id of the model, and no result yet."""
     blocks_of: str = ""
     """The answer that they are in."""
+    is_summarized: bool = False
+    """The next message of the role `assistant` is a summary."""
+    is_branched: bool = False
+    """What was said before a summary is not in the context."""
 
 
 encode_state, decode_state = state_codec(GptmeState)
@@ -79,7 +88,7 @@ class GptmeFold:
         for message in LINES.read_into(context, data, offset, self._state.lines + 1):
             context.read(message)
         self._state.lines += count_lines(data)
-        return context.changes
+        return context.finish_branched(self._state.leaf, is_branched=self._state.is_branched)
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
@@ -102,6 +111,8 @@ class _Context(LogContext):
             self._state.ahead = minutes if zone["sign"] == "+" else -minutes
         if message.hide and message.role == "system":
             self._add_facts(message)
+        elif message.role == "assistant" and self._state.is_summarized:
+            self._add_summary(message)
         elif message.role == "assistant":
             self._add_answer(message)
         elif message.role == "system" and (message.call_id or self._state.blocks):
@@ -117,7 +128,11 @@ class _Context(LogContext):
         return self.session_id.partition(":")[2]
 
     def _name(self, message: GptmeMessage) -> str:
-        return f"{self._external}@{message.timestamp or self.position}"
+        """The name of a message. A fork repeats those of its origin with their times: its own name is no part of it."""
+        if not message.timestamp:
+            return f"{self._external}@{self.position}"
+        sign = zlib.crc32(f"{message.role} {message.content}".encode(errors="replace"))
+        return f"{message.timestamp}-{sign:08x}"
 
     def _time(self, message: GptmeMessage) -> datetime | None:
         try:
@@ -133,13 +148,13 @@ class _Context(LogContext):
         self.extend_times(at)
         return at
 
-    def _add_event(self, event: RecordEvent | RunMetadataEvent) -> None:
+    def _add_event(self, event: RecordEvent | RunMetadataEvent | CompactionEvent, *, is_counted: bool = True) -> None:
         placed = msgspec.structs.replace(event, position=self.position)
         record = (self.position, self.length)
         self.changes.events.append(
             EventChange(session_id=self.session_id, event=placed, record=record, parent_id=self._state.leaf)
         )
-        self.changes.counts.events += 1
+        self.changes.counts.events += int(is_counted)
 
     def _add_facts(self, message: GptmeMessage) -> None:
         """Add what the program says to the model before the conversation; its time may be before its zone is known."""
@@ -155,6 +170,8 @@ class _Context(LogContext):
     def _add_input(self, message: GptmeMessage) -> None:
         identity, text = self._name(message), message.content or ""
         is_prompt = message.role == "user" and not text.startswith(_OWN_WORDS)
+        facts = message.metadata
+        self._state.is_summarized = facts is not None and facts.compaction_artifact == _INTRODUCTION
         self._state.blocks = []
         if is_prompt:
             self._state.turn, self._state.step = self._state.turn + 1, 0
@@ -169,6 +186,24 @@ class _Context(LogContext):
                 parts=(TextPart(id=f"{identity}.0", text=text),) if text else (),
                 origin=Origin.PROMPT if is_prompt else Origin.HARNESS,
                 created_at=self._time(message),
+                metadata=_metadata_of(message),
+            ),
+            step=None,
+        )
+
+    def _add_summary(self, message: GptmeMessage) -> None:
+        """Add what takes the place of the messages before. Its tokens are not logged."""
+        identity, at, text = self._name(message), self._time(message), message.content or ""
+        self._state.is_summarized, self._state.is_branched = False, True
+        event = CompactionEvent(id=f"{identity}.compaction", created_at=at, summary_message_id=identity)
+        self._add_event(event, is_counted=False)
+        self._add(
+            Message(
+                id=identity,
+                role="developer",
+                parts=(TextPart(id=f"{identity}.0", text=text),) if text else (),
+                origin=Origin.COMPACTION,
+                created_at=at,
                 metadata=_metadata_of(message),
             ),
             step=None,

@@ -27,6 +27,7 @@ class GptmeMetadata(msgspec.Struct, gc=False):
     served_model: str | None = None
     usage: GptmeUsage | None = None
     cost: Money | None = None
+    compaction_artifact: str | None = None
 
 
 class GptmeMessage(msgspec.Struct, gc=False):
