@@ -22,7 +22,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MAYBE_SPECIAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What one of the three above has in it. Most texts have none, and one search is a third of the time of three."""
 
-_JOINED_SCRIPTS = (
+JOINED_SCRIPTS = (
     # Arabic and its kin, Indic scripts, Mongolian
     "\u0600-\u061b\u061d-\u06ff\u0700-\u074f\u0750-\u077f\u07c0-\u07ff\u0840-\u08ff\ufb50-\ufdff\ufe70-\ufefc"
     "\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1b00-\u1bff\ua800-\uaaff\U00011000-\U00011fff"
@@ -34,7 +34,7 @@ _EMOJI = "\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 
 _IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 
-_UNSEEN = (
+UNSEEN = (
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # marks, embeddings, overrides and isolates of direction
     "\u180e\u200b-\u200d\u2060-\u2065\ufeff\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # no width
     "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # a joiner of nothing, and fillers
@@ -43,11 +43,11 @@ _UNSEEN = (
 """A set of characters that turn a line's direction or that nobody sees."""
 
 _NEEDED = (
-    f"(?<=[{_JOINED_SCRIPTS}])[\u200c\u200d]"
+    f"(?<=[{JOINED_SCRIPTS}])[\u200c\u200d]"
     f"|(?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f))\u200d(?=[{_EMOJI}])"
     # A form of what is before it. Text can be hidden in forms: behind nothing, behind each other, or behind letters
     # that have none.
-    f"|(?<=[#*0-9\xa1-\U0010ffff])(?<![{_UNSEEN}])[\ufe00-\ufe0f]"
+    f"|(?<=[#*0-9\xa1-\U0010ffff])(?<![{UNSEEN}])[\ufe00-\ufe0f]"
     f"|(?<=[{_IDEOGRAPHS}])[\U000e0100-\U000e01ef]"
     "|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]"
 )
@@ -59,7 +59,7 @@ Compiled for the first text that has one: that takes milliseconds, which a light
 _FOUND = re.compile(
     # The form of an emoji is needed, and too frequent for a look at each. Flags of England, Scotland and Wales: the one
     # use that tags have.
-    f"[{_UNSEEN}](?<![{_EMOJI}][\ufe0e\ufe0f])(?:(?<=\U0001f3f4[\U000e0030-\U000e007a])[\U000e0030-\U000e0039\U000e0061-\U000e007a]{{2,5}}\U000e007f)?"
+    f"[{UNSEEN}](?<![{_EMOJI}][\ufe0e\ufe0f])(?:(?<=\U0001f3f4[\U000e0030-\U000e007a])[\U000e0030-\U000e0039\U000e0061-\U000e007a]{{2,5}}\U000e007f)?"
 )
 """One of them, or all of a flag. It begins with a set, which is looked for twenty times as fast as alternatives."""
 

@@ -506,6 +506,20 @@ def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["Éclair", "éclairs", "eclaire"]
 
 
+def test_a_word_with_hidden_characters_is_found_as_it_looks(store: SearchStore) -> None:
+    log = store.log("one", cwd="/home/dev/atlas")
+    log.session(titles={"custom": "Mend the wi\u200bd-get"})
+    log.message(text_message("hidden", "a wi\u200bd-ge\xadt, and a wi\u0301d-get"))
+    store.index()
+    for query in ("wid-get", "wi\ufeffd-get", "wi\u2060d-ge*", "w\u00edd get"):
+        (hit,) = store.hits(query, field="text")
+        marked = [hit.snippet[start:end] for start, end in hit.marks]
+        assert "".join(marked).count("wi\u200bd") == "".join(marked).count("wi\u0301d") == 1
+    with Searcher(store.path, store.search_path) as searcher:
+        ((name,),) = [session.names for session in searcher.sessions("wid-get", SearchFilter()).sessions]
+        assert [name.text[start:end] for start, end in name.marks] == ["wid-get"]
+
+
 # -- any query
 
 

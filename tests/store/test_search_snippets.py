@@ -46,6 +46,13 @@ def marked(query: str, text: str) -> list[str]:
         ("rea*", "使用React框架", ["React"]),
         ("'word'", "sword word's", ["word"]),
         ("4711", "ECONNRESET_4711 14711", ["4711"]),
+        ("wid-get", "🙂\ufeff a wi\u0301d-ge\u0301t, wi\u200bd\xad-get", ["wi\u0301d-ge\u0301t", "wi\u200bd\xad-get"]),
+        ("wi\u200bd*", "wid wi\xaddget, \u2060wi\u0301dge\u0301", ["wid", "wi\xaddget", "wi\u0301dge\u0301"]),
+        ("wid", "wid\xadget wid", ["wid"]),
+        ("xyz", "x\u0302yz", ["x\u0302yz"]),
+        ("がん", "か\u3099ん か\u3099", ["か\u3099ん"]),
+        ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8어", ["\u1112\u1161\u11ab\u1100\u116e\u11a8"]),
+        ("آب", "\u0627\u0653ب", ["\u0627\u0653ب"]),
     ],
 )
 def test_marks_are_what_the_index_finds(query: str, text: str, expected: list[str]) -> None:
@@ -85,6 +92,12 @@ def test_control_characters_and_blank_space_become_one_space() -> None:
 def test_terminal_sequences_are_left_out() -> None:
     text = "a \x1b[1;31mred\x1b[0m \x1b]8;;https://x.example\x1b\\link\x1b]8;;\x07"
     assert snippet("red", text) == Snippet("a red link", ((2, 5),))
+
+
+def test_a_snippet_begins_before_a_word_behind_many_hidden_characters() -> None:
+    found = snippet("needle", "\u200b" * 500 + "hay " * 100 + "ne\xade\u0301dle" + " end" * 100)
+    assert found.text[slice(*found.marks[0])] == "ne\xade\u0301dle"
+    assert 20 < found.marks[0][0] < 60
 
 
 def test_a_word_behind_many_others_like_it_is_found() -> None:

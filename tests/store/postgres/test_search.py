@@ -38,6 +38,7 @@ FOREIGN = (
     "Größe über Straße",
     "snake_case camelCase HTTPServer2",
     "a.b.c::d->e",
+    "wi\u0301d\u200bth sof\xadtened \ufeffbeginning می\u200cروم",
 )
 """Texts of words that recorded sessions do not have."""
 
@@ -67,7 +68,8 @@ def searches(databases: PostgresDatabases, tmp_path_factory: pytest.TempPathFact
         ]
     with Indexer(path, search_path(path)) as indexer:
         indexer.catch_up()
-    words = sorted({word for text in texts for word in text.split() if len(word) < 40})
+    # Of a word like `is:open`, a beginning would be an error: a field with a value that it cannot have.
+    words = sorted({word for text in texts for word in text.split() if len(word) < 40 and ":" not in word[:7]})
     with databases.store() as other:
         push(path, other, most=200)
         with SearchReplica(other, tmp_path_factory.mktemp("cache")) as replica:

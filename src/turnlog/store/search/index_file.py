@@ -24,7 +24,7 @@ Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
 SAMPLES: dict[Table, int] = {"sample": 64, "sparse_sample": 1024}
 """The sample tables contain one in so many documents: those whose checksum is a multiple of it."""
 
-_CONTENT_VERSION = 7
+_CONTENT_VERSION = 8
 """Raise it when the content of the tables changes: see `VERSION`."""
 
 SLOT_BITS = 3

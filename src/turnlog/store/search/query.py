@@ -247,7 +247,7 @@ def _term(plain: str | None, quoted: str | None, star: str | None, field: str | 
         return Term(tuple(found), False, typed, field)
     if plain is not None and plain.endswith("*"):
         # The last piece of `foo.*` is a separator, so there is no prefix.
-        star = "*" if plain[:-1].endswith(found[-1]) else None
+        star = "*" if pieces(f"{plain[:-1]}x")[-1] == f"{found[-1]}x" else None
         typed = plain.rstrip("*")
     return Term(tuple(found), bool(star) and not is_cjk(found[-1]), typed, field)
 

@@ -1,18 +1,27 @@
 """Snippets: a short piece of a text around the matches, with marks.
 
-It finds what the index finds: whole words in any case and with or without accents, phrases over any separators,
-prefixes, parts of CJK runs.
+It finds what the index finds: whole words in any case, with or without accents and hidden characters, phrases over any
+separators, prefixes, parts of CJK runs.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from turnlog.plain_text import UNSEEN
 from turnlog.store.search.query import Term
-from turnlog.store.search.words import fold, is_cjk, without_terminal_sequences
+from turnlog.store.search.words import (
+    HIDDEN,
+    characters_of,
+    composed,
+    is_cjk,
+    without_case_or_accents,
+    without_terminal_sequences,
+)
 
 LENGTH = 160
 """Characters of a snippet."""
@@ -29,7 +38,15 @@ _GAP = r"[\W_]*(?:\d+[→\t][\W_]*)*"
 
 _LINE_NUMBER = re.compile(r"(?:^|\n) *\d{1,9}[→\t]")
 
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+_MARKS = "\u0300-\u036f\u0653-\u0655\u3099\u309a"
+
+_RESPELLED = re.compile(f"{HIDDEN}|(?P<marks>[{_MARKS}]+)|[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?")
+"""What the index has in another spelling: hidden characters, marks that belong to a letter before them, and the jamo of
+a Korean syllable."""
+
+_RESPELLED_CHARACTERS = characters_of(f"\xad{UNSEEN}{_MARKS}\u1100-\u1112")
 
 
 class Snippet(NamedTuple):
@@ -38,6 +55,41 @@ class Snippet(NamedTuple):
     text: str
     marks: tuple[tuple[int, int], ...]
     """Start and end of what was found, in characters of `text`."""
+
+
+class _Words:
+    """A text as the terms are looked for in it: composed and without hidden characters."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts, self._places = [0], [0]
+        """Where pieces begin in `self.text`, and where they begin in the text that was given."""
+        if not text.isascii() and not _RESPELLED_CHARACTERS.isdisjoint(text):
+            self.text = self._respelled(text)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """A place in `self.text` as one in the text that was given."""
+        return self.place(start), self.place(end)
+
+    def place(self, position: int) -> int:
+        """A position in `self.text` as one in the text that was given."""
+        piece = bisect_right(self._starts, position) - 1
+        return self._places[piece] + position - self._starts[piece]
+
+    def _respelled(self, text: str) -> str:
+        pieces: list[str] = []
+        length = done = 0
+        for match in _RESPELLED.finditer(text):
+            start, end = match.span()
+            if match["marks"] and start > done:
+                start -= 1
+            pieces += (text[done:start], composed(text[start:end]))
+            for piece, place in zip(pieces[-2:], (start, end), strict=True):
+                length += len(piece)
+                self._starts.append(length)
+                self._places.append(place)
+            done = end
+        return "".join((*pieces, text[done:]))
 
 
 class TermFinder:
@@ -50,15 +102,18 @@ class TermFinder:
         """The first place where most terms are close together; the beginning of the text if no term is found."""
         # The index leaves these sequences out: a word goes on across one (`grep --color` colours a part of it).
         text = without_terminal_sequences(text)
-        return self._cut(text, self._best_start(text))
+        words = _Words(text)
+        return self._cut(text, words.place(self._best_start(words.text)))
 
     def marks(self, text: str) -> tuple[tuple[int, int], ...]:
         """Start and end of every occurrence of a term."""
-        return _merged([span for search in self._searches for span in search.find_all(text)])
+        words = _Words(text)
+        return _merged([words.span(*found) for search in self._searches for found in search.find_all(words.text)])
 
     def is_in(self, text: str) -> bool:
         """Whether a term occurs in the text."""
-        return any(next(search.find_all(text), None) for search in self._searches)
+        words = _Words(text)
+        return any(next(search.find_all(words.text), None) for search in self._searches)
 
     def count(self, text: str) -> list[int]:
         """How often each term occurs in the text, roughly: parts of longer words count too."""
@@ -88,8 +143,8 @@ class TermFinder:
         elif begin + len(raw) < len(text):
             rest = "…"
         shift = len(lead)
-        marks = [(start + shift, end + shift) for search in self._searches for start, end in search.find_all(line)]
-        return Snippet(f"{lead}{line}{rest}", _merged(marks))
+        marks = tuple([(start + shift, end + shift) for start, end in self.marks(line)])
+        return Snippet(f"{lead}{line}{rest}", marks)
 
 
 class _Search:
@@ -102,7 +157,7 @@ class _Search:
         if len(term.pieces) > 1:
             self._spellings.insert(0, _spellings(term.typed))
             self._pattern = _pattern(term.pieces)
-        self._folded = _pattern([fold(piece) for piece in term.pieces])
+        self._any_spelling = _pattern([without_case_or_accents(piece) for piece in term.pieces])
         self._may_go_on = term.is_prefix
         self._begins_in_cjk = is_cjk(first)
         self._ends_in_cjk = is_cjk(last)
@@ -129,7 +184,7 @@ class _Search:
 
     def find_all(self, text: str) -> Iterator[tuple[int, int]]:
         """Start and end of all occurrences, in order."""
-        for match in self._folded.finditer(fold(text)):
+        for match in self._any_spelling.finditer(without_case_or_accents(text)):
             span = self._whole(text, *match.span())
             if span:
                 yield span

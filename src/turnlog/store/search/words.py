@@ -7,8 +7,12 @@ neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c
 that begins with its first pair, and is found anywhere in the run.
 
 Characters of the private-use areas are words to `unicode61`. Only the index's own markers may use them, so they are
-removed from texts and queries. `unicode61` knows Unicode 6.1 and takes newer characters for letters: newer emoji,
-symbols and direction marks are blanked in texts, because queries are split there.
+removed from texts and queries. `unicode61` knows Unicode 6.1 and takes newer characters for letters: newer emoji and
+symbols are blanked in texts, because queries are split there.
+
+Characters that nobody sees divide words for `unicode61`; they are left out of texts and queries, since a word looks the
+same with and without them. Joiners behind a letter of a script that is spelled with them stay and divide: people see
+where they are, and type the halves of a Persian compound with a joiner or with a space.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
+
+from turnlog.plain_text import JOINED_SCRIPTS, UNSEEN
 
 CJK = (
     "\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
@@ -32,6 +38,33 @@ _CJK_RUN = re.compile(f"[{CJK}]+")
 _FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
 """Characters that are changed: CJK, private use, and symbols of the upper planes (most emoji)."""
 _PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
+
+
+HIDDEN = f"[\xad{UNSEEN}](?<![{JOINED_SCRIPTS}][\u200c\u200d])"
+"""A regular expression for one character that nobody sees; a soft hyphen is seen only at the end of a line."""
+
+_HIDDEN = re.compile(HIDDEN)
+_HIDDEN_BYTES = re.compile(rb"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf])")
+"""UTF-8 of those that begin with the byte of many other signs. The soft hyphen, C2 AD, is looked for on its own; the
+bytes of all others are not in `_UNCHANGED_BYTES`."""
+
+_MARKS = "\u0300-\u0304\u0306-\u030c\u030f\u0311\u031b\u0323-\u0328\u032d\u032e\u0330\u0331"
+"""Combining accents that `unicode61` leaves out of a word. It takes all others for separators."""
+
+_MARK = re.compile(f"[{_MARKS}]")
+
+
+def characters_of(ranges: str) -> frozenset[str]:
+    """The characters of a set that is written for the brackets of a regular expression.
+
+    Whether a text has one of them is seen five times as fast as with the expression.
+    """
+    pairs = re.findall("(.)(?:-(.))?", ranges, re.DOTALL)
+    return frozenset(chr(code) for first, last in pairs for code in range(ord(first), ord(last or first) + 1))
+
+
+_LEFT_OUT = characters_of(f"\xad{UNSEEN}{_MARKS}\u0340\u0341\u0344")
+"""What `composed` leaves out, and what NFC makes such accents of."""
 
 
 @cache
@@ -67,13 +100,10 @@ def to_index_text(data: bytes) -> bytes:
     if data.isascii():
         return data
     data = _NEWER_SYMBOL.sub(b" ", data)
-    if not data.translate(None, _UNCHANGED_BYTES):
+    if not data.translate(None, _UNCHANGED_BYTES) and not _may_have_hidden(data):
         return data
     is_foreign = bool(data.translate(None, _PLAIN_BYTES))
-    text = data.decode("utf-8", "replace")
-    if not unicodedata.is_normalized("NFC", text):
-        text = unicodedata.normalize("NFC", text)
-    text = _without_accents(text)
+    text = _without_accents(composed(data.decode("utf-8", "replace")))
     if is_foreign:
         text = _FOREIGN.sub(_cut_foreign, text)
     return text.encode("utf-8", "replace")
@@ -95,11 +125,11 @@ def _blank_sequence(match: re.Match[bytes]) -> bytes:
 
 
 _NEWER_SYMBOL = re.compile(
-    rb"\xe2(?:\x81[\xa6-\xa9]|\x82[\xba-\xbf]|\x83[\x80-\x8f]|\x86[\x8a\x8b]|\x8f[\xb4-\xbf]|\x9c\x80"
+    rb"\xe2(?:\x82[\xba-\xbf]|\x83[\x80-\x8f]|\x86[\x8a\x8b]|\x8f[\xb4-\xbf]|\x9c\x80"
     rb"|\xad[\x8d-\x8f\x9a-\xbf]|[\xae\xaf\xb9][\x80-\xbf]|\xb8[\xbc-\xbf])"
 )
-"""UTF-8 of signs from U+2000 to U+2FFF that are newer than Unicode 6.1: isolates of direction (U+2066), currencies
-(U+20BA), media keys (U+23F4, the dot before an answer among them), arrows (U+2B5A), punctuation (U+2E3C)."""
+"""UTF-8 of signs from U+2000 to U+2FFF that are newer than Unicode 6.1: currencies (U+20BA), media keys (U+23F4, the
+dot before an answer among them), arrows (U+2B5A), punctuation (U+2E3C)."""
 
 _LISTING = re.compile(rb" *(\d{1,9})(\t|\xe2\x86\x92)[^\n]*\n *(\d{1,9})\2")
 """The beginning of a file as tools print it: two lines of a number, a tab or an arrow, and text."""
@@ -107,9 +137,25 @@ _LISTING = re.compile(rb" *(\d{1,9})(\t|\xe2\x86\x92)[^\n]*\n *(\d{1,9})\2")
 _LINE_NUMBER = {mark: re.compile(rb"\n *\d+" + mark) for mark in (b"\t", "→".encode())}
 
 
+def _may_have_hidden(data: bytes) -> bool:
+    return b"\xc2\xad" in data or _HIDDEN_BYTES.search(data) is not None
+
+
 def pieces(text: str) -> list[str]:
     """The words of a query's term, in order; a run of CJK is one piece."""
-    return _PIECE.findall(_without_accents(unicodedata.normalize("NFC", text)))
+    return _PIECE.findall(_without_accents(composed(text)))
+
+
+def composed(text: str) -> str:
+    """The text in NFC, without what the index leaves out of words: hidden characters, and accents beside a letter."""
+    if text.isascii():
+        return text
+    has_left_out = not _LEFT_OUT.isdisjoint(text)
+    if has_left_out:
+        text = _HIDDEN.sub("", text)
+    if not unicodedata.is_normalized("NFC", text):
+        text = unicodedata.normalize("NFC", text)
+    return _MARK.sub("", text) if has_left_out else text
 
 
 def _without_accents(text: str) -> str:
@@ -136,7 +182,7 @@ def split_cjk(run: str) -> list[str]:
     return words
 
 
-def fold(text: str) -> str:
+def without_case_or_accents(text: str) -> str:
     """The text in lower case without accents, character by character, so that positions do not change."""
     return text.lower() if text.isascii() else text.translate(_folding)
 
@@ -150,7 +196,7 @@ def without_terminal_sequences(text: str) -> str:
 
 def index_form(word: str) -> str:
     """A word as the index has it: in lower case, without accents."""
-    return fold(unicodedata.normalize("NFC", word))
+    return without_case_or_accents(composed(word))
 
 
 _SIGMA, _FINAL_SIGMA = "\N{GREEK SMALL LETTER SIGMA}", "\N{GREEK SMALL LETTER FINAL SIGMA}"
