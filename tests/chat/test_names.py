@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -13,7 +14,7 @@ from pydantic_ai import Agent
 
 import turnlog.chat
 from agents import Agent as OpenAIAgent
-from turnlog.chat import Chat
+from turnlog.chat import Chat, LangChainRuntime, OpenAIAgentsRuntime, PydanticAIRuntime
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial" / "chat-backend.md"
 FRAMEWORKS = ("agents", "fastapi", "langchain_core", "langgraph", "pydantic_ai")
@@ -64,3 +65,37 @@ def test_all_names_can_be_imported_without_a_framework() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (result.stdout, result.stderr) == ("Chat\n", "")
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "extra"),
+    [
+        ("pydantic_ai", "PydanticAIRuntime", "pydantic-ai"),
+        ("agents", "OpenAIAgentsRuntime", "openai-agents"),
+        ("langchain_core", "LangChainRuntime", "langchain"),
+    ],
+)
+def test_a_runtime_without_its_framework_says_what_to_install(package: str, name: str, extra: str) -> None:
+    program = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.split('.')[0] == {package!r}:\n"
+        f"            raise ModuleNotFoundError('No module named {package}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        f"from turnlog.chat import {name}\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.stderr.endswith(f"ImportError: {name} needs more packages: pip install 'turnlog[{extra}]'\n")
+
+
+def test_an_agent_of_another_framework_is_refused_where_it_is_given() -> None:
+    given: Any = OpenAIAgent(name="Clerk")
+    with pytest.raises(TypeError, match="PydanticAIRuntime: agent cannot be Agent: expected an Agent of pydantic_ai"):
+        PydanticAIRuntime(given)
+    given = Agent("test")
+    with pytest.raises(TypeError, match="OpenAIAgentsRuntime: agent cannot be Agent: expected an Agent of the OpenAI"):
+        OpenAIAgentsRuntime(given)
+    given = 5
+    with pytest.raises(TypeError, match=r"LangChainRuntime: agent cannot be 5 \(int\): expected a Runnable of lang"):
+        LangChainRuntime(given)

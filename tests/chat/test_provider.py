@@ -568,3 +568,59 @@ def test_a_page_that_cannot_answer_a_question_is_warned_of_once(caplog: pytest.L
 
     asyncio.run(run())
     assert caplog.text.count("AI SDK 5 has no approvals") == 1
+
+
+def test_what_a_tool_raised_is_in_the_log_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    def read(call: ToolCallPart, request: RunRequest) -> str:
+        raise KeyError("city")
+
+    def fine(call: ToolCallPart, request: RunRequest) -> str:
+        return "fine"
+
+    async def run() -> None:
+        chat = Chat(runtime(Model(CALLS, DONE), {"read": Tool(read), "fail": Tool(fine)}))
+        told = await drain(await chat.post(post()))
+        assert b"KeyError: 'city'" in told
+        assert b"Traceback" not in told
+
+    asyncio.run(run())
+    [record] = [record for record in caplog.records if record.exc_info]
+    assert record.getMessage() == "the tool read failed"
+    assert 'raise KeyError("city")' in caplog.text
+
+
+FORMS: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [{"name": "weather", "input_schema": {"properties": {"a": {"name": "weathr"}}}}],
+    "openai-chat": [{"type": "function", "function": {"name": "weather", "parameters": {}}}],
+    "responses": [{"type": "function", "name": "weather"}],
+    "gemini": [{"functionDeclarations": [{"name": "weather"}]}],
+}
+
+
+@pytest.mark.parametrize("api", FORMS)
+def test_a_tool_that_the_model_is_not_shown_is_refused(api: str) -> None:
+    def weather(call: ToolCallPart, request: RunRequest) -> str:
+        return "Rain"
+
+    options = RequestOptions(model="m", max_tokens=9, tools=FORMS[api])
+    ProviderRuntime(api, options, Model(DONE), {"weather": Tool(weather)})
+    reason = "the model cannot call the tool 'weathr': RequestOptions.tools describes 'weather'"
+    with pytest.raises(ValueError, match=reason):
+        ProviderRuntime(api, options, Model(DONE), {"weathr": Tool(weather)})
+
+
+def test_a_tool_that_a_user_is_not_shown_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    def options(request: RunRequest) -> RequestOptions:
+        return RequestOptions(model="claude-x", max_tokens=9, tools=FORMS["anthropic"])
+
+    def weather(call: ToolCallPart, request: RunRequest) -> str:
+        return "Rain"
+
+    async def run() -> None:
+        chat = Chat(ProviderRuntime("anthropic", options, Model(DONE, DONE), {"weathr": Tool(weather)}))
+        for chat_id in ("one", "two"):
+            await drain(await chat.post(post(chat_id)))
+
+    asyncio.run(run())
+    reason = "the model cannot call the tool 'weathr': RequestOptions.tools describes 'weather'"
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [reason]

@@ -200,12 +200,12 @@ _HOMES = {
         "RunRequest",
         "Runtime",
     ),
-    "turnlog.chat.runtimes.langchain": ("LangChainRuntime",),
+    # Which says what to install where their frameworks are missing.
+    "turnlog.chat.runtimes": ("LangChainRuntime", "OpenAIAgentsRuntime", "PydanticAIRuntime"),
     "turnlog.chat.runtimes.open_harness": (
         "OpenHarnessRuntime",
         "TransportOptions",
     ),
-    "turnlog.chat.runtimes.openai_agents": ("OpenAIAgentsRuntime",),
     "turnlog.chat.runtimes.provider": (
         "Limits",
         "ProviderRuntime",
@@ -213,7 +213,6 @@ _HOMES = {
         "Tool",
         "keep_turns",
     ),
-    "turnlog.chat.runtimes.pydantic_ai": ("PydanticAIRuntime",),
     "turnlog.chat.stream_stores": (
         "MemoryStreamStore",
         "RedisStreamStore",

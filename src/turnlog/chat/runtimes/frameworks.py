@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from msgspec import Raw
 
+from turnlog.arguments import refusal
 from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.lenient_json import parse_json
@@ -21,8 +22,18 @@ AgentT = TypeVar("AgentT")
 class FrameworkRuntime(FunctionRuntime, Generic[AgentT]):
     """Answers chats by an agent of another framework."""
 
+    kind: ClassVar[type[Any]]
+    """What its agents are."""
+    expected: ClassVar[str]
+    """The same in words."""
+
     def __init__(self, agent: AgentT, **options: Any) -> None:
-        """Answer chats by this agent; the options are passed on to each of its runs."""
+        """Answer chats by this agent; the options are passed on to each of its runs.
+
+        Raises TypeError for what is no agent of the framework.
+        """
+        if not isinstance(agent, self.kind):
+            raise refusal(f"{type(self).__name__}: agent", agent, self.expected)
         super().__init__(self._answer_by_agent)
         self._agent = agent
         self._options = options

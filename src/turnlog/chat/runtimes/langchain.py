@@ -76,6 +76,9 @@ _Json: TypeAlias = dict[str, Any]
 class LangChainRuntime(FrameworkRuntime[Any]):
     """Answers chats by a runnable: a chat model, a chain, or a LangGraph graph such as that of `create_agent`."""
 
+    kind = Runnable
+    expected = "a Runnable of langchain_core: a chat model, a chain or a compiled graph"
+
     def __init__(
         self, runnable: Runnable[Any, Any], *, to_input: ToInput | None = None, config: Mapping[str, Any] | None = None
     ) -> None:

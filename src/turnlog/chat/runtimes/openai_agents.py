@@ -51,6 +51,9 @@ class OpenAIAgentsRuntime(FrameworkRuntime[Agent[Any]]):
     `max_turns`, `run_config`, …
     """
 
+    kind = Agent
+    expected = "an Agent of the OpenAI Agents SDK"
+
     async def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
         options = {"context": request.dependencies, **self._options}
         answers = decisions(history)

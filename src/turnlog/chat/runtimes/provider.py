@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from inspect import isawaitable
@@ -143,6 +143,7 @@ class ProviderRuntime(FunctionRuntime):
         Raises:
             ValueError: There is no API of this name.
             TypeError: An argument is none of these.
+            ValueError: A tool has a name that no tool of the options has.
         """
         super().__init__(self._answer_by_model)
         # A named tuple is also made by its `_replace`, which checks nothing.
@@ -156,6 +157,10 @@ class ProviderRuntime(FunctionRuntime):
         self._limits = limits
         self._retry = retry
         self._compact = compact
+        self._undescribed = set[str]()
+        """Tools for whose names a line was logged."""
+        if not callable(self._options) and not callable(self._tools):
+            _check_names(self._options, self._tools)
 
     @property
     def asks_permission(self) -> bool:
@@ -167,10 +172,18 @@ class ProviderRuntime(FunctionRuntime):
         _check_options(options)
         tools = await resolved(self._tools(request)) if callable(self._tools) else self._tools
         _check_tools(tools)
+        self._note_names(options, tools)
         run = _Run(request, replace(options, stream=True), tools, self._limits.tool_seconds)
         async with aclosing(self._events(run)) as events, aclosing(_until(events, self._limits.seconds)) as timed:
             async for event in timed:
                 yield event
+
+    def _note_names(self, options: RequestOptions, tools: Mapping[str, Tool]) -> None:
+        """Log once for each tool that the model was not shown: options may well depend on the user."""
+        new = _undescribed(options, tools) - self._undescribed
+        self._undescribed |= new
+        for name in sorted(new):
+            logger.warning("%s", _mismatch(name, options))
 
     async def _events(self, run: _Run) -> AsyncGenerator[StreamEvent, None]:
         history, request = run.history, run.request
@@ -308,6 +321,40 @@ def _check_tools(tools: object) -> None:
             raise TypeError(f"the tool {name!r} is {type(tool).__name__}: write Tool(function)")
 
 
+def _check_names(options: RequestOptions, tools: Mapping[str, Tool]) -> None:
+    """Raise ValueError for a tool that no call can reach, if the request has tools at all."""
+    unknown = sorted(_undescribed(options, tools))
+    if unknown and options.tools:
+        raise ValueError(_mismatch(unknown[0], options))
+
+
+def _undescribed(options: RequestOptions, tools: Mapping[str, Tool]) -> set[str]:
+    """The tools that are not described to the model."""
+    return set(tools) - set(_names_in([*options.tools, options.extra]))
+
+
+def _mismatch(name: str, options: RequestOptions) -> str:
+    described = ", ".join(repr(each) for each in dict.fromkeys(_names_in(options.tools, ("name",)))) or "none"
+    return f"the model cannot call the tool {name!r}: RequestOptions.tools describes {described}"
+
+
+def _names_in(value: object, keys: tuple[str, ...] = ("name", "type")) -> Iterator[str]:
+    """The names in descriptions of tools, whose form is the provider's; one that it knows may have only a type."""
+    if isinstance(value, Mapping):
+        for key, each in cast("Mapping[str, object]", value).items():
+            if key in keys and isinstance(each, str):
+                yield each
+            elif key not in _SCHEMAS:
+                yield from _names_in(each, keys)
+    elif isinstance(value, list | tuple):
+        for each in cast("Sequence[object]", value):
+            yield from _names_in(each, keys)
+
+
+_SCHEMAS: Final = ("input_schema", "parameters", "parametersJsonSchema")
+"""Fields that hold the names of a tool's arguments."""
+
+
 class _Run:
     """One answer: its request, its history, and the tools that run for it."""
 
@@ -386,16 +433,22 @@ class _Run:
             final = _result("" if last is None else last, name)
         except TimeoutError as error:
             reason = str(error) or f"the tool took longer than {self._seconds} seconds"
-            final = ToolResult(id=name, status="error", error_text=f"TimeoutError: {reason}")
+            final = _failure(name, call, error, reason)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             # The tool waited for something that was cancelled; the answer itself was not.
-            final = ToolResult(id=name, status="error", error_text=f"CancelledError: {error}")
+            final = _failure(name, call, error)
         except (Exception, SystemExit) as error:  # a command-line parser in a tool must not end the server
-            final = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
+            final = _failure(name, call, error)
         await outputs.put((call, replace(final, preliminary=False)))
+
+
+def _failure(name: str, call: ToolCallPart, error: BaseException, reason: str | None = None) -> ToolResult:
+    """What the model and the page get of an exception in a tool; the log has its traceback."""
+    logger.error("the tool %s failed", call.tool_name, exc_info=error)
+    return ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {reason or error}")
 
 
 async def _outputs(

@@ -77,6 +77,9 @@ class PydanticAIRuntime(FrameworkRuntime[AbstractAgent[Any, Any]]):
     `model_settings`, …
     """
 
+    kind = AbstractAgent
+    expected = "an Agent of pydantic_ai"
+
     async def _run_agent(self, request: RunRequest, history: list[Message]) -> AsyncGenerator[StreamEvent, None]:
         async with self._agent.iter(**self._run_options(history, request)) as run:
             translator = _Translator()
