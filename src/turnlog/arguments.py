@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import AsyncIterable, Callable, Collection, Container, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import wraps
 from importlib import import_module
@@ -106,11 +106,14 @@ def check_methods(kind: type, protocol: type, modules: tuple[str, ...]) -> None:
 
 
 def checked_fields(kind: KindT) -> KindT:
-    """Decorate a named tuple so that it refuses fields of the wrong type when it is made."""
+    """Decorate a named tuple so that it refuses unknown fields, and those of the wrong type, when it is made."""
     make: Callable[..., Any] = kind.__new__
+
+    names: tuple[str, ...] = getattr(kind, "_fields", ())
 
     @wraps(make)
     def new(cls: type[Any], *args: Any, **named: Any) -> Any:
+        check_names(kind.__name__, named, names)
         made = make(cls, *args, **named)
         # A module may make one of defaults alone, before the names in the annotations are there.
         if args or named:
@@ -124,6 +127,17 @@ def checked_fields(kind: KindT) -> KindT:
 def check_fields(value: object) -> None:
     """Refuse a struct with a field of the wrong type; to be called as its `__post_init__`."""
     _check_values(type(value), value)
+
+
+def check_names(owner: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise TypeError, which says what there is, for the name of an argument that a function or type does not have."""
+    for name in given:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{owner} has no parameter {name!r}: expected some of {', '.join(known)}{hint}")
 
 
 def refusal(name: str, value: object, expected: str) -> TypeError:
@@ -189,8 +203,7 @@ def _checked(function: Callable[..., Any], modules: tuple[str, ...], expected: E
             if parameter is not None and type(value) not in parameter.quick:
                 parameter.check(value)
             elif parameter is None and found.options is not None and name not in found.options:
-                known = ", ".join(sorted(found.named))
-                raise TypeError(f"{function.__name__} has no parameter {name!r}: expected some of {known}")
+                check_names(function.__name__, [name], sorted(found.named))
         try:
             return function(*args, **named)
         except (AttributeError, TypeError) as error:

@@ -13,10 +13,12 @@ from turnlog.chat import (
     Chat,
     ChatApp,
     Limits,
+    Ownership,
     ProviderRuntime,
     RequestOptions,
     Retry,
     Streams,
+    Tool,
     chat_endpoint,
     keep_turns,
 )
@@ -87,3 +89,20 @@ def test_a_replaced_limit_is_refused_by_what_is_limited() -> None:
 
     with pytest.raises(ValueError, match=r"Limits: calls cannot be 0: expected 1 or more"):
         ProviderRuntime("anthropic", RequestOptions(model="m"), send, limits=Limits()._replace(calls=0))
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "rest"),
+    [
+        (RequestOptions, "system_prompt", r"model, system, tools, .*; did you mean 'system'\?$"),
+        (Ownership, "users", r"user, team, task, machine; did you mean 'user'\?$"),
+        (Limits, "timeout", "calls, tokens, seconds, tool_seconds$"),
+        (Retry, "time", r"times, seconds; did you mean 'times'\?$"),
+        (Tool, "needs_approval", "run, needs_permission"),
+    ],
+)
+def test_a_name_that_there_is_not_is_refused_with_those_that_there_are(
+    make: Callable[..., object], name: str, rest: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"^{make.__name__} has no parameter '{name}': expected some of {rest}"):
+        make(**{name: 5})

@@ -10,10 +10,26 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from turnlog.arguments import check_names
+
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
 RawJson: TypeAlias = msgspec.Raw | msgspec.UnsetType
 """Exact JSON of any value, or UNSET if there is none (JSON's own null is a value)."""
+
+
+class NamedFields(msgspec.StructMeta):
+    """Lets a struct that callers write by hand refuse a name that it does not have with those that it has."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        """Make a struct. Raises TypeError."""
+        fields = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
+        check_names(
+            cls.__name__,
+            [name for name in named if name != "extra"],
+            [name for name, written in fields if written[:1] != "$"],
+        )
+        return super().__call__(*args, **named)
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

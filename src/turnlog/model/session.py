@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from turnlog.arguments import check_fields
-from turnlog.model.base import Value
+from turnlog.model.base import NamedFields, Value
 from turnlog.model.usage import Cost, SessionTotal, UsageTotal
 
 RelationshipKind = Literal["subagent", "fork", "continuation"]
@@ -34,7 +34,7 @@ class Project(Value, frozen=True, kw_only=True):
     name: str
 
 
-class Ownership(Value, frozen=True, kw_only=True):
+class Ownership(Value, frozen=True, kw_only=True, metaclass=NamedFields):
     """Whose session it is; all None on one's own machine."""
 
     user: str | None = None

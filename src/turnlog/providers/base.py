@@ -16,7 +16,7 @@ import msgspec
 from turnlog.arguments import check_fields, checked
 from turnlog.errors import LossyConversionError
 from turnlog.model import BlobRef, FilePart, Message
-from turnlog.model.base import Value
+from turnlog.model.base import NamedFields, Value
 from turnlog.model.codec import to_plain_json
 from turnlog.providers.streaming import Assembler, ResponseStream, StreamReading
 
@@ -96,7 +96,7 @@ class Repair(Value, frozen=True, kw_only=True):
     tool_call_id: str | None = None
 
 
-class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
+class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedFields):
     """What the caller chooses for a request."""
 
     model: str
