@@ -19,6 +19,7 @@ from turnlog.agents.cline.records import ClineMessage, ClineMetrics, MessageFile
 from turnlog.model import (
     CompactionEvent,
     Fate,
+    FilePart,
     InterruptEvent,
     Message,
     Origin,
@@ -136,6 +137,22 @@ def test_a_tour_is_what_the_last_request_held() -> None:
     # What Cline puts around the text is not sent.
     assert blocks(prompt) == [("text", each["content"]) for each in request if each["role"] == "user"]
     assert prompt.parts[0].metadata == {"cline": {"mode": "act"}}
+
+
+def test_an_image_is_a_file_in_a_prompt_and_in_a_result() -> None:
+    """R-C5: a file that was named in the prompt and cannot be read is a text that Cline added."""
+    found, turns = read(sources("image")), script("image")
+    assert [[value[:2] if kind == "tool" else value for kind, value in blocks(each)] for each in answers(found)] == [
+        [(block["name"], block["id"]) if "name" in block else block["text"] for block in turn["blocks"]]
+        for turn in turns
+    ]
+    [prompt] = [message for message in found.messages.values() if message.role == "user"]
+    kinds = [(type(part), getattr(part, "is_synthetic", False)) for part in prompt.parts]
+    assert kinds == [(TextPart, False), (FilePart, False), (TextPart, True)]
+    [result] = calls(found)["call_img1"].results
+    assert [type(part) for part in result.content] == [TextPart, FilePart]
+    images = [part.data for part in (*prompt.parts, *result.content) if isinstance(part, FilePart)]
+    assert [len(data or b"") for data in images] == [70, 70]
 
 
 def test_a_failed_command_has_its_exit_code_though_nothing_marks_its_result() -> None:

@@ -27,6 +27,7 @@ from turnlog.model import (
     Message,
     Origin,
     ReasoningPart,
+    RewindEvent,
     TextPart,
     ToolCallPart,
     ToolKind,
@@ -106,6 +107,22 @@ def test_a_run_has_the_parts_of_the_script_in_their_order(case: str, names: tupl
     """R-C5, R-K1: also where the journal of the first turn is gone, and of a call that no entry shows."""
     found = answers(recorded(f"3.0.2/{case}"))
     assert [list(blocks(message)) for message in found] == wanted([turn for name in names for turn in script(name)])
+
+
+def test_a_recorded_rewind_takes_back_one_answer_that_still_counts(tmp_path: Path) -> None:
+    """R-C5: the store of Vibe no longer has what was taken back, but the tokens of the session do."""
+    turns = script("rewind")
+    found = recorded("3.0.2/rewound")
+    assert [list(blocks(message)) for message in answers(found)] == [wanted(turns)[0], wanted(turns)[2]]
+    [event] = [change.event for change in found.events.values() if isinstance(change.event, RewindEvent)]
+    assert event.to_message_id == answers(found)[0].id
+    with stored("3.0.2/rewound", tmp_path) as store:
+        [session] = store.sessions(SessionFilter()).items
+    used = session.usage.usage
+    assert used is not None
+    assert (used.input, used.cache_read, used.output) == tuple(
+        sum(turn["usage"][name] for turn in turns) for name in ("in", "cached", "out")
+    )
 
 
 @pytest.mark.parametrize(("case", "name"), [("tour", "main"), ("errors", "err")])

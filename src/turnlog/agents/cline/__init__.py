@@ -77,7 +77,7 @@ class Cline(Agent):
     name = NAME
     display_name = "Cline CLI"
     colour = Colour(light="#b0408f", dark="#f08fd0")
-    parser_version = 2
+    parser_version = 3
     homes = BUILT_IN[NAME].homes
     log_folders = ("sessions",)
     command = _COMMAND

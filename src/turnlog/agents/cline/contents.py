@@ -94,6 +94,9 @@ def part_of(block: ClineBlock, raw: Raw, part_id: str, answerer: ProviderData | 
         return ReasoningPart(id=part_id, text=block.thinking, provider=_proof(answerer, signature=block.signature))
     if block.type == "redacted_thinking":
         return ReasoningPart(id=part_id, text="", redacted=True, provider=_proof(answerer, data=block.data))
+    if block.type == "file":
+        words = [one.text or "" for one, _ in blocks_of(block.content) if one.type == "text"]
+        return TextPart(id=part_id, text="\n".join(words), metadata={NAME: {"synthetic": True, "path": block.path}})
     image = _image(block, part_id) if block.type == "image" else None
     return image or UnknownPart(id=part_id, kind=block.type, data=Raw(bytes(raw)))
 
@@ -185,10 +188,25 @@ def _answers(content: Raw | UnsetType) -> Iterator[tuple[_Outcome, Raw | None]]:
             yield _Outcome("", None), raw
         else:
             answer = _answer_of(bytes(raw))
+            listed = _listed_in(answer)
+            if listed:
+                # What is not text, as an image that was read, is in a list of blocks.
+                yield from (
+                    (_Outcome(one.text, None), None) if one.text else (_Outcome("", None), each) for one, each in listed
+                )
+                continue
             yield (
                 (_outcome(answer) if answer is not None else _Outcome(bytes(raw).decode(errors="replace"), None)),
                 None,
             )
+
+
+def _listed_in(answer: ToolAnswer | None) -> list[tuple[ClineBlock, Raw]]:
+    """The blocks of an answer whose result is a list of blocks, of which one is no text."""
+    is_list = answer is not None and isinstance(answer.result, Raw) and bytes(answer.result).lstrip()[:1] == b"["
+    blocks = list(blocks_of(answer.result)) if answer is not None and is_list else []
+    known = all(block.type in ("text", "image") for block, _ in blocks)
+    return blocks if known and any(block.type == "image" for block, _ in blocks) else []
 
 
 def _answer_of(json: bytes) -> ToolAnswer | None:

@@ -39,6 +39,7 @@ from turnlog.model import (
     Message,
     Origin,
     RecordEvent,
+    RewindEvent,
     RunMetadataEvent,
     SessionTotal,
     TextPart,
@@ -222,10 +223,18 @@ def _read_compaction(context: _Context, row: VibeRow) -> None:
     context.changes.counts.events += 1
 
 
+_REWIND = "checkpoint.rewind"
+
+
 def _read_other(context: _Context, row: VibeRow) -> None:
     entry = object_of(row.entries[0]) if row.entries else {}
     kind = ".".join(filter(None, (text_of(entry.get("type")), text_of(entry.get("kind")))))
-    event = RecordEvent(id=row.id, kind=kind, known=False, created_at=time_of(entry.get("createdAt")), data=raw(entry))
+    at, details = time_of(entry.get("createdAt")), object_of(entry.get("details"))
+    if kind == _REWIND:
+        # What was taken back is no longer in the store.
+        event = RewindEvent(id=row.id, created_at=at, to_message_id=context.state.leaf, metadata={NAME: details})
+    else:
+        event = RecordEvent(id=row.id, kind=kind, known=False, created_at=at, data=raw(entry))
     context.add_event(event, row)
     context.changes.counts.events += 1
 
