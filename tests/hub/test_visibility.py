@@ -207,6 +207,13 @@ def test_a_forgotten_session_is_gone_from_search_and_its_id_stays_taken(team: Te
     assert team.ben.post("/api/sessions", json={"external_id": "a"}).status_code == 409
 
 
+def test_the_audit_log_names_to_whom_a_session_was_shown(team: Team) -> None:
+    team.share("people", "Ben")
+    page = team.ana.get("/hub/v1/audit?action=share").json()
+    (entry,) = page["items"]
+    assert [page["names"].get(word, word) for word in entry["detail"].split()] == ["people", "Ben"]
+
+
 def test_what_is_forgotten_is_in_the_audit_log_of_its_owner(team: Team) -> None:
     def entries() -> list[tuple[str, str]]:
         found = team.ana.get("/hub/v1/audit?action=forget session").json()["items"]

@@ -140,7 +140,7 @@ export function AuditSection({ isAdmin }: SectionProps) {
                     <Subject entry={entry} names={names} />
                   </td>
                   <td>{formatCount(entry.times)}</td>
-                  <td>{entry.detail}</td>
+                  <td>{withNames(entry.detail ?? "", names)}</td>
                 </tr>
               ))}
             </tbody>
@@ -155,6 +155,13 @@ export function AuditSection({ isAdmin }: SectionProps) {
 function actorOf({ actor }: AuditEntry, names: Record<string, string>): string {
   if (actor.startsWith("link:")) return "somebody with a link";
   return names[actor] ?? (actor === "hub" ? "the hub" : actor);
+}
+
+/** A session may be shown to several people, of whom the entry has the ids. */
+function withNames(detail: string, names: Record<string, string>): string {
+  const words = detail.split(" ");
+  const named = words.map((word) => names[word] ?? word);
+  return words.some((word) => word in names) ? named.join(", ").replace(", ", ": ") : detail;
 }
 
 function Subject({

@@ -66,7 +66,7 @@ def get_team_audit(request: Request, hub: HubOf, caller: AdminOf, query: Annotat
 
 def _page(request: Request, hub: HubState, caller: Caller, owner: str, query: AuditQuery) -> Response:
     items = hub.people.audit.of_owner(caller.team_key, owner, **query.model_dump())
-    ids = {id for item in items for id in (item.actor, item.subject)}
+    ids = {id for item in items for id in (item.actor, item.subject, *(item.detail or "").split())}
     people = hub.people
     found = people.secrets.names(caller.team_key) | people.machines.names(caller.team_key)
     found |= people.teams.names(caller.team_key)
