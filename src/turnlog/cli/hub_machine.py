@@ -176,7 +176,6 @@ def _write_masked(report: PushReport) -> None:
 def status(as_json: bool, store_path: Path) -> None:
     """Show the hub of this machine, and how far it is."""
     from turnlog.hub.machine.client import HubClient
-    from turnlog.hub.machine.pusher import StorePusher
     from turnlog.hub.machine.state import MachineState
     from turnlog.store.rows import moment
 
@@ -187,9 +186,11 @@ def status(as_json: bool, store_path: Path) -> None:
         problem: str | None = state.noted("problem")
         behind: int | None = None
         try:
-            open_fresh(store_path).close()
+            with open_fresh(store_path) as store:
+                last_change = store.last_change()
             with HubClient(connection.url, connection.token, seconds=0) as client:
-                behind = StorePusher(store_path, state, client).behind()
+                position, generation = client.position(state.store_id())
+                behind = last_change - (position.sequence if generation == state.generation else 0)
                 budgets = client.budgets()
                 if not (connection.user_name and connection.machine_name):
                     # An older turnlog did not keep them.

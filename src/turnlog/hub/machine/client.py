@@ -16,8 +16,6 @@ from turnlog import __version__
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, StoreError, TurnlogError
 from turnlog.hub.sync.wire import SHAPE_HEADER, content_digest
 from turnlog.store import zstd
-from turnlog.store.feed import taking
-from turnlog.store.feed.copies import CopiesNeededError
 from turnlog.store.feed.values import SHAPE, ArchivedBytes, ArchivedSizes, FeedBatch, FeedPosition
 
 if TYPE_CHECKING:
@@ -172,6 +170,9 @@ class HubClient:
         if answer.status == 409:
             body = answer.json()
             if "copies" in body:
+                # Reads bodies, for which it imports much: most commands ask a hub for something else.
+                from turnlog.store.feed.copies import CopiesNeededError
+
                 raise CopiesNeededError(body["copies"])
             raise BehindError(FeedPosition(*body["position"]), body["generation"])
         body = self._checked(answer).json()
@@ -292,6 +293,8 @@ class HubClient:
 
 def pack(batch: FeedBatch) -> bytes:
     """A batch as it is sent."""
+    from turnlog.store.feed import taking
+
     return zstd.compress(taking.encode(batch))
 
 

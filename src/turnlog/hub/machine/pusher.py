@@ -202,13 +202,6 @@ class StorePusher:
         with snapshot(self._store_path) as connection:
             yield from bodies_of(connection, session_keys)
 
-    def behind(self) -> int:
-        """How many changes are not sent yet. Raises StoreError if the hub cannot be reached."""
-        position, generation = self._client.position(self._state.store_id())
-        with snapshot(self._store_path) as connection:
-            last = last_change(connection)
-        return last - (position.sequence if generation == self._state.generation else 0)
-
     def _begin(self, store: str) -> FeedPosition:
         """Where to go on. Begins a new generation if everything is to be sent again."""
         state = self._state
