@@ -481,3 +481,12 @@ def test_functions_of_an_endpoint_may_be_plain(free: NativeKeeper, tmp_path: Pat
         with TestClient(ChatApp(Chat(script), key=key, dependencies=dependencies)) as client:
             assert begin(client, "chat", "ann") == 200
         assert (script.given[-1].chat_id, script.given[-1].dependencies) == ("ann.chat", "database")
+
+
+def test_a_path_may_end_with_a_slash(free: NativeKeeper) -> None:
+    app = FastAPI()
+    app.include_router(chat_endpoint(Chat(Script(ANSWER), free), "/api/slash/"))
+    for each in (app, ChatApp(Chat(Script(ANSWER), free), "/api/slash/")):
+        with TestClient(each) as client:
+            for address in ("/api/slash", "/api/slash/free"):
+                assert client.get(address).status_code == 200

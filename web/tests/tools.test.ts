@@ -96,6 +96,9 @@ describe("what became of a call", () => {
       12,
     );
     expect(durationOf(toolCall(), "2026-11-21T09:00:00Z")).toBeNull();
+    const together = [{ id: "r", completed_at: "2026-11-21T09:00:00Z" }];
+    expect(durationOf(toolCall({ results: together }), "2026-11-21T09:00:00Z")).toBeNull();
+    expect(durationOf(toolCall({ results: [{ id: "r", duration_ms: 0 }] }), undefined)).toBe(0);
   });
 });
 

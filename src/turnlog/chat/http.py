@@ -367,10 +367,10 @@ ScopeDependencies: TypeAlias = Callable[[Scope], Any]
 
 
 def checked_path(path: str) -> str:
-    """The path of an endpoint. Raises ValueError if no request can have it."""
+    """The path of an endpoint, without a slash at its end. Raises ValueError if no request can have it."""
     if path and not path.startswith("/"):
         raise ValueError(f"path cannot be {path!r}: it begins with a slash, as in {f'/{path}'!r}")
-    return path
+    return path.rstrip("/")
 
 
 class ChatApp:
@@ -394,7 +394,7 @@ class ChatApp:
         self._owner = owner
         self._dependencies = dependencies
         self._chat = chat
-        self._path = checked_path(path).rstrip("/")
+        self._path = checked_path(path)
         self._http = ChatHttp(chat, version=version, max_bytes=max_bytes, has_list=key is None or owner is not None)
         self._key = key
 

@@ -114,7 +114,7 @@ class UIMessagesApp:
             ValueError: `path` does not begin with a slash.
         """
         self._http = UIMessagesHttp(sessions)
-        self._path = checked_path(path).rstrip("/") + "/"
+        self._path = checked_path(path) + "/"
         self._owner = owner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

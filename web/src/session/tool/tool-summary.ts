@@ -178,7 +178,8 @@ export function statusLabel(status: ResultStatus): StateLabel {
 /** Milliseconds the call took, as the agent measured it, else from call to last result; null when unknown. */
 export function durationOf(call: ToolCallPart, calledAt: string | undefined): number | null {
   const last = call.results?.at(-1);
-  return last?.duration_ms ?? spanOf(call.started_at ?? calledAt, last?.completed_at);
+  // A call and a result that were written down at one moment, as those of a chat, say nothing of the time between.
+  return last?.duration_ms ?? (spanOf(call.started_at ?? calledAt, last?.completed_at) || null);
 }
 
 /** An icon for each kind of tool, whatever its agent calls it. */
