@@ -66,12 +66,16 @@ def test_a_number_below_its_least_is_refused_at_once(make: Callable[..., object]
 
 
 @pytest.mark.parametrize("given", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize(
-    ("make", "name"), [(make, name) for make, name, _ in FORMS if "second" in name or "keep_" in name]
-)
+@pytest.mark.parametrize(("make", "name"), SECONDS)
 def test_seconds_are_a_number_and_end(make: Callable[..., object], name: str, given: float) -> None:
     with pytest.raises(ValueError, match=f"{name} cannot be {given}: expected"):
         make(**{name: given})
+
+
+@pytest.mark.parametrize(("make", "name"), SECONDS)
+def test_a_number_that_no_clock_reaches_is_refused(make: Callable[..., object], name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} cannot be a number of this size: expected"):
+        make(**{name: 10**5000})
 
 
 def test_numbers_that_something_can_be_done_with_are_taken() -> None:

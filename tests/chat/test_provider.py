@@ -31,6 +31,7 @@ from turnlog.chat import (
     RunRequest,
     keep_turns,
 )
+from turnlog.chat.runtimes import refusals
 from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 from turnlog.model import Message, Ownership, ToolCallPart, ToolResult
 from turnlog.providers.base import RequestOptions
@@ -497,6 +498,94 @@ def test_why_a_provider_refuses_is_in_the_log_without_keys_and_not_on_the_page(
         assert error.read() == REFUSAL
         error.close()
     assert [key for key in (*keys, TOKEN) if key in caplog.text] == []
+
+
+def _refusing(error: Callable[[], Exception]) -> Chat:
+    async def send(body: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        raise error()
+        yield b""
+
+    options = RequestOptions(model="claude-x", max_tokens=100)
+    return Chat(ProviderRuntime("anthropic", options, send, retry=Retry(times=1, seconds=0)))
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_a_key_in_the_address_is_not_in_the_log(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Gemini's API takes `?key=`, and httpx names the address in its exception; 500 is sent again."""
+
+    def refused() -> Exception:
+        request = httpx.Request("POST", f"http://localhost/?alt=sse&key={OWN}%2B")
+        with pytest.raises(httpx.HTTPStatusError) as raised:
+            httpx.Response(status, text=f"bad key {OWN}+", request=request).raise_for_status()
+        return raised.value
+
+    async def run() -> None:
+        assert b"An error occurred." in await drain(await _refusing(refused).post(post()))
+
+    asyncio.run(run())
+    assert "bad key [a key]" in caplog.text
+    assert "HTTPStatusError" in caplog.text
+    assert OWN not in caplog.text
+
+
+@pytest.mark.parametrize("before", range(4060, 4100, 8))
+def test_a_key_at_the_end_of_what_is_shown_is_not_there_in_part(
+    before: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", OWN)
+
+    def refused() -> Exception:
+        request = httpx.Request("POST", "http://localhost")
+        with pytest.raises(httpx.HTTPStatusError) as raised:
+            httpx.Response(401, text="x" * before + OWN, request=request).raise_for_status()
+        return raised.value
+
+    async def run() -> None:
+        await drain(await _refusing(refused).post(post()))
+
+    asyncio.run(run())
+    assert "xxxx" in caplog.text
+    assert OWN[:4] not in caplog.text
+
+
+def test_a_key_that_a_provider_repeats_in_its_stream_is_not_on_the_page(caplog: pytest.LogCaptureFixture) -> None:
+    failed = sse([{"type": "error", "error": {"type": "authentication_error", "message": f"invalid key {TOKEN}"}}])
+
+    async def run() -> None:
+        shown = await drain(await Chat(runtime(Model(failed))).post(post()))
+        assert b"invalid key" in shown
+        assert TOKEN.encode() not in shown
+
+    asyncio.run(run())
+    assert TOKEN not in caplog.text
+
+
+def test_refusals_whose_body_never_comes_hold_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of `asyncio.to_thread` are few: requests and tools run in them."""
+    monkeypatch.setattr(refusals, "_SECONDS", 0.01)
+    waiting = threading.Event()
+
+    class Body:
+        def peek(self, size: int) -> bytes:
+            waiting.wait(60)
+            return b""
+
+    def refused() -> Exception:
+        error = OSError("401")
+        vars(error).update(fp=Body(), status=401)
+        return error
+
+    async def run() -> None:
+        await asyncio.gather(*[_answer(f"chat-{number}") for number in range(40)])
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), 10) == "free"
+
+    async def _answer(chat_id: str) -> None:
+        await drain(await _refusing(refused).post(post(chat_id)))
+
+    try:
+        asyncio.run(run())
+    finally:
+        waiting.set()
 
 
 def test_a_refusal_whose_body_was_not_read_is_an_error_all_the_same(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,9 @@ _KEPT: Final = 60
 _UNSAFE: Final = re.compile(r"[/\\#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What separates the parts of a path or of a source, and what no command line or terminal takes."""
 
+_UNSAFE_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_@%+=:,.~-]")
+"""What a shell may read as more than a character, and what is not seen: ids are copied from what turnlog prints."""
+
 _UNSAFE_IN_FILES: Final = re.compile(r'[<>:"|?*]')
 """What Windows has in no file name."""
 
@@ -37,22 +40,22 @@ def session_name(identity: str) -> str:
 
     An id that looks like a made name is not kept: another id might have been made to it.
     """
-    is_kept = _is_session_name(identity) and not _MADE.fullmatch(identity[-17:])
-    return identity if is_kept else _made(identity)
+    is_kept = _is_name(identity) and not _UNSAFE_IN_IDS.search(identity) and not _MADE.fullmatch(identity[-17:])
+    return identity if is_kept else _made(identity, _UNSAFE_IN_IDS)
 
 
 def file_name(name: str) -> str:
     """The name of a file or folder. What `session_name` returns stays as it is if every system can have such a file."""
     is_kept = (
-        _is_session_name(name)
+        _is_name(name)
         and not _UNSAFE_IN_FILES.search(name)
         and not name.endswith((".", " "))
         and not _DEVICE.fullmatch(name)
     )
-    return name if is_kept else _made(name)
+    return name if is_kept else _made(name, _UNSAFE)
 
 
-def _is_session_name(text: str) -> bool:
+def _is_name(text: str) -> bool:
     return (
         0 < len(text) <= _MOST_BYTES
         and text != _TAKEN
@@ -61,6 +64,6 @@ def _is_session_name(text: str) -> bool:
     )
 
 
-def _made(text: str) -> str:
-    kept = _UNSAFE_IN_FILES.sub("_", _UNSAFE.sub("_", text[:_KEPT])).encode()[: 2 * _KEPT].decode(errors="ignore")
+def _made(text: str, unsafe: re.Pattern[str]) -> str:
+    kept = _UNSAFE_IN_FILES.sub("_", unsafe.sub("_", text[:_KEPT])).encode()[: 2 * _KEPT].decode(errors="ignore")
     return f"{kept}~{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:16]}"

@@ -5,7 +5,7 @@ A number that makes no sense is refused where it is given, and not when a page w
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, NamedTuple, TypeVar
@@ -22,8 +22,8 @@ class Allowed(NamedTuple):
     is_least_allowed: bool = True
 
     def fits(self, value: float) -> bool:
-        """Whether the number is one of these. What is no number (`nan`) and what has no end never is."""
-        return (value >= self.least if self.is_least_allowed else value > self.least) and value < math.inf
+        """Whether the number is one of these. What is no number (`nan`), or more than a float can be, never is."""
+        return (value >= self.least if self.is_least_allowed else value > self.least) and value <= sys.float_info.max
 
 
 _COUNT: Final = Allowed("1 or more", 1)
@@ -56,7 +56,9 @@ def check_numbers(owner: str, **numbers: float | None) -> None:
     for name, value in numbers.items():
         allowed = ALLOWED[f"{owner}.{name}"]
         if value is not None and not allowed.fits(value):
-            raise ValueError(f"{owner}: {name} cannot be {value}: expected {allowed.expected}")
+            # An integer may have more digits than Python writes.
+            shown = "a number of this size" if isinstance(value, int) and value > sys.float_info.max else value
+            raise ValueError(f"{owner}: {name} cannot be {shown}: expected {allowed.expected}")
 
 
 def checked_numbers(kind: KindT) -> KindT:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -210,7 +211,7 @@ def _write_import(summary: ImportSummary) -> None:
         return
     click.echo(_written(summary, len(summary.sessions)))
     for session_id in summary.sessions:
-        click.echo(f"  turnlog show {plain(session_id)}")
+        click.echo(f"  turnlog show {quote(plain(session_id))}")
     if summary.diagnostics:
         click.echo(f"{formatting.plural(summary.diagnostics, 'record')} could not be understood: see `turnlog doctor`.")
     for problem in summary.problems:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 import click
@@ -101,7 +102,7 @@ def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
     about = "" if detail.full else _about(part)
     yield f"• {name}{f' {about}' if about else ''}  {click.style(' · '.join(ends), fg=colour, dim=colour is None)}"
     if part.child_session_id is not None:
-        yield dim(f"  ↳ subagent: turnlog show {one_line(part.child_session_id)}")
+        yield dim(f"  ↳ subagent: turnlog show {quote(one_line(part.child_session_id))}")
     if part.state is ToolState.OUTPUT_DENIED and part.approval is not None and part.approval.reason:
         yield dim(f"  {summary(part.approval.reason)}")
     if detail.full:

@@ -110,7 +110,7 @@ def _what_is_missing(store: Store, session: Session, agent: Agent) -> tuple[Path
     if isinstance(agent, RowAgent):
         raise NotFoundError(
             f"{agent.display_name} has deleted {session.id} from its database;"
-            f" `turnlog restore {session.id} --to DIR` writes a database with it"
+            f" `turnlog restore {shlex.quote(session.id)} --to DIR` writes a database with it"
         )
     log = Path(own[0].path)
     home = next((root for root in agent.roots() if root in log.parents), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 import tracemalloc
@@ -416,7 +417,7 @@ def test_a_zip_that_was_cut_off_is_refused_with_a_reason(database: Path, tmp_pat
 
 IDS = (
     *("é" * 200, "x" * 300, "../../x", "..", ".", "a/b", "a_b", "a#b", "about", "nul", "n\0ul", "a\nb", "WEB:1", " "),
-    *("a_b~c14cddc033f64b9d", "conversations.json"),
+    *("a_b~c14cddc033f64b9d", "conversations.json", "$(touch x)", "a`id`", "a;id", "*", "x y", "a\u202eb", "a\u200bb"),
 )
 
 
@@ -429,6 +430,8 @@ def test_conversations_of_any_ids_are_each_imported_restored_and_forgotten(
     path.parent.mkdir()
     path.write_text(json.dumps([first | {"id": each, "conversation_id": each} for each in IDS]), encoding="utf-8")
     sessions = import_file(database, path if form == "file" else path.parent).sessions
+    assert len(sessions) == len(IDS)
+    assert not any(re.search(r"[^\w.:~-]", session, re.ASCII) for session in sessions)
     with open_store(database) as store:
         files = [Path(file.path) for session in sessions for file in store.restore(session, tmp_path / "out")]
         assert all(file.resolve().is_relative_to(tmp_path / "out") for file in files)

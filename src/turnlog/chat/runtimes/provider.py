@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from turnlog.arguments import checked, checked_fields
 from turnlog.chat.numbers import check_numbers, checked_numbers
 from turnlog.chat.runtime import FunctionRuntime, RunRequest, is_async, require_generator, resolved
-from turnlog.chat.runtimes.refusals import MOST_BYTES, refusal_text, shown
+from turnlog.chat.runtimes.refusals import MOST_BYTES, hide_keys, refusal_text, shown, without_keys
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
 from turnlog.model.stream import (
@@ -223,13 +223,14 @@ class ProviderRuntime(FunctionRuntime):
         beginning = b""
         async with aclosing(self._chunks(body)) as chunks:
             async for chunk in chunks:
-                beginning = beginning or bytes(chunk[:MOST_BYTES])
+                if len(beginning) < MOST_BYTES:
+                    beginning += chunk[: MOST_BYTES - len(beginning)]
                 for event in response.feed(chunk):
                     if not isinstance(event, _OF_RUN):
-                        yield event
+                        yield _for_page(event)
         for event in response.finish():
             if not isinstance(event, _OF_RUN):
-                yield event
+                yield _for_page(event)
         failed = response.message.error
         if failed is not None:
             # What is no stream of the provider's, such as the body of an HTTP error, says why; an answer says nothing.
@@ -284,9 +285,17 @@ async def _until(events: AsyncGenerator[StreamEvent, None], seconds: float | Non
         yield event
 
 
+def _for_page(event: StreamEvent) -> StreamEvent:
+    """The event; an error without the keys that a provider repeats in it."""
+    if isinstance(event, StreamError):
+        return replace(event, error_text=without_keys(event.error_text))
+    return event
+
+
 async def _log_failure(error: Exception, *, is_last: bool) -> None:
     """Log what the provider says about a request that failed. The exception itself is logged where the answer ends."""
     text = await refusal_text(error)
+    hide_keys(error)
     if not is_last:
         logger.warning("a request failed and is sent again: %s%s", error, "" if text is None else f": {text}")
     elif text is not None:

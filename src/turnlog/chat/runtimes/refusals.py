@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from threading import BoundedSemaphore, Thread
 from typing import Any, Final, cast
+from urllib.parse import unquote_plus, urlsplit
 
 from turnlog import paths
 from turnlog.plain_text import one_line
 
-MOST_BYTES: Final = 4096
-"""Of a body: a provider says why in a sentence or two, a proxy on a whole page."""
+MOST_BYTES: Final = 65_536
+"""Of a body that are looked at. Secrets are replaced in all of it, so that none is cut in two before it is found."""
+
+_MOST_CHARACTERS: Final = 4096
+"""Of a body in the log: a provider says why in a sentence or two, a proxy on a whole page."""
 
 _SECONDS: Final = 5.0
 """How long the body of a refusal is waited for."""
 
+_MOST_READS: Final = 16
+"""Bodies that are waited for at once."""
+
 _SHORTEST_KEY: Final = 8
+
+_reads = BoundedSemaphore(_MOST_READS)
 
 
 async def refusal_text(error: Exception) -> str | None:
@@ -25,21 +36,66 @@ async def refusal_text(error: Exception) -> str | None:
     streamed one has a body only if it was read before the exception was raised.
     """
     try:
-        # What is not there yet is waited for, which must not hold up other chats.
-        body = await asyncio.wait_for(asyncio.to_thread(_body_of, error), _SECONDS)
-    except Exception:  # A client's own error, as for a body that was not read: the request's error is what counts.
+        body = await asyncio.wait_for(_read(error), _SECONDS)
+    except TimeoutError:
         return None
     return None if not body else shown(body, _keys_of(error))
 
 
-def shown(body: str | bytes, keys: Iterator[str] | None = None) -> str:
+def shown(body: str | bytes, keys: Iterable[str] = ()) -> str:
     """What a provider sent, for the log: its beginning in one line, without secrets."""
+    text = body if isinstance(body, str) else body.decode(errors="replace")
+    return one_line(without_keys(text, keys), _MOST_CHARACTERS)
+
+
+def without_keys(text: str, keys: Iterable[str] = ()) -> str:
+    """The text without these keys, those of the environment, and all that looks like a secret."""
     from turnlog.redact import mask_text
 
-    text = body if isinstance(body, str) else body.decode(errors="replace")
-    for key in (*_keys_of_environment(), *(keys or ())):
+    for key in (*_keys_of_environment(), *keys):
         text = text.replace(key, "[a key]")
-    return one_line(mask_text(text), MOST_BYTES)
+    return mask_text(text)
+
+
+def hide_keys(error: Exception) -> None:
+    """Take keys out of what an exception says, and what led to it: its log has the address, which may have a key."""
+    keys = list(_keys_of(error))
+    each: BaseException | None = error
+    seen = set[int]()
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        each.args = tuple([without_keys(arg, keys) if isinstance(arg, str) else arg for arg in each.args])
+        each = each.__cause__ or each.__context__
+
+
+def _read(error: Exception) -> asyncio.Future[str | bytes | None]:
+    """The body, from a thread of its own.
+
+    A body that never comes holds up its thread for as long as the client waits. The threads of `asyncio.to_thread` are
+    few, and tools and requests need them.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[str | bytes | None] = loop.create_future()
+
+    def put(body: str | bytes | None) -> None:
+        if not found.done():
+            found.set_result(body)
+
+    def read() -> None:
+        try:
+            body = _body_of(error)
+        except Exception:  # A client's own error, as for a body that was not read: the request's error is what counts.
+            body = None
+        finally:
+            _reads.release()
+        with suppress(RuntimeError):  # The loop may have ended meanwhile.
+            loop.call_soon_threadsafe(put, body)
+
+    if _reads.acquire(blocking=False):
+        Thread(target=read, name="turnlog-refusal", daemon=True).start()
+    else:
+        found.set_result(None)
+    return found
 
 
 def _body_of(error: Exception) -> str | bytes | None:
@@ -53,10 +109,17 @@ def _body_of(error: Exception) -> str | bytes | None:
 
 
 def _keys_of(error: Exception) -> Iterator[str]:
-    """The keys with which a request was sent, as far as its exception knows it."""
+    """The keys with which a request was sent, as far as its exception knows it: in headers, or in the address."""
     request = getattr(error, "request", None) or getattr(getattr(error, "response", None), "request", None)
     headers: Any = getattr(request, "headers", None)
-    return _secret_values(cast("Mapping[str, str]", headers)) if isinstance(headers, Mapping) else iter(())
+    if isinstance(headers, Mapping):
+        yield from _secret_values(cast("Mapping[str, str]", headers))
+    address = str(getattr(request, "url", None) or getattr(error, "url", None) or "")
+    for written in urlsplit(address).query.split("&"):
+        name, _, value = written.partition("=")
+        # In the message as it is written, and decoded where a provider repeats it.
+        yield from _secret_values({name: value})
+        yield from _secret_values({name: unquote_plus(value)})
 
 
 def _keys_of_environment() -> Iterator[str]:
@@ -68,5 +131,10 @@ def _secret_values(values: Mapping[str, str]) -> Iterator[str]:
 
     for name, value in values.items():
         key = str(value).rpartition(" ")[2]  # behind `Bearer`
-        if len(key) >= _SHORTEST_KEY and (name.lower() == "authorization" or secret_name(name) is not None):
+        is_secret = name.lower() in _NAMES_OF_KEYS or secret_name(name) is not None
+        if len(key) >= _SHORTEST_KEY and is_secret:
             yield key
+
+
+_NAMES_OF_KEYS: Final = frozenset({"authorization", "key"})
+"""Of headers and parameters; Gemini's address has `?key=`."""
