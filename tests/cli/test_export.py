@@ -21,6 +21,7 @@ from turnlog import paths
 from turnlog.agents.changes import Link
 from turnlog.cassette.player import play
 from turnlog.cassette.tape import AskedText, load_cassette, requests_of
+from turnlog.cli.formatting import size
 from turnlog.exports import ExportFormat
 from turnlog.exports.formats import FORMATS
 from turnlog.history import decode_lines
@@ -274,7 +275,9 @@ def test_a_trace_has_what_was_said_only_if_requested_and_then_no_secret(run: Com
 @pytest.mark.usefixtures("store")
 def test_a_trace_is_binary_in_a_file_for_it(run: Command, tmp_path: Path) -> None:
     output = tmp_path / "x.pb"
-    assert run("export", SESSION, "--as", "otel", "-o", str(output)).exit_code == 0
+    made = run("export", SESSION, "--as", "otel", "-o", str(output))
+    assert made.exit_code == 0
+    assert f"Wrote {output} ({size(output.stat().st_size)})." in made.stderr
     request = ExportTraceServiceRequest.FromString(output.read_bytes())
     assert [each.scope_spans[0].scope.name for each in request.resource_spans] == ["turnlog", "turnlog"]
 
@@ -291,6 +294,9 @@ def test_formats_of_many_sessions_take_no_session(
     assert f"{short} is a session" in result.stderr
     assert not (tmp_path / short).exists()
     assert run("export", "--as", name, f"./{short}/").exit_code == 0
+    assert f"Name the folder: turnlog export --as {name} DIR." in run("export", "--as", name).stderr
+    (tmp_path / "notes").write_text("mine")
+    assert "notes: is a file: name a folder for the tables" in run("export", "--as", name, "notes").stderr
 
 
 @pytest.mark.usefixtures("store")

@@ -140,3 +140,18 @@ def test_secrets_are_masked_and_a_folder_of_other_files_is_left_alone(store: Pat
         (tmp_path / "made" / "mine.txt").write_text("x")
         with pytest.raises(ConflictError, match=r"mine\.txt"):
             write_transcripts(opened, tmp_path / "made", ["plain:s"])
+
+
+def test_transcripts_and_an_index_of_others_stay_as_they_are(store: Path, tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    (others / "_index").mkdir(parents=True)
+    (others / "_index" / "1.idx").write_text("theirs")
+    with open_store(store) as opened:
+        with pytest.raises(ConflictError, match="has _index, which no such export has written"):
+            write_transcripts(opened, others, [])
+        pq.write_table(import_module("pyarrow").table({"transcript_id": ["theirs"]}), others / "transcripts.parquet")
+        before = (others / "transcripts.parquet").read_bytes()
+        with pytest.raises(ConflictError, match=r"has transcripts\.parquet, which no such export has written"):
+            write_transcripts(opened, others, [])
+    assert (others / "transcripts.parquet").read_bytes() == before
+    assert (others / "_index" / "1.idx").read_text() == "theirs"

@@ -191,11 +191,37 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(store_path: Path, tm
     assert rows(tmp_path / "out", "sessions") == []
     write_tables(store_path, tmp_path / "out")
     assert rows(tmp_path / "out", "sessions")
-    assert not list((tmp_path / "out").glob("*.part"))
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").glob("*.parquet")} == {0o600}
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"README.md", *(f"{name}.parquet" for name in TABLES)}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").iterdir()} == {0o600}
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(ConflictError, match=r"other files, such as mine\.txt"):
+    with pytest.raises(ConflictError, match=r"has mine\.txt, which no such export has written"):
         write_tables(store_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["README.md", "sessions.parquet", "files.parquet"])
+def test_files_of_others_with_the_names_of_an_export_stay_as_they_are(
+    store_path: Path, tmp_path: Path, name: str
+) -> None:
+    others = tmp_path / "out"
+    others.mkdir()
+    if name == "README.md":
+        (others / name).write_text("# My thesis\n\nSee `turnlog export --as parquet`.\n")
+    elif name == "sessions.parquet":
+        polars.DataFrame({"session_id": ["mine"]}).write_parquet(others / name)
+    else:
+        (others / name).write_text("no Parquet at all")
+    before = (others / name).read_bytes()
+    with pytest.raises(ConflictError, match=f"has {name}, which no such export has written: name a folder of its own"):
+        write_tables(store_path, others, [])
+    assert [(each.name, each.read_bytes()) for each in others.iterdir()] == [(name, before)]
+
+
+def test_what_a_killed_export_left_is_replaced(store_path: Path, tmp_path: Path) -> None:
+    write_tables(store_path, tmp_path / "out", [])
+    (tmp_path / "out" / "parts.parquet").replace(tmp_path / "out" / "parts.parquet.turnlog-part")
+    write_tables(store_path, tmp_path / "out", [])
+    assert not list((tmp_path / "out").glob("*.turnlog-part"))
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(store_path: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ _SHORTEST_ID: Final = 4
         "turnlog export --as scout transcripts/ --redact      # for Inspect Scout",
     )
 )
-@click.argument("subject", metavar="SESSION|DIR", shell_complete=complete_session)
+@click.argument("subject", metavar="SESSION|DIR", required=False, shell_complete=complete_session)
 @click.option(
     "--as", "format_name", type=click.Choice([*map(str, ExportFormat), *_FOLDERS]), required=True, help="The format."
 )
@@ -64,7 +64,7 @@ _SHORTEST_ID: Final = 4
 @period_options()
 @fresh_store_option
 def export(
-    subject: str,
+    subject: str | None,
     format_name: str,
     redact: bool,
     model: str | None,
@@ -84,6 +84,10 @@ def export(
     """
     from turnlog.atomic_files import refuse_other_than_file
 
+    if subject is None:
+        what = "the folder" if format_name in _FOLDERS else "the session"
+        name = "DIR" if format_name in _FOLDERS else "SESSION"
+        raise click.UsageError(f"Name {what}: turnlog export --as {format_name} {name}.")
     if format_name in _FOLDERS:
         if model or strict or content or output:
             raise click.UsageError(f"--model, --strict, --content and --output are not for {format_name}.")
@@ -106,11 +110,12 @@ def export(
             store, session.id, format_name, redact=redact, model=model, strict=strict, content=content
         )
     if output is not None:
-        _write(output, _binary(exported.data) if _is_binary(format_name, output) else exported.data)
+        document = _binary(exported.data) if _is_binary(format_name, output) else exported.data
+        _write(output, document)
         for name, data in exported.files.items():
             (output.parent / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write(output.parent / name, data)
-        click.echo(f"Wrote {plain(str(output))} ({formatting.size(len(exported.data))}).", err=True)
+        click.echo(f"Wrote {plain(str(output))} ({formatting.size(len(document))}).", err=True)
     else:
         write_json_text(exported.data.decode())
         if exported.files:

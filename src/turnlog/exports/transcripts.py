@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from turnlog.errors import ConflictError
 from turnlog.exports.source import ExportSource
 from turnlog.formats.scout import COLUMNS, ScoutConversation, to_scout
 from turnlog.store.base import Store
 from turnlog.store.session_secrets import learned_redactor
-from turnlog.store.sqlite.tables import UNFINISHED, TableWriter, WrittenTable
+from turnlog.store.sqlite.tables import TableWriter, WrittenTable, prepare_folder
 
 FILE: Final = "transcripts.parquet"
 
@@ -50,14 +49,11 @@ def write_transcripts(
         on_progress: Called with the number of sessions that are written, and of all.
 
     Raises:
-        ConflictError: Something in the folder is no file of such an export.
+        ConflictError: Something in the folder is not of an earlier such export.
         OSError: It cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    known = {FILE, FILE + UNFINISHED, _OF_SCOUT}
-    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in known)
-    if foreign:
-        raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
+    # An index beside no transcripts of ours is of others.
+    prepare_folder(folder, [FILE], lambda entry: entry.name == _OF_SCOUT and (folder / FILE).exists())
     losses: Counter[str] = Counter()
     redactor = learned_redactor(store, *map(store.session, session_ids)) if redact else None
     with TableWriter(folder / FILE, dict(COLUMNS), None) as writer:

@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from errno import ENOTDIR
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol, cast
@@ -16,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 import msgspec
 from msgspec import UNSET
 
+from turnlog.atomic_files import write_atomically
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import encode
@@ -137,9 +139,9 @@ def write_tables(
             context shows to be a secret is masked in every row of every session.
         on_progress: Called with the number of messages that are read, and of all; twice with `redact`.
 
-    Raises ConflictError if something in the folder is no file of an export, OSError if it cannot be written.
+    Raises ConflictError if something in the folder is not of an earlier export, OSError if it cannot be written.
     """
-    _prepare(folder)
+    prepare_folder(folder, (f"{name}.parquet" for name in TABLES), _is_card)
     with closing(connect(store_path, read_only=True)) as connection, ExitStack() as stack:
         _choose(connection, sessions)
         redactor = Redactor() if redact else None
@@ -153,7 +155,7 @@ def write_tables(
         _write_rows(connection, writers, on_progress)
     # Nothing was replaced before all was written.
     written = [WrittenTable(name, writer.path, writer.rows, writer.publish()) for name, writer in writers.items()]
-    (folder / "README.md").write_text(_card(written), encoding="utf-8")
+    write_atomically(folder / _CARD, _card(written).encode(), mode=0o600)
     return written
 
 
@@ -171,12 +173,45 @@ def _learn_spills(connection: sqlite3.Connection, redactor: Redactor) -> None:
             continue
 
 
-def _prepare(folder: Path) -> None:
+def prepare_folder(folder: Path, tables: Iterable[str], is_other_known: Callable[[Path], bool]) -> None:
+    """Make the folder of an export. What an earlier one wrote may be there: it is known by what it is, not by a name.
+
+    Args:
+        folder: Where it is.
+        tables: Names of the Parquet files.
+        is_other_known: Whether something that is no table is of such an export.
+
+    Raises ConflictError for anything else, before something is written, and OSError if the folder cannot be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(ENOTDIR, "is a file: name a folder for the tables", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    known = {"README.md", *(f"{name}.parquet{end}" for name in TABLES for end in ("", UNFINISHED))}
-    foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in known)
-    if foreign:
-        raise ConflictError(f"{folder} has other files, such as {foreign[0]}: name a folder of its own")
+    tables = frozenset(tables)
+    for entry in sorted(folder.iterdir()):
+        name = entry.name.removesuffix(UNFINISHED)
+        is_unfinished = name != entry.name
+        if not (is_unfinished or _is_written_table(entry) if name in tables else is_other_known(entry)):
+            raise ConflictError(
+                f"{folder} has {entry.name}, which no such export has written: name a folder of its own"
+            )
+
+
+def _is_written_table(path: Path) -> bool:
+    """Whether an export has written this file."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    except (pa.ArrowException, OSError):
+        return False
+    return metadata.get(_MARK) == _MARKED
+
+
+def _is_card(path: Path) -> bool:
+    if path.name != _CARD or path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _WRITTEN_BY.encode() in file.read(_CARD_SIZE).splitlines()
 
 
 def _choose(connection: sqlite3.Connection, sessions: Iterable[str] | None) -> None:
@@ -319,7 +354,19 @@ _SAID: Final = frozenset(
 _JSON: Final = frozenset(("content", "input", "tags"))
 """Those of JSON; an input may be another text."""
 
-UNFINISHED: Final = ".part"
+UNFINISHED: Final = ".turnlog-part"
+"""The end of the name of a file that is being written. What a killed export left has no metadata to know it by."""
+
+_MARK, _MARKED = b"written_by", b"turnlog export"
+"""Metadata of each file, by which the next export knows that it may replace it."""
+
+_CARD: Final = "README.md"
+
+_WRITTEN_BY: Final = "Written by `turnlog export --as parquet`."
+"""The line by which the next export knows this file."""
+
+_CARD_SIZE: Final = 4096
+"""Bytes of such a file at most."""
 
 
 class _TakesRows(Protocol):
@@ -369,7 +416,7 @@ class TableWriter:
         self._json = _places(columns, _JSON)
         self.rows = 0
         self._kinds = tuple(columns.values())
-        self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
+        self._schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()], metadata={_MARK: _MARKED})
         self._texts = [index for index, kind in enumerate(columns.values()) if kind == _TEXT]
         self._waiting: list[Sequence[Value]] = []
         self._characters = 0
@@ -450,7 +497,7 @@ def _card_lines(written: Iterable[WrittenTable]) -> Iterator[str]:
     yield ""
     yield "# Sessions of coding agents"
     yield ""
-    yield "Written by `turnlog export --as parquet`."
+    yield _WRITTEN_BY
     yield ""
     yield "| table | rows |"
     yield "|---|---|"
