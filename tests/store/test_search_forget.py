@@ -13,7 +13,7 @@ from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreBusyError
 from turnlog.model import Message, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, index_file, overwriting
+from turnlog.store.search import batch, index_file, overwriter, overwriting
 from turnlog.store.search.index_file import IndexFile
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
@@ -292,10 +292,10 @@ def test_what_is_forgotten_and_written_while_the_file_is_overwritten(
         steps.append("rewrite")
         rewrite(file)
 
-    monkeypatch.setattr(overwriting.time, "sleep", pause)
+    monkeypatch.setattr(overwriter.time, "sleep", pause)
     monkeypatch.setattr(IndexFile, "merge", merge_after_pause)
     monkeypatch.setattr(IndexFile, "rewrite", rewrite_and_count)
-    overwriting.overwrite(large.path, large.search_path, 0)
+    overwriter.overwrite(large.path, large.search_path, 0)
     assert steps == ["forget", "rewrite"]
     assert not is_marked(large)
     assert traces(large) == []
@@ -318,7 +318,7 @@ def test_words_forgotten_while_the_file_is_rewritten_are_overwritten_too(
             forget(large, "secret")
 
     monkeypatch.setattr(IndexFile, "rewrite", rewrite_and_forget)
-    overwriting.overwrite(large.path, large.search_path, 0)
+    overwriter.overwrite(large.path, large.search_path, 0)
     assert times == [len(SECRETS), 0]
     assert traces(large) == []
 
@@ -331,7 +331,7 @@ def test_an_index_that_is_made_anew_is_overwritten_too(large: SearchStore, witho
         assert is_marked(large)
         indexer.go_on_overwriting()
     assert without_process == [large.path, large.path]
-    overwriting.overwrite(large.path, large.search_path, 0)
+    overwriter.overwrite(large.path, large.search_path, 0)
     assert traces(large) == []
     assert len(large.found("ordinary")) == 10
 
@@ -352,7 +352,7 @@ def test_nobody_waits_while_the_file_is_rewritten(
         rewrite(file)
 
     monkeypatch.setattr(IndexFile, "rewrite", write_meanwhile)
-    overwriting.overwrite(large.path, large.search_path, 0)
+    overwriter.overwrite(large.path, large.search_path, 0)
     assert len(large.found("ordinary")) == 11
 
 
@@ -360,6 +360,6 @@ def test_one_process_overwrites_at_a_time(large: SearchStore, without_process: l
     forget(large, "secret")
     with overwriting.alone(large.search_path, 0) as is_alone, overwriting.alone(large.search_path, 0) as is_second:
         assert (is_alone, is_second) == (True, False)
-    overwriting.overwrite(large.path, large.search_path, 0)
+    overwriter.overwrite(large.path, large.search_path, 0)
     assert not is_marked(large)
     assert [path.name for path in large.search_path.parent.glob("*-overwriting")] == []
