@@ -51,6 +51,19 @@ def test_a_report_has_kinds_versions_and_shapes_and_no_content(run: Command, hom
         assert word not in report
 
 
+@pytest.mark.usefixtures("home")
+def test_places_within_a_record_are_named(run: Command, tmp_path: Path) -> None:
+    log = tmp_path / "t.json"
+    steps = [{"step_id": number, "source": "agent", "message": "", "timestamp": "once"} for number in (1, 2)]
+    log.write_text(json.dumps({"schema_version": "ATIF-v1.8", "session_id": "s", "steps": steps}))
+    assert run("import", str(log)).exit_code == 0
+    wanted = ["$.steps[0].timestamp", "$.steps[1].timestamp"]
+    found = json.loads(run("doctor", "--json").stdout)["diagnostics"]
+    assert [each["json_path"] for each in found if each["path"] == str(log)] == wanted
+    lines = [line.strip() for line in run("doctor").stdout.splitlines()]
+    assert [line for line in lines if line.startswith(str(log))] == [f"{log}:1 at {place}" for place in wanted]
+
+
 def test_a_report_without_a_store_says_so(run: Command) -> None:
     assert "no store" in run("doctor", "--report").stdout
 

@@ -119,6 +119,7 @@ def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[S
             "path": found.path,
             "line": found.line,
             "offset": found.offset,
+            "json_path": found.json_path,
             "severity": found.severity,
             "reason": found.reason,
         }
@@ -162,7 +163,7 @@ def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[Dia
 
 
 def _problem(path: str, reason: str) -> DiagnosticDocument:
-    return {"path": path, "line": None, "offset": None, "severity": "error", "reason": reason}
+    return {"path": path, "line": None, "offset": None, "json_path": None, "severity": "error", "reason": reason}
 
 
 def _is_pending(source: Source, known: Mapping[str, Fingerprint]) -> bool:
@@ -319,9 +320,10 @@ def _write_places(places: list[str]) -> None:
 
 
 def _place(found: DiagnosticDocument) -> str:
+    inside = "" if found["json_path"] is None else f" at {found['json_path']}"
     if found["line"] is not None:
-        return f":{found['line']}"
-    return "" if found["offset"] is None else f" at byte {found['offset']}"
+        return f":{found['line']}{inside}"
+    return inside if found["offset"] is None else f" at byte {found['offset']}{inside}"
 
 
 def _write_diagnostics(document: DoctorDocument) -> None:

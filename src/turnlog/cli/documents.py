@@ -435,6 +435,7 @@ class DiagnosticDocument(TypedDict):
     path: str
     line: int | None
     offset: int | None
+    json_path: str | None
     severity: str
     reason: str
 

@@ -7,16 +7,30 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from atif import Trajectory as Judge
 
 from support.cli_runner import call as turnlog
-from support.provider_messages import PNG
+from support.provider_messages import PNG, assistant, result
+from support.provider_messages import call as call_of
 from turnlog.agents import agent, detect
 from turnlog.agents.base import RowAgent, Source
 from turnlog.agents.changes import Changes
 from turnlog.exports import export_session
-from turnlog.model import FilePart, Message, Origin, ReasoningPart, TextPart, ToolCallPart, Usage
+from turnlog.formats.atif import AtifConversation, to_atif
+from turnlog.model import (
+    Approval,
+    FilePart,
+    Membership,
+    Message,
+    Origin,
+    ReasoningPart,
+    Session,
+    TextPart,
+    ToolCallPart,
+    Usage,
+)
 from turnlog.store import open_store
 from turnlog.store.base import Store
 
@@ -313,6 +327,26 @@ def said(store: Store, session_id: str) -> list[tuple[str, Origin | None, str, t
         )
         for stored in store.messages(session_id)
     ]
+
+
+def test_what_an_answer_does_not_say_is_not_invented_and_an_approval_is_whole(tmp_path: Path) -> None:
+    approval = Approval(id="p", approved=True, source="user", reason="ok", metadata={"scope": "session", "rules": [1]})
+    placed = [assistant(call_of("c", result("r"), approval=approval), id="a"), assistant("b", id="b")]
+    spoken = [msgspec.structs.replace(message, model=None if message.id == "a" else "m") for message in placed]
+    session = Session(id="plain:s", agent="plain", external_id="s", models=("m",))
+    places = [Membership(session_id="plain:s", message_id=each.id, position=n) for n, each in enumerate(spoken)]
+    parts = [(message, place, None) for message, place in zip(spoken, places, strict=True)]
+    made = to_atif([AtifConversation(session, parts, (), dict[str, str]().get)]).to_json()
+    Judge.model_validate_json(made)
+    first, second = messages(read(tmp_path, made))
+    assert (first.model, second.model) == (None, "m")
+    assert [part.approval for part in first.parts if isinstance(part, ToolCallPart)] == [approval]
+
+
+def test_a_step_without_a_model_has_that_of_its_agent(tmp_path: Path) -> None:
+    agent_of_all = {"name": "a", "version": "1", "model_name": "m"}
+    [message] = messages(read(tmp_path, trajectory(step(1), agent=agent_of_all)))
+    assert message.model == "m"
 
 
 # -- damage

@@ -212,6 +212,7 @@ def _approval(facts: Mapping[str, Any]) -> Approval:
         approved=approved if isinstance(approved, bool) else None,
         source=text_of(facts.get("source")),
         reason=text_of(facts.get("reason")),
+        metadata=object_of(facts.get("metadata")),
     )
 
 

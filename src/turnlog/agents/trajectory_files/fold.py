@@ -6,13 +6,13 @@ trajectory and its step. A trajectory in which there are others is several sessi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_args
 
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.changes import Changes, Link
+from turnlog.agents.changes import Changes, Diagnostic, Link
 from turnlog.agents.conversation import Conversation
 from turnlog.agents.decoding import LineContext, fields_of, list_of, object_of, text_of, value_of
 from turnlog.agents.json_file import recover_items
@@ -40,7 +40,7 @@ from turnlog.model import Cost, Message, Origin, Part, Role, SessionTotal, StopR
 from turnlog.model.merge import add_results
 from turnlog.model.session import title_given
 
-_STEP_FACTS = frozenset({"message_id", "origin", "role", "error", "stop_reason", "requested_model"})
+_STEP_FACTS = frozenset({"message_id", "origin", "role", "error", "stop_reason", "requested_model", "without_model"})
 _SESSION_FACTS = frozenset({"title", "project", "cwd", "git_branch", "git_commit"})
 """What turnlog writes into `extra`, and reads again."""
 
@@ -63,6 +63,7 @@ class TrajectoryFold:
         for line in ROWS.read_into(context, data, offset, self._lines + 1):
             self._read(context, line)
         self._lines += count_lines(data)
+        context.changes.diagnostics[:] = _told_apart(context.changes.diagnostics)
         return context.changes
 
     def state(self) -> bytes:
@@ -79,6 +80,18 @@ class TrajectoryFold:
         context.changes.counts.messages += 1
         external = external_id(record.trajectory_id, record.session_id, self._source.path)
         _Reading(context, record, external, files, "$").read()
+
+
+def _told_apart(diagnostics: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Diagnostics with their place in the reason where another one has the same reason.
+
+    A store has one of each reason at an offset, and all of a trajectory is at the same one.
+    """
+    named: set[tuple[int, str]] = set()
+    for found in list(diagnostics):
+        is_told = (found.offset, found.reason) not in named
+        named.add((found.offset, found.reason))
+        yield found if is_told else msgspec.structs.replace(found, reason=f"{found.reason}, at {found.json_path}")
 
 
 def _decoded(context: LineContext, document: bytes) -> TrajectoryRecord | None:
@@ -292,7 +305,6 @@ class _Reading:
         if step.is_copied_context is not True:
             self._costs.append(cost)
         self._is_priced |= step.metrics is not None and is_priced(step.metrics.extra)
-        agent = self._record.agent
         kept = own_metadata(
             {
                 "message_id": facts.get("message_id"),
@@ -311,7 +323,7 @@ class _Reading:
                     parts=tuple(parts),
                     origin=self._origin(step, facts),
                     created_at=at,
-                    model=(step.model_name or (agent.model_name if agent is not None else None)) if is_answer else None,
+                    model=self._model(step, facts) if is_answer else None,
                     requested_model=text_of(facts.get("requested_model")),
                     stop_reason=next((each for each in get_args(StopReason) if each == facts.get("stop_reason")), None),
                     usage=usage,
@@ -335,6 +347,13 @@ class _Reading:
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         self._calls |= {call.tool_call_id: message.id for call in calls}
         self._position += sum(len(call.results) for call in calls)
+
+    def _model(self, step: StepRecord, facts: Mapping[str, Any]) -> str | None:
+        """The model of an answer: the agent's where its step names none, unless turnlog wrote that none was known."""
+        agent = self._record.agent
+        if step.model_name or agent is None or facts.get("without_model") is True:
+            return step.model_name
+        return agent.model_name
 
     def _role(self, step: StepRecord, facts: Mapping[str, Any]) -> Role:
         if step.source == "system" and facts.get("role") in ("user", "developer"):

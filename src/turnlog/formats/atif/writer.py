@@ -229,6 +229,9 @@ class _Writer:
                 extra=_known(facts),
             )
         facts |= {"stop_reason": message.stop_reason, "requested_model": message.requested_model}
+        if message.model is None and self._conversation.session.models:
+            # A step that names no model is by the format of the agent's, which is another fact.
+            facts["without_model"] = True
         called = message.origin not in UNCALLED_ORIGINS
         thoughts = [part.text for part in message.parts if isinstance(part, ReasoningPart) and part.text]
         if thoughts and not called:
