@@ -37,7 +37,7 @@ _IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 UNSEEN = (
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # marks, embeddings, overrides and isolates of direction
     "\u180e\u200b-\u200d\u2060-\u2065\ufeff\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # no width
-    "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # a joiner of nothing, and fillers
+    "\xad\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # a hyphen of line ends, a joiner of nothing, and fillers
     "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff"  # tags, and forms of the character before
 )
 """A set of characters that turn a line's direction or that nobody sees."""

@@ -31,7 +31,6 @@ MISSED = {
     "settings: INI pass": ["URL-encoded"],
     "settings: rclone": ["URL-encoded"],
     "settings: tab": ["URL-encoded"],
-    "code: Objective-C": ["JSON in JSON"],
     "protocols: Netscape cookies": ["URL-encoded"],
     "protocols: multipart": ["URL-encoded"],
     "protocols: FTP session": ["diff, added", "URL-encoded"],

@@ -10,7 +10,29 @@ KEY = "Fh2EhZZZGNzlzBabIDYbsq1PGMOIyWMhFc7vJQuj"
 HEX = "7d4eccfdbcf77790ee10ebcab40b134b"
 WORD = "Otter!9572Q"
 
+LETTERS = "TBkCfvAGfyUPzE"
+FLOWER = "Sonnenblume"
+
 WITH_SECRETS = [
+    ("DB_PASS=@", LETTERS),
+    ("PGPASSWORD=@ psql", LETTERS),
+    ('{"body": "{\\"password\\": \\"@\\"}"}', LETTERS),
+    ("- name: DB_PASSWORD\n  value: @", LETTERS),
+    ("Authorization: Bearer @", "SZbUvoKIwCyefiEz"),
+    ("ansible_become_pass: @", "kqzvwhxmpltr"),
+    ("DB_PASSWORD=@", FLOWER),
+    ("password='@'", "correct-horse-battery"),
+    ('{"password": "@"}', "CorrectHorseBattery"),
+    ("<password>@</password>", FLOWER),
+    ("setx DB_PASSWORD @", FLOWER),
+    ("define('DB_PASSWORD', '@');", FLOWER),
+    ("mysqlsh --password=@ shop", FLOWER),
+    ("db.internal:5432:shop:app:@", FLOWER),
+    ("secret_key: >-\n  @\n", KEY),
+    ('client = Client(\n    api_key=\n        "@",\n)', KEY),
+    ('password = "@"', "OYm9bIg6GR correct gzuanHtdAi"),
+    ("wif key: @", "5H5kEbTSt37aa9QVzgQDa7GJwijSuHeK5aYFekMUWbYNDsnQtxm"),
+    ("data: @", "eyJjbGllbnRfc2VjcmV0IjogImdjQ0pWcUlxWUtobk9VelQifQ=="),
     ("pass_phrase=@", WORD),
     ("aws ssm put-parameter --name /prod/db --type SecureString --value '@'", WORD),
     ("security unlock-keychain -p '@' login.keychain", WORD),
@@ -129,6 +151,17 @@ def test_a_secret_in_a_line_is_gone(line: str, secret: str) -> None:
     text = line.replace("@", secret) if line.count("@") == 1 else line.replace("'@'", f"'{secret}'")
     assert secret not in mask_text(text)
     assert secret not in mask_text(json.dumps({"content": text}))
+
+
+def test_a_password_with_an_at_sign_is_gone_from_an_address() -> None:
+    assert (
+        mask_text("postgres://app:p@B0aeLj3xiX@db:5432/prod")
+        == "postgres://app:[REDACTED:connection-string]@db:5432/prod"
+    )
+    assert (
+        mask_text("amqp://a:p@B0aeLj3xiX@db and me@shop.test")
+        == "amqp://a:[REDACTED:connection-string]@db and me@shop.test"
+    )
 
 
 @pytest.mark.parametrize("line", WITHOUT)

@@ -97,6 +97,13 @@ COMMANDS = (
         rf"(?:redis[\w-]{{0,10}}|:\d{{2,5}}(?:\[\d\])?)> auth\s{{1,4}}(?:default\s{{1,4}})?{WORD}",
         is_password,
     ),
+    after(
+        "named-secret",
+        "reg add",
+        rf"reg add\s{_REST}/v\s{{1,4}}(?:\\{{0,3}}\")?[\w-]{{0,40}}(?:passw(?:or)?[dt]|pwd|secret|token|key)"
+        rf"(?:\\{{0,3}}\")?\s{_REST}/d\s{{1,4}}{WORD}",
+        is_password,
+    ),
     after("login-password", "cmdkey|winrs", rf"(?:cmdkey|winrs)\s{_REST}[/-]p(?:ass)?:{WORD}", is_given),
     after("login-password", "schtasks", rf"schtasks\s{_REST}/rp\s{{1,4}}{WORD}", is_given),
     after(

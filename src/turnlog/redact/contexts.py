@@ -12,6 +12,7 @@ from turnlog.redact.placeholders import (
     is_key,
     is_key_body,
     is_password,
+    is_password_or_word,
     is_random,
     is_url_token,
 )
@@ -76,6 +77,13 @@ PLACES = (
         "://",
         r"""://(?P<secret>[^\s:@/?#"'`\\<>]{20,256})(?::(?:x-oauth-basic|x-oauth-token|api_token|x)?)?@(?=[\w\[$])""",
         is_url_token,
+    ),
+    # A password may have an at sign; the last one is before the host.
+    after(
+        "connection-string",
+        "://",
+        r"""://[^\s:@/?#"'`\\<>\[]{0,128}:(?P<secret>[^\s@/"'`\\<>]{1,128}(?:@[^\s@/:?&,;"'`\\<>]{1,128}){1,3})@(?=[\w\[$])""",
+        is_given,
     ),
     after(
         "connection-string",
@@ -154,7 +162,7 @@ PLACES = (
         "pgpass-line",
         ":5432:|:5433:|:6432:|:*:",
         r""":(?<=[\w*]:)(?:5432|5433|6432|\*):[\w.*-]{1,63}:[\w.*@-]{1,63}:(?P<secret>[^\s:"'`\\]{4,256})""",
-        is_password,
+        is_password_or_word,
     ),
     after(
         "npmrc-password",
@@ -265,7 +273,7 @@ PLACES = (
     after(
         "named-secret",
         "api key|access key|secret key|access token",
-        rf"(?:api|access|secret) (?:key|token)\s?(?::|=|\bis:?\b)\s?[`\"']?{_VALUE}",
+        rf"(?:api|access|secret) (?:key|token)(?: provided)?\s?(?::|=|\bis:?\b)\s?[`\"']?{_VALUE}",
         is_random,
     ),
     after(
@@ -309,6 +317,30 @@ PLACES = (
         "one-time-link",
         "reset|verify-email|magic-link|invite/|activate/",
         r"(?:reset[-_]password|password[-_]reset|/reset|verify-email|magic-link|invite|activate)/(?P<secret>[\w.-]{24,512})",
+        is_key,
+    ),
+    after(
+        "named-secret",
+        '_sk=|_sk:|_sk"|_sk\\|_sk =',
+        rf"(?<![\w.])\w{{1,40}}_sk{_IS}(?P<secret>[\w+/=.-]{{16,256}})(?![#:@!$%*^])",
+        is_key,
+    ),
+    after(
+        "password",
+        '_pw=|_pw:|_pw"|_pw\\|_pw =',
+        rf"(?<![\w.])\w{{1,40}}_pw{_IS}(?P<secret>[^\s\"'`,;&|<>\\\x1b]{{6,256}})",
+        is_password,
+    ),
+    after(
+        "password",
+        "kennwort|contraseña|mot de passe",
+        rf"(?:kennwort|contraseña|mot de passe){_IS}{_VALUE}",
+        is_password,
+    ),
+    after(
+        "wallet-key",
+        "wif key|wif:|wif=|wif\"|wif'|_wif",
+        rf"wif(?:[ _-]key)?{_IS}(?P<secret>[5kl][1-9a-z]{{50,51}})(?![a-z0-9])",
         is_key,
     ),
     after("saml-assertion", "samlresponse", rf"samlresponse{_IS}(?P<secret>[a-z0-9+/%=]{{64,20000}})", is_random),

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from turnlog.redact.contexts import HEADERS
 from turnlog.redact.placeholders import (
+    is_bare_key,
     is_basic,
+    is_chosen,
     is_cookie,
     is_generated,
     is_given,
@@ -63,7 +65,7 @@ def _name(rule: str, names: str, value: str, check: Callable[[str], bool], flags
 
 
 NAMES = (
-    _name("password", "password|passwd|pass[_-]?phrase|passcode|pwd|psk", _PASSWORD, is_password),
+    _name("password", "passwor[dt]|passwd|pass[_-]?phrase|passcode|pwd|psk", _PASSWORD, is_password),
     # A word of its own, and not the end of `bypass` or `compass`.
     _name(
         "password",
@@ -76,6 +78,8 @@ NAMES = (
     Name("bundler-credentials", re.compile(r"contribsys_{1,2}com\Z", re.IGNORECASE), re.compile(_value(17)), is_given),
     Name("docker-auth", re.compile(r"(?<![\w.-])auth\Z"), re.compile(_value(8)), is_basic),
     _name("named-secret", rf"(?<![A-Za-z0-9])(?:{HEADERS})|{_KEYS}", _value(10), is_random),
+    _name("named-secret", r"(?<=[A-Za-z0-9]_)(?:SK|sk)", _value(16), is_bare_key, 0),
+    _name("password", r"(?<=[A-Za-z0-9]_)(?:PW|pw)", _value(6), is_password, 0),
     _name("named-key", r"[a-z0-9][_-](?i:key)|[a-z0-9]Key|[A-Z0-9][_-]KEY", _value(16), is_key, 0),
 )
 """The first match counts. Names may have more in front: `db_password`."""
@@ -114,13 +118,18 @@ _HAS_VALUE = r"(?=[\s\S]{0,500}?(?:value|default))"
 """Most names have no such field behind them, and to look for one through other fields takes long."""
 
 _LITERAL = (
-    r"(?:(?:[bru@]|rb|br)(?=[\"'])|secret(?:str|bytes)\((?=\\{0,3}[\"'])|field\((?:default=)?(?=\\{0,3}[\"'])"
+    r"(?:(?:[bfru@]|[bf]r|r[bf])(?=\\{0,3}[\"'])|\[\[|secret(?:str|bytes)\((?=\\{0,3}[\"'])|field\((?:default=)?(?=\\{0,3}[\"'])"
     r"|(?:[a-z]{1,20}\.)?(?:fromhex|unhexlify|b64decode|hex::decode|buffer\.from)\((?=\\{0,3}[\"']))?"
 )
-"""What languages write before the quote of a literal: b"…", @"…", SecretStr("…")."""
+"""What languages write before the quote of a literal: b"…", @"…", SecretStr("…"), and before one without: [[…]]."""
+
+_LINES = (
+    rf"(?:\(?[ \t]{{0,2}}(?:\r?\n|\\{{1,3}}n)[ \t]{{0,40}}(?=[bf]?{_QUOTE})|[>|][+-]?(?:\r?\n|\\{{1,3}}n)[ \t]{{1,40}})"
+)
+"""Between a separator and a value on the next line: a string of code, a block of YAML."""
 
 _ASSIGNMENT = re.compile(
-    rf"(?:pass(?:word|wd|[_-]?phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?!\w)(?:"
+    rf"(?:pass(?:wor[dt]|wd|[_-]?phrase|code)?|pwd|psk|secret|token|credentials?|key){_MORE}(?!\w)(?:"
     # apiKey: string = "…", API_KEY: Final[str] = "…", const key string = "…"
     rf"(?P<typed>(?:\??\s{{0,2}}:\s{{0,2}}|\s{{1,2}})[&a-z_][\w.<>\[\]|?&' ]{{0,40}}=[ \t]{{0,4}}{_LITERAL}{_QUOTE})"
     # add_argument("--token", default="…")
@@ -138,7 +147,7 @@ _ASSIGNMENT = re.compile(
     r"|(?P<tab>\t{1,4}|\\{1,3}t)"
     # key: "…", key=…, \"key\": \"…\", user[key]=…, key ?= …, key ||= "…", key[] = "…", **Key:** `…`
     rf"|(?P<plain>(?:{_QUOTE})?(?:\[\w{{0,10}}\]|\]|\s?\{{[a-z; ]{{1,30}}\}})?(?:\*\*)?\s{{0,4}}"
-    rf"(?:=>|<-|(?:\|\||\?\?|[:?])?=(?!=)|:)(?:\*\*)?\s{{0,4}}{_LITERAL}(?:{_QUOTE})?)"
+    rf"(?:=>|<-|(?:\|\||\?\?|[:?])?=(?!=)|:)(?:\*\*)?(?:[ \t]{{0,4}}{_LINES}|\s{{0,4}}){_LITERAL}(?:{_QUOTE})?)"
     # <key>apiKey</key> <string>…</string>
     rf"|(?P<property></key>{_GAP}<string>)"
     # <password>…</password>
@@ -209,10 +218,45 @@ def _secret_at(text: str, match: re.Match[str]) -> Assignment | None:
         return None
     if between in _CLOSED and text[value.end() : value.end() + 1] not in ("\\", '"', "'", "`"):
         return None
-    within = secret_within(value[0], lambda text: not is_placeholder(text) and name.check(text))
+    may_be_word = name.rule == "password" and (is_variable or _is_literal(text, head, match, between, value.end()))
+    within = secret_within(
+        value[0],
+        lambda text: not is_placeholder(text) and (name.check(text) or (may_be_word and is_chosen(text))),
+    )
     if within is None:
         return None
-    return Assignment(value.start() + within[0], value.start() + within[1], name.rule)
+    start, end = value.start() + within[0], value.start() + within[1]
+    return Assignment(start, _phrase_end(text, start, end), name.rule)
+
+
+_DEFINED = re.compile(r"(?:define\(\s{0,4}|--)[\"']?\Z|[\"']--\Z", re.IGNORECASE)
+"""Before a name in a list whose next member is its value, and not one more name."""
+
+_SET = re.compile(r"(?:set|setx|setenv|ENV|set -\w{1,4}) {1,4}\Z")
+
+
+def _is_literal(text: str, head: int, match: re.Match[str], between: str, end: int) -> bool:
+    """Whether a value ends here that can only be one, whatever it says: in quotes, in markup, of an option."""
+    before = text[max(0, head - _LONGEST_BEFORE) : head]
+    if between == "listed":
+        return _DEFINED.search(before) is not None
+    if between == "argument":
+        return _SET.search(before) is not None
+    if between == "plain" and match[between] == "=" and before.endswith("--"):
+        return True
+    is_quoted = text[match.end() - 1] in "\"'`" and text[end : end + 1] in ("\\", '"', "'", "`")
+    return between in ("element", "property", "value") or (is_quoted and between in ("plain", "typed", "quoted"))
+
+
+_PHRASE = re.compile(r"""(?:[ ](?![ ])|[^\s"'`\\\x1b]){1,96}(?=\\{0,3}(["'`]))""")
+
+
+def _phrase_end(text: str, start: int, end: int) -> int:
+    """Where a value ends that begins behind a quote and has spaces in it: at the next quote of this kind."""
+    if text[end : end + 1] != " " or text[start - 1] not in "\"'`":
+        return end
+    rest = _PHRASE.match(text, end)
+    return end if rest is None or rest[1] != text[start - 1] else rest.end()
 
 
 _OPENED = re.compile(r"""(?<!\\)(\\{0,3})(["'`])\Z""")

@@ -92,6 +92,8 @@ def entropy(text: str) -> float:
 def is_random(text: str) -> bool:
     """Whether a value under a telling name is a key: letters and digits, or many letters of both cases; few repeat."""
     looks_made = _is_mixed(text) or (len(text) >= 20 and text not in (text.lower(), text.upper()))
+    if not looks_made and is_scrambled(text):
+        return True
     return len(text) >= 10 and looks_made and entropy(text) >= 2.7 and not _is_expression(text) and not is_path(text)
 
 
@@ -99,6 +101,14 @@ def is_key(text: str) -> bool:
     """Whether a value under a vague name (`…_key`) is a key: 16 random characters or more, with digits."""
     digits = sum(character.isdigit() for character in text)
     return len(text) >= 16 and digits >= 2 and is_random(text) and not _is_uuid(text)
+
+
+_BARE = re.compile(r"[\w+/=.-]{16,512}")
+
+
+def is_bare_key(text: str) -> bool:
+    """Whether a value is a key without signs, as services make them: a sort key of a table (`…_SK`) has signs."""
+    return _BARE.fullmatch(text) is not None and is_key(text)
 
 
 def is_app_password(text: str) -> bool:
@@ -113,6 +123,8 @@ def is_url_token(text: str) -> bool:
 
 def is_password(text: str) -> bool:
     """Whether a value under a name for passwords is one: shorter than a key, but no word and no expression."""
+    if is_scrambled(text):
+        return True
     if (
         len(text) < 6
         or not _is_mixed(text.rstrip(",;"))
@@ -122,6 +134,65 @@ def is_password(text: str) -> bool:
     ):
         return False
     return not _is_code(text) and _VERSION.fullmatch(text) is None
+
+
+_CAPITAL, _SMALL = "A-Z\u00c0-\u00de", "a-z\u00df-\u00ff"
+_LETTERS = re.compile(r"[A-Za-z]{10,128}")
+_RISE = re.compile(r"[a-z][A-Z]")
+"""Where a capital follows a small letter: in joined words once a word, in random letters at every fourth."""
+_OWN_CAPITAL = re.compile(r"\A[A-Z](?=[A-Z][a-z])|[A-Z]{1,2}\Z")
+_NO_WORD = re.compile(r"[bcdfghjklmnpqrstvwxz]{7}")
+"""No word has so many consonants in a row."""
+
+
+def is_scrambled(text: str) -> bool:
+    """Whether a value is of letters only that are random: no word, and no joined words as in `getAccessToken`."""
+    if _LETTERS.fullmatch(text) is None or text.isupper() or entropy(text) < 2.7:
+        return False
+    if text.islower():
+        return _NO_WORD.search(text) is not None
+    capitals = sum(character.isupper() for character in text)
+    if _SAID.search(text.lower()) is not None:
+        return False
+    is_dense = len(_RISE.findall(text)) >= 3 and 0.3 <= capitals / len(text) <= 0.75
+    # An interface begins, and a variable of a type ends, with a capital of its own: `IWriter`, `AgentDepsT`.
+    words = _OWN_CAPITAL.sub("", text)
+    return is_dense or (capitals >= 3 and _IDENTIFIER.fullmatch(words) is None)
+
+
+_CHOSEN = re.compile(rf"[{_CAPITAL}{_SMALL}]{{3,}}(?:-[{_CAPITAL}{_SMALL}]{{2,}})*")
+_SAID = re.compile(
+    r"pass(?!ion)|pwd|secret|token|key|auth|cred|user|login|account|senha|contrase|kennwort|parol|wachtwoord|heslo|jelszo"
+    r"|field|input|label|button|value|param|type|name|text|str(?:ing)?$|^(?:var)?char|error|valid|incorrect|correct$|wrong|match|short|weak"
+)
+"""What a label, a message, a type or a name of a password says of it."""
+_STATES = re.compile(
+    r"always|any|array|attribute|boolean|bytes|clear|confirm|created|current|database|default|define"
+    r"|disable|disabled|email|empty|enable|enabled|encrypted|encryption|enter|expired|false|fixed|forgot"
+    r"|forgotten|form|format|function|given|hashed|import|incoming|integer|internal|keychain|keyring"
+    r"|mandatory|manual|method|missing|model|never|number|object|okay|plain|plugin|postgres|private|process"
+    r"|prompt|property|protected|provided|public|random|readonly|ref|reserved|reset|return|saved|sealed"
+    r"|secure|sensitive|session|set|setting|should|show|skip|stdin|stored|strong|system|template|undefined"
+    r"|unique|unknown|unreserved|unsafe|unsupported|update|updated|visible|warning|write"
+)
+"""Words that stand in the place of a password and are none."""
+
+
+def is_chosen(text: str) -> bool:
+    """Whether a word, where only a password can be, is one that somebody chose, and no state, label or type."""
+    lowered = text.lower()
+    return (
+        len(text) >= 6
+        and _CHOSEN.fullmatch(text) is not None
+        and not text.isupper()
+        and _STATES.fullmatch(lowered) is None
+        and _SAID.search(lowered) is None
+    )
+
+
+def is_password_or_word(text: str) -> bool:
+    """Whether a value is a password, where only a password can be."""
+    return is_password(text) or is_chosen(text)
 
 
 _VERSION = re.compile(
@@ -145,7 +216,6 @@ def is_distinct(text: str) -> bool:
 
 _LATIN_END = "\u024f"
 """The last letter of the Latin alphabets: in other scripts no password has both cases and digits."""
-_CAPITAL, _SMALL = "A-Z\u00c0-\u00de", "a-z\u00df-\u00ff"
 _WORD = re.compile(rf"[{_CAPITAL}{_SMALL}][{_SMALL}]{{4,}}|[{_CAPITAL}]{{5,}}")
 _SHORT_WORD = re.compile(rf"[{_CAPITAL}{_SMALL}][{_SMALL}]{{2,}}|[{_CAPITAL}]{{4,}}")
 """A word in a short password, where anything longer could be a name in an expression."""

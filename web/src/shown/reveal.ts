@@ -20,7 +20,7 @@ const CONTROL = "\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f";
 const UNSEEN =
   "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206f" +
   "\\u180e\\u200b-\\u200d\\u2060-\\u2065\\ufeff\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}" +
-  "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0" +
+  "\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0" +
   "\\u180b-\\u180d\\u180f\\ufe00-\\ufe0f\\u{e0000}-\\u{e0fff}";
 
 /** Which of these stay. Text can be hidden in forms: behind nothing, behind each other, or behind letters. */
