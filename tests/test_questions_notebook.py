@@ -15,14 +15,17 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.sync.syncer import sync
 
+COUNTED = ("claude-code", "codex", "gemini-cli", "opencode")
+
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "questions.ipynb"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The samples of four agents."""
+    """The samples of four agents, and of one whose answers name no tokens."""
     folder = tmp_path_factory.mktemp("notebook")
-    sync(folder / "sample.db", roots=[LOGS / name for name in ("claude-code", "codex", "gemini-cli", "opencode")])
+    names = (*COUNTED, "droid")
+    sync(folder / "sample.db", roots=[LOGS / name for name in names])
     return folder
 
 
@@ -56,13 +59,18 @@ def check_answers(names: dict[str, Any], store: Store) -> None:
         reported = usage[row["model"]]
         assert row["calls"] == reported.calls
         assert row["dollars"] == (None if reported.cost is None else pytest.approx(float(reported.cost)))
+        priced = reported.calls - reported.unknown_calls - reported.unpriced_calls
+        if row["dollars"] is not None:
+            assert row["dollars_a_call"] == pytest.approx(row["dollars"] / priced)
     tools = {each.tool_name: each for each in store.tool_usage()}
     outcomes = {row["tool_name"]: row for row in names["outcomes"].to_dicts()}
     assert {name: (row["calls"], row["failed"], row["refused"], row["aborted"]) for name, row in outcomes.items()} == {
         name: (each.calls, each.failed, each.denied, each.aborted) for name, each in tools.items()
     }
-    assert set(names["cached"]["agent"]) == {"claude-code", "codex", "gemini-cli", "opencode"}
-    assert all(0 < share < 1 for share in names["cached"]["share"])
+    *counted, unknown = names["cached"].to_dicts()
+    assert {row["agent"] for row in counted} == set(COUNTED)
+    assert all(0 < row["share"] < 1 for row in counted)
+    assert (unknown["agent"], unknown["answers"], unknown["cache_read"], unknown["share"]) == ("droid", 0, None, None)
     assert len(names["edited"]) > 3
     for row in names["edited"].to_dicts():
         # A path that is relative in one call and absolute in another is one file there, and two here.

@@ -101,3 +101,16 @@ def test_the_examples_run(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     for code in EXAMPLES[1:]:
         exec(compile(code, "docs/how-to/analysis.md", "exec"), names)
         assert capsys.readouterr().out.strip(), code
+
+
+def test_a_sum_of_the_page_is_null_where_nothing_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(EXAMPLES[0], "docs/how-to/analysis.md", "exec"), names)
+    names["store"].close()
+    frame = names["pl"].DataFrame({"model": ["a", "a", "b"], "input": [1, None, None], "cost": [0.5, 0.25, None]})
+    summed = frame.group_by("model").agg(names["known_sum"]("input", "cost")).sort("model")
+    assert summed.rows() == [("a", 1, 0.75), ("b", None, None)]
+    assert [
+        code for code in EXAMPLES[1:] if 'pl.col("cost").sum()' in code or '"output", "reasoning").sum()' in code
+    ] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +33,7 @@ from turnlog.model import (
 from turnlog.store import open_store
 from turnlog.store.base import HourOfWeek, InsightFilter, SessionFilter, Store
 from turnlog.store.choices import SESSION_HAVINGS
-from turnlog.store.commands import command_head
+from turnlog.store.commands import call_head, command_head
 from turnlog.store.insights import SECTIONS, Insights, context_to_csv, to_csv
 from turnlog.store.periods import QUARTER_HOUR, shifts, start_of
 from turnlog.store.sqlite.reading import Connections
@@ -397,3 +398,22 @@ def test_each_section_is_csv_with_a_column_a_field(report: Insights) -> None:
 )
 def test_the_head_of_a_command_is_its_program_without_arguments(command: str, head: str | None) -> None:
     assert command_head(command) == head
+
+
+@pytest.mark.parametrize(
+    ("given", "head"),
+    [
+        ({"command": "git push origin main"}, "git push"),
+        ({"cmd": ["bash", "-lc", "npm test"]}, "npm test"),
+        ({"commands": ["cd shop", "git push origin main", "ls"]}, "git push"),
+        ({"commands": []}, None),
+        ({"commands": [{"run": "ls"}]}, None),
+        ({"commands": "ls"}, None),
+        ({"code": "print(1)"}, None),
+    ],
+)
+def test_a_command_is_found_where_agents_put_it(given: dict[str, object], head: str | None) -> None:
+    part = ToolCallPart(
+        tool_call_id="c", tool_name="run", kind=ToolKind.EXECUTE, input=msgspec.Raw(json.dumps(given).encode())
+    )
+    assert call_head(part) == head

@@ -49,6 +49,8 @@ class _Command(msgspec.Struct):
 
     command: Any = None
     cmd: Any = None
+    commands: Any = None
+    """A list of command lines."""
 
 
 _decoder = msgspec.json.Decoder(_Command)
@@ -62,11 +64,17 @@ def call_head(part: ToolCallPart) -> str | None:
         fields = _decoder.decode(part.input)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    for value in (fields.command, fields.cmd):
+    for value in (fields.command, fields.cmd, _lines(fields.commands)):
         text = _joined(cast("list[Any]", value)) if isinstance(value, list) else value
         if isinstance(text, str) and text.strip():
             return command_head(text)
     return None
+
+
+def _lines(commands: Any) -> str | None:
+    if not isinstance(commands, list):
+        return None
+    return "\n".join(line for line in cast("list[Any]", commands) if isinstance(line, str))
 
 
 def _joined(words: list[Any]) -> str:
