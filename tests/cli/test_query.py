@@ -141,6 +141,29 @@ def test_a_table_says_that_it_is_cut_and_csv_is_whole(run: Command) -> None:
     assert (found[0], len(found), found[-1]) == (["x"], 51, ["50"])
 
 
+def test_rows_that_a_table_would_keep_are_bounded_and_csv_writes_them(run: Command) -> None:
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5)"
+    large = f"{numbers} SELECT hex(zeroblob(10000000)) FROM n"
+    result = run("query", large)
+    assert result.exit_code == 1
+    assert "a table has at most 64 MB: --json and --csv" in result.stderr
+    assert len(run("query", "--csv", large).stdout) > 100_000_000
+
+
+def test_json_in_a_column_can_be_taken_apart(run: Command) -> None:
+    assert rows(run, "SELECT value FROM json_each('[1, 2]')") == [[1], [2]]
+    kinds = rows(run, "SELECT DISTINCT t.key FROM v_messages m, json_tree(m.content) t WHERE t.key = 'role'")
+    assert kinds == [["role"]]
+
+
+def test_a_message_or_part_that_there_is_not_is_null(run: Command) -> None:
+    names = ("part_id", "part_content", "part_text", "call_input", "call_output")
+    places = ("99999999, 0", "1, 9999", "1, -1", "1, 'a'", "1, NULL", "1, 1e300")
+    asked = [f"{name}({place})" for name in names for place in places]
+    asked += [f"message_content({key})" for key in ("99999999", "NULL", "'x'")]
+    assert rows(run, f"SELECT {', '.join(asked)}") == [[None] * len(asked)]
+
+
 def test_values_of_every_type_are_written(run: Command) -> None:
     sql = "SELECT NULL AS a, 1.5 AS b, x'00ff' AS c, 9e999 AS d, '=1+1' AS e, char(27) || '[2J' AS f"
     assert rows(run, sql) == [[None, 1.5, "00ff", "inf", "=1+1", "\x1b[2J"]]

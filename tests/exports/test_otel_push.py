@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from support.cli_runner import call
 from support.otel_receiver import OtelReceiver, attributes, receiving
 from support.plain_agent import Log
 from support.plain_history import OTHER, SESSION, answer, prompt, write_history
@@ -154,6 +157,7 @@ def test_what_http_cannot_send_is_an_error_that_shows_no_secret(endpoint: str, h
     with pytest.raises(TurnlogError, match=r"http://|header") as caught:
         Receiver(endpoint, headers, as_json=True).check()
     assert not headers or "B: c" not in str(caught.value)
+    assert "u:p" not in str(caught.value)
 
 
 def test_a_receiver_that_does_not_speak_http_is_an_error() -> None:
@@ -171,3 +175,45 @@ def test_a_receiver_that_does_not_speak_http_is_an_error() -> None:
         with pytest.raises(TurnlogError, match="does not answer as HTTP does"):
             send(Receiver(f"http://127.0.0.1:{port}", {}, as_json=True), b"{}", lambda _: None)
         thread.join()
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
+def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otel_push, "TRIES", 1)
+    monkeypatch.setattr(otel_push, "_LONGEST_TRY", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+                for _ in range(100):
+                    time.sleep(0.05)
+                    connection.sendall(b"x" if answer else b"")
+
+        threading.Thread(target=drip, daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(TurnlogError, match="does not answer: its answer was not whole"):
+            send(Receiver(f"http://127.0.0.1:{port}", {}, as_json=True), b"{}", time.sleep)
+        assert time.monotonic() - began < 3
+
+
+def test_a_request_is_not_tried_for_ever(double: OtelReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otel_push, "_LONGEST", 1.5)
+    double.answers += [429] * 9
+    waits: list[float] = []
+    with pytest.raises(TurnlogError, match="answered 429"):
+        send(receiver(double), b'{"resourceSpans": []}', waits.append)
+    assert waits == [1]
+
+
+def test_the_command_says_that_it_waits(store: Path, double: OtelReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    double.answers += [503]
+    result = call("otel", "push", "--no-sync", "--json", "--store", str(store), "--endpoint", double.address)
+    assert result.exit_code == 0, result.stderr
+    assert "does not answer: it is tried again in 7 seconds" in result.stderr
+    assert waits == [7]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import check_limit, decode_cursor, encode_cursor
 
 SHAPE = (int | None, int, str)
 
@@ -48,3 +48,9 @@ def test_a_cursor_gives_back_its_values(values: list[Any]) -> None:
 def test_what_somebody_made_up_is_a_value_error(cursor: str) -> None:
     with pytest.raises(ValueError, match="is not a cursor"):
         decode_cursor("list", SHAPE, cursor)
+
+
+@pytest.mark.parametrize("limit", [0, (1 << 63) - 1, 10**30])
+def test_a_limit_that_no_page_can_have_is_a_value_error(limit: int) -> None:
+    with pytest.raises(ValueError, match="limit cannot be"):
+        check_limit(limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -49,6 +50,11 @@ def needs_binary(reason: str) -> Generator[None]:
         if error.name is None or error.name.startswith("turnlog"):
             raise
         raise TurnlogError(reason) from error
+
+
+def _wait(seconds: float) -> None:
+    click.echo(f"The receiver is busy or does not answer: it is tried again in {seconds:g} seconds.", err=True)
+    time.sleep(seconds)
 
 
 @click.group()
@@ -105,7 +111,7 @@ def push(
         )
         ids = [session.id for session in sessions_in(store, chosen)]
         with needs_binary("OTLP's binary form needs more packages: pip install 'turnlog[otel]', or give --json"):
-            pushed = push_sessions(store, ids, receiver, content=content)
+            pushed = push_sessions(store, ids, receiver, content=content, sleep=_wait)
     rejected = f"; {pushed.rejected} spans were rejected" if pushed.rejected else ""
     click.echo(
         f"Sent {pushed.sessions} sessions ({pushed.spans} spans) to {one_line(receiver.url)} in {pushed.requests}"

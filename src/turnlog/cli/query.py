@@ -18,6 +18,7 @@ import click
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
 from turnlog.cli.options import WholeNumber, examples, json_option
 from turnlog.cli.terminal import Column, write_json_text, write_table
+from turnlog.errors import TurnlogError
 from turnlog.plain_text import csv_cell
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 
 _ROWS = 1_000
+
+_LARGEST_TABLE = 64 << 20
+"""Bytes of the rows of a table: all are kept until their widths are known."""
 
 
 @click.command(
@@ -89,10 +93,21 @@ def _write(
         for row in rows:
             click.echo(_csv_line([_csv_value(value) for value in row]), nl=False)
     else:
-        first = list(islice(rows, limit))
+        first = list(_kept(islice(rows, limit)))
         write_table(_columns(columns, first), [[_text(value) for value in row] for row in first])
         if next(rows, None) is not None:
             click.echo(f"These are the first {limit:,} rows: --limit, --json and --csv show more.", err=True)
+
+
+def _kept(rows: Iterable[tuple[SqlValue, ...]]) -> Iterator[tuple[SqlValue, ...]]:
+    """The same rows. Raises TurnlogError where they are more than a table keeps."""
+    size = 0
+    for row in rows:
+        size += sum(map(sys.getsizeof, row))
+        if size > _LARGEST_TABLE:
+            most = f"{_LARGEST_TABLE >> 20} MB"
+            raise TurnlogError(f"a table has at most {most}: --json and --csv write any number of rows, --limit fewer")
+        yield row
 
 
 def _columns(names: Iterable[str], rows: list[tuple[SqlValue, ...]]) -> list[Column]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from importlib import import_module
-from socket import gaierror
+from socket import SHUT_RDWR, gaierror, socket
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import msgspec
 
@@ -34,7 +36,16 @@ LARGEST: Final = 4 << 20
 TRIES: Final = 5
 
 _TIMEOUT: Final = 30
+"""Seconds without a byte."""
+
+_LONGEST_TRY: Final = 60
+"""Seconds until an answer is whole: one that comes a byte at a time is never late."""
+
 _LONGEST_WAIT: Final = 60
+"""Seconds before another try, whatever the receiver says."""
+
+_LONGEST: Final = 300
+"""Seconds after which a request is not tried again."""
 
 _LARGEST_ANSWER: Final = 1 << 20
 """Bytes of an answer that are read."""
@@ -79,10 +90,14 @@ class Receiver(NamedTuple):
 
     def check(self) -> None:
         """Raise TurnlogError for what HTTP cannot send, ImportError for the binary form without its extra."""
+        _, has_name, place = self.endpoint.rpartition("@")
+        # What is before the @ may be a password.
+        shown = f"…@{place}" if has_name else self.endpoint
         if self.endpoint.partition("://")[0].lower() not in ("http", "https"):
-            raise TurnlogError(f"{self.endpoint} does not begin with http:// or https://")
+            raise TurnlogError(f"{shown} does not begin with http:// or https://")
         if not _is_address(self.endpoint):
-            raise TurnlogError(f"{self.endpoint} is no address of a receiver, such as http://localhost:6006")
+            more = ": a name and a password go into a header" if has_name else ""
+            raise TurnlogError(f"{shown} is no address of a receiver, such as http://localhost:6006{more}")
         for name, value in self.headers.items():
             # The value may be a secret.
             if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
@@ -121,6 +136,76 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
+class _Opener:
+    """Opens requests, each with an end: a timeout of sockets begins anew with every byte."""
+
+    def __init__(self) -> None:
+        self._connections: list[HTTPConnection] = []
+        kept = self._connections
+
+        class Http(HTTPHandler):
+            def do_open(self, http_class: Any, req: Request, **arguments: Any) -> Any:
+                return super().do_open(_keeping(http_class, kept), req, **arguments)
+
+        class Https(HTTPSHandler):
+            def do_open(self, http_class: Any, req: Request, **arguments: Any) -> Any:
+                return super().do_open(_keeping(http_class, kept), req, **arguments)
+
+        self._opener = build_opener(_NoRedirect, Http, Https)
+
+    def answer(self, request: Request, seconds: float) -> bytes:
+        """The beginning of an answer. Raises TimeoutError where it is not whole in time, and what `urllib` raises."""
+        end = time.monotonic() + seconds
+        timer = threading.Timer(seconds, self._break_off)
+        timer.daemon = True
+        timer.start()
+        try:
+            with self._opener.open(request, timeout=min(_TIMEOUT, seconds)) as answer:
+                return _beginning(answer, end)
+        except HTTPError:
+            raise
+        except (OSError, HTTPException) as error:
+            if time.monotonic() < end:
+                raise
+            raise _late(seconds) from error
+        finally:
+            timer.cancel()
+            self._connections.clear()
+
+    def _break_off(self) -> None:
+        for connection in self._connections:
+            # urllib hands the socket over to the answer.
+            found = connection.sock
+            if found is not None:
+                with suppress(OSError):
+                    # Not the method of TLS, which is not to be called while another thread reads.
+                    socket.shutdown(found, SHUT_RDWR)
+
+
+def _keeping(http_class: Any, kept: list[HTTPConnection]) -> Callable[..., HTTPConnection]:
+    def made(*arguments: Any, **named: Any) -> HTTPConnection:
+        connection = http_class(*arguments, **named)
+        kept.append(connection)
+        return connection
+
+    return made
+
+
+def _beginning(answer: Any, end: float) -> bytes:
+    found, piece = bytearray(), b"_"
+    while piece and len(found) < _LARGEST_ANSWER:
+        # Before the first piece too: headers that were broken off look whole.
+        if time.monotonic() >= end:
+            raise TimeoutError
+        piece = answer.read1(_LARGEST_ANSWER - len(found))
+        found += piece
+    return bytes(found)
+
+
+def _late(seconds: float) -> TimeoutError:
+    return TimeoutError(f"its answer was not whole after {seconds:.0f} seconds")
+
+
 def push(
     store: Store,
     session_ids: Iterable[str],
@@ -139,7 +224,8 @@ def push(
         sleep: Waits so many seconds before another try.
 
     Raises:
-        TurnlogError: The receiver refused a request, did not take it after five tries, or nothing listens there.
+        TurnlogError: The receiver refused a request, did not take it after five tries or five minutes, or nothing
+            listens there.
             What was sent before stays.
         ImportError: The binary form without the extra `otel`.
     """
@@ -202,30 +288,33 @@ def _request(resources: list[dict[str, Any]]) -> bytes:
 def send(receiver: Receiver, document: bytes, sleep: Callable[[float], None], *, needs_listener: bool = False) -> int:
     """Send a request, in OTLP's JSON, until it is taken; the number of spans that were rejected.
 
-    Raises RefusedError, or TurnlogError after five tries; with `needs_listener`, at once where nothing listens.
+    Raises RefusedError, or TurnlogError after five tries or five minutes; with `needs_listener`, at once where nothing
+    listens.
     """
     body = gzip.compress(document if receiver.as_json else to_protobuf(document), 5)
     kind = "application/json" if receiver.as_json else "application/x-protobuf"
     headers = {**receiver.headers, "Content-Type": kind, "Content-Encoding": "gzip"}
-    opener = build_opener(_NoRedirect)
+    opener = _Opener()
+    end = time.monotonic() + _LONGEST
     for attempt in range(1, TRIES + 1):
         # Made again each time: an opener changes it.
         request = Request(receiver.url, data=body, headers=headers)
         wait = float(2 ** (attempt - 1))
         try:
-            with opener.open(request, timeout=_TIMEOUT) as answer:
-                return _rejected(answer.read(_LARGEST_ANSWER), as_json=receiver.as_json)
+            answer = opener.answer(request, _LONGEST_TRY)
+            return _rejected(answer, as_json=receiver.as_json)
         except HTTPError as error:
             if error.code not in _AGAIN:
                 raise RefusedError(f"{receiver.url} answered {error.code} {error.reason}", error.code) from error
-            if attempt == TRIES:
-                raise TurnlogError(f"{receiver.url} answered {error.code} {error.reason}") from error
             wait = _asked_wait(error, wait)
+            if attempt == TRIES or time.monotonic() + wait > end:
+                raise TurnlogError(f"{receiver.url} answered {error.code} {error.reason}") from error
         except HTTPException as error:
             raise TurnlogError(f"{receiver.url} does not answer as HTTP does: {type(error).__name__}") from error
         except (URLError, OSError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            if attempt == TRIES or (needs_listener and isinstance(reason, (ConnectionRefusedError, gaierror))):
+            is_last = attempt == TRIES or time.monotonic() + wait > end
+            if is_last or (needs_listener and isinstance(reason, (ConnectionRefusedError, gaierror))):
                 raise TurnlogError(f"{receiver.url} does not answer: {reason}") from error
         sleep(wait)
     raise AssertionError("the last try returns or raises")

@@ -77,6 +77,8 @@ def query(
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         if memory is not None:
             connection.execute(f"PRAGMA hard_heap_limit = {memory}")
+        # SQLite declares these tables at their first use, which it asks about as if it were a change.
+        connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()
         connection.set_authorizer(_authorize)
         deadline = time.monotonic() + seconds
         # In this form no number that is none, such as NaN, makes it endless.

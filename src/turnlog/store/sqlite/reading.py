@@ -16,10 +16,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType, UnionType
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.connection import can_be_written, connect, write_transaction
+
+_LARGEST_LIMIT: Final = (1 << 63) - 2
+"""SQLite's largest number, less the one item more that is asked for to see whether another page follows."""
 
 
 class Connections:
@@ -195,9 +198,14 @@ def aware_milliseconds(moment: datetime) -> int:
 
 
 def check_limit(limit: int) -> None:
-    """Raise ValueError for a page that could hold nothing, and so has no place where the next one begins."""
+    """Raise ValueError for a page that could hold nothing, and so has no place where the next one begins.
+
+    Likewise for a number that is too large for SQLite.
+    """
     if limit < 1:
         raise ValueError(f"limit cannot be {limit}: expected 1 or more")
+    if limit > _LARGEST_LIMIT:
+        raise ValueError(f"limit cannot be more than {_LARGEST_LIMIT}")
 
 
 class Span(NamedTuple):

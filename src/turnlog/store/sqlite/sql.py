@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart
+from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.codec import encode
 from turnlog.model.message import part_ids
 from turnlog.store import bodies
@@ -149,40 +149,52 @@ class _MessageReader:
         self._connection = connection
         self._last: tuple[tuple[int, ...], Message] | None = None
 
-    def content(self, key: int) -> str:
-        """A message as JSON."""
-        return encode(self._message(key)).decode()
+    def content(self, key: int) -> str | None:
+        """A message as JSON; NULL, as below, if there is no such message."""
+        message = self._message(key)
+        return None if message is None else encode(message).decode()
 
-    def part_id(self, key: int, sequence: int) -> str:
-        """The id of a part."""
-        return part_ids(self._message(key))[sequence]
+    def part_id(self, key: int, sequence: int) -> str | None:
+        """The id of a part; NULL, as below, if the message has no such part."""
+        message = self._message(key)
+        return None if message is None or self._part(key, sequence) is None else part_ids(message)[sequence]
 
-    def part_content(self, key: int, sequence: int) -> str:
+    def part_content(self, key: int, sequence: int) -> str | None:
         """A part as JSON."""
-        return encode(self._message(key).parts[sequence]).decode()
+        part = self._part(key, sequence)
+        return None if part is None else encode(part).decode()
 
     def part_text(self, key: int, sequence: int) -> str | None:
         """The words of a text or of reasoning, or the input of a call; NULL for parts that have none."""
-        part = self._message(key).parts[sequence]
+        part = self._part(key, sequence)
         if isinstance(part, _TEXTUAL):
             return part.text
         return _input(part) if isinstance(part, ToolCallPart) else None
 
     def call_input(self, key: int, sequence: int) -> str | None:
         """The input of a call as JSON, or as the text that is no JSON."""
-        part = self._message(key).parts[sequence]
+        part = self._part(key, sequence)
         return _input(part) if isinstance(part, ToolCallPart) else None
 
     def call_output(self, key: int, sequence: int) -> str | None:
         """The text of a call's last results; NULL if it has none."""
-        part = self._message(key).parts[sequence]
+        part = self._part(key, sequence)
         return part.output_text if isinstance(part, ToolCallPart) and part.results else None
 
-    def _message(self, key: int) -> Message:
+    def _part(self, key: int, sequence: object) -> Part | None:
+        message = self._message(key)
+        # A query may give any value, of any type.
+        if message is None or not isinstance(sequence, int) or not 0 <= sequence < len(message.parts):
+            return None
+        return message.parts[sequence]
+
+    def _message(self, key: int) -> Message | None:
         # A message that changes between two statements has another revision.
         place = self._connection.execute(
             f"SELECT m.key, m.revision, m.changed_seq, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
         ).fetchone()
+        if place is None:
+            return None
         if self._last is None or self._last[0] != place:
             body = WholeBodies(self._connection)(*place[3:])
             self._last = place, bodies.resolve(bodies.decode(body), BlobLoader(self._connection))
