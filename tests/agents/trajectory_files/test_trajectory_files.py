@@ -384,6 +384,17 @@ def test_what_does_not_fit_is_named_by_its_place(tmp_path: Path) -> None:
     assert len({message.id for message in messages(changes)}) == 3
 
 
+def test_a_trajectory_within_itself_stays_in_the_list(home: Path, tmp_path: Path) -> None:
+    seen = {"source_call_id": "a", "subagent_trajectory_ref": [{"trajectory_id": "cyc"}]}
+    made = step(1, tool_calls=[call("a")], observation={"results": [seen]})
+    document = trajectory(made, trajectory_id="cyc", subagent_trajectories=[trajectory(made, trajectory_id="cyc")])
+    place = "$.subagent_trajectories[0].steps[0].observation.results[0].subagent_trajectory_ref"
+    assert [each.json_path for each in read(tmp_path, document).diagnostics] == [place]
+    assert imported(tmp_path / "t.json", tmp_path / "s.db")["new_sessions"] == 1
+    with open_store(tmp_path / "s.db") as store:
+        assert [each.id for each in store.sessions().items if not each.relationships] == ["atif:cyc"]
+
+
 def test_no_file_outside_of_its_folder_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()

@@ -230,6 +230,21 @@ def test_no_session_comes_out_of_one_that_came_out_of_it(tmp_path: Path) -> None
     in_any_order(tmp_path, files, look)
 
 
+def test_of_subagents_that_started_one_another_the_first_has_no_parent(tmp_path: Path) -> None:
+    """Otherwise none of them would be in a list."""
+    files = {
+        f"{name}.sub": line(kind="origin", session=f"toy:{parent}") + prompt(f"{name}1", at=at)
+        for at, (name, parent) in enumerate([("b", "a"), ("c", "b"), ("a", "c"), ("below", "c")])
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.parents() == {"b": ("a", "subagent"), "c": ("b", "subagent"), "below": ("c", "subagent")}
+        reports = store.rows("SELECT s.session_id, d.reason FROM diagnostics d JOIN sources s ON s.key = d.source_key")
+        assert reports == [("toy:a", "a subagent of its own subagent: it is shown without a parent")]
+
+    in_any_order(tmp_path, files, look)
+
+
 def test_a_parent_that_is_not_stored_is_none_until_it_is(store: ToyStore) -> None:
     store.add("child.sub", line(kind="origin", session="toy:parent"), prompt("k1"))
     assert store.parents() == {}

@@ -126,6 +126,13 @@ def read_turn_twice(folder: Path) -> None:
         read_recorded(folder / "turns.db", [home])
 
 
+def read_subagents_of_one_another(folder: Path) -> None:
+    """Two sessions of which each says that the other one started it."""
+    with ToyStore(folder) as store:
+        for name, parent in (("a", "b"), ("b", "a")):
+            store.add(f"{name}.sub", line(kind="origin", session=f"toy:{parent}") + PROMPT)
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
     """What each pass touched while all that was ever recorded of agents was read."""
@@ -142,6 +149,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Touched]:
         rename_session(folder / "renamed")
         read_forks(folder / "forks")
         read_turn_twice(folder / "turns")
+        read_subagents_of_one_another(folder / "one another")
     return found
 
 

@@ -118,17 +118,17 @@ class _Reading:
         external: str,
         files: Mapping[str, bytes],
         place: str,
-        parent: str | None = None,
-        depth: int = 0,
+        above: tuple[str, ...] = (),
     ) -> None:
         self._line = line
         self._record = record
         self._external = session_id(external).partition(":")[2]
         self._files = files
         self._place = place
-        self._parent = parent
+        self._parent = above[-1] if above else None
         """The session that has this one among its subagents."""
-        self._depth = depth
+        self._above = above
+        """That session, after those that have it among theirs."""
         self._context = Conversation(session_id(external))
         self._context.changes = line.changes
         self._context.take(b"", line.position, line.length)
@@ -141,6 +141,7 @@ class _Reading:
         """Whether turnlog computed the cost of a step."""
         self._references: dict[str, tuple[str | None, str]] = {}
         """Trajectory of a subagent -> the call that it belongs to, and the message of that."""
+        self._reference_places: dict[str, str] = {}
 
     def read(self) -> None:
         """Read the facts, then all steps, then the subagents."""
@@ -249,7 +250,7 @@ class _Reading:
         named: set[str] = set()
         for number, raw in enumerate(self._record.subagent_trajectories or ()):
             place = f"{self._place}.subagent_trajectories[{number}]"
-            if self._depth == _MOST_LEVELS:
+            if len(self._above) == _MOST_LEVELS:
                 self._line.report("too many levels of subagents", json_path=place)
                 return
             found = TRAJECTORIES.decode(bytes(raw))
@@ -265,13 +266,17 @@ class _Reading:
             # Ids of subagents are unique only within the trajectory that contains them. An export of one that was read
             # has them with its own id already.
             external = name if name.startswith(f"{self._external}.") else f"{self._external}.{name}"
-            inner = _Reading(
-                self._line, found.record, external, self._files, place, self._context.session_id, self._depth + 1
-            )
+            above = (*self._above, self._context.session_id)
+            inner = _Reading(self._line, found.record, external, self._files, place, above)
             inner._call_of_this = self._references.pop(name, (None, None))
             inner.read()
         for name, (call, message) in self._references.items():
-            self._link("subagent", name, call, message)
+            if session_id(name) in (*self._above, self._context.session_id):
+                self._line.report(
+                    "a trajectory that contains this step is no subagent of it", json_path=self._reference_places[name]
+                )
+            else:
+                self._link("subagent", name, call, message)
 
     # -- steps
 
@@ -381,7 +386,12 @@ class _Reading:
         found: dict[int, list[ToolResult]] = {}
         for number, result in enumerate(results or ()):
             called = self._called(indexes, len(calls), result)
-            self._note_subagents(result, None if called is None else calls[called].tool_call_id, identity)
+            self._note_subagents(
+                result,
+                None if called is None else calls[called].tool_call_id,
+                identity,
+                f"{place}.observation.results[{number}].subagent_trajectory_ref",
+            )
             if called is None:
                 loose.append((number, result))
                 if result.source_call_id:
@@ -401,12 +411,13 @@ class _Reading:
             return count - 1 if count else None
         return indexes.get(result.source_call_id)
 
-    def _note_subagents(self, result: StepResult, call: str | None, message: str) -> None:
+    def _note_subagents(self, result: StepResult, call: str | None, message: str, place: str) -> None:
         for reference in result.subagent_trajectory_ref or ():
             # Ids of trajectories in this file come first; in another one the run's id may be the only one.
             name = reference.trajectory_id or reference.session_id
             if name:
                 self._references[name] = (call, message)
+                self._reference_places[name] = place
 
     def _add_loose(self, result: StepResult, identity: str, step: StepRecord) -> None:
         """Add what belongs to no call of its step: a late result, or what the agent saw after a step without calls."""

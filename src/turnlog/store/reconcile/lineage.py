@@ -235,8 +235,12 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
         )
         children.update(row[0] for row in rows)
     attached: set[int] = set()
-    for child in children:
-        parent, kind = _best_parent(connection, child)
+    # A new link may close a cycle of subagents or open one: which of them has no parent is decided for all of them.
+    for child in _with_subagents(connection, children):
+        _, parent, kind = _nearest_parent(connection, child)
+        if kind == "subagent" and _begins_cycle(connection, child):
+            parent, kind = None, None
+            _report_cycle(connection, child)
         agent, _, external_id = child.partition(":")
         changed = connection.execute(
             "UPDATE sessions SET parent_key = ?, relationship = ? WHERE agent = ?"
@@ -247,8 +251,47 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
     return attached
 
 
-def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None, str | None]:
-    """Key and kind of the nearest stored parent: recorded links before inferred ones, then by kind."""
+def _with_subagents(connection: sqlite3.Connection, ids: set[str]) -> set[str]:
+    """These sessions and all subagents below them."""
+    found: set[str] = set(ids)
+    pending = sorted(ids)
+    while pending:
+        marks = ",".join("?" * len(piece := pending[:_LOOKUP_SIZE]))
+        rows = connection.execute(
+            f"SELECT child_id FROM links WHERE parent_id IN ({marks}) AND kind = 'subagent'", piece
+        ).fetchall()
+        new = {child for (child,) in rows} - found
+        found |= new
+        pending[:_LOOKUP_SIZE] = sorted(new)
+    return found
+
+
+def _begins_cycle(connection: sqlite3.Connection, session_id: str) -> bool:
+    """Whether a session is its own subagent's subagent, and the first by id of those that are so together.
+
+    Damaged or made-up logs say that. Without a session at their top they would be in no list.
+    """
+    seen: set[str] = set()
+    above: str | None = session_id
+    while above is not None and above not in seen:
+        seen.add(above)
+        above, _, kind = _nearest_parent(connection, above)
+        if kind != "subagent":
+            return False
+    return above == session_id == min(seen)
+
+
+def _report_cycle(connection: sqlite3.Connection, session_id: str) -> None:
+    """Add a diagnostic to the file of a session that has no parent because it is its own subagent's subagent."""
+    connection.execute(
+        "INSERT OR IGNORE INTO diagnostics (source_key, generation, offset, length, severity, reason)"
+        " SELECT key, generation, 0, 0, 'error', ? FROM sources WHERE session_id = ?",
+        ("a subagent of its own subagent: it is shown without a parent", session_id),
+    )
+
+
+def _nearest_parent(connection: sqlite3.Connection, child: str) -> tuple[str | None, int | None, str | None]:
+    """Id, key and kind of the nearest stored parent: recorded links before inferred ones, then by kind."""
     links = connection.execute(
         f"SELECT parent_id, kind FROM links l WHERE child_id = ? AND parent_id <> child_id ORDER BY {NEAREST} DESC,"
         " inferred, CASE kind WHEN 'subagent' THEN 0 WHEN 'fork' THEN 1 ELSE 2 END, parent_id",
@@ -258,5 +301,5 @@ def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None
         key = find_key(connection, parent_id)
         # A parent that has not been read has no key. Once it has one, this runs again.
         if key is not None:
-            return key, kind
-    return None, None
+            return parent_id, key, kind
+    return None, None, None

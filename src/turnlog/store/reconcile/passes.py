@@ -90,6 +90,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "spawn calls": ("links.found_call_id", "links.found_message_id"),
     "sessions": ("sessions",),
     "parents": ("sessions.parent_key", "sessions.relationship"),
+    "diagnostics": ("diagnostics",),
     "projects": ("projects", "sessions.project_key"),
     "activity": ("sessions.active_ms", "sessions.active_since", "sessions.active_until"),
     "counts": (
@@ -356,7 +357,7 @@ PASSES: tuple[Pass, ...] = (
         name="attach parents",
         run=_attach_parents,
         reads=_names("links", "parents", "sessions", "relinked"),
-        writes=_names("parents", "attached"),
+        writes=_names("parents", "diagnostics", "attached"),
         follows=("bill shared messages",),
         why="A session may have only the parent that was just inferred from the messages it shares.",
     ),
