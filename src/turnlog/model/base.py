@@ -6,7 +6,7 @@ does not know, so that they survive a round trip. Owns no kinds of its own.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -21,15 +21,18 @@ RawJson: TypeAlias = msgspec.Raw | msgspec.UnsetType
 class NamedFields(msgspec.StructMeta):
     """Lets a struct that callers write by hand refuse a name that it does not have with those that it has."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
-        """Make a struct. Raises TypeError."""
-        fields = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
-        check_names(
-            cls.__name__,
-            [name for name in named if name != "extra"],
-            [name for name, written in fields if written[:1] != "$"],
-        )
-        return super().__call__(*args, **named)
+    # Unseen by type checkers, which would take what it returns for the type of every such struct.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *args: Any, **named: Any) -> Any:
+            """Make a struct. Raises TypeError."""
+            fields = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
+            check_names(
+                cls.__name__,
+                [name for name in named if name != "extra"],
+                [name for name, written in fields if written[:1] != "$"],
+            )
+            return super().__call__(*args, **named)
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
