@@ -527,3 +527,50 @@ def test_what_is_no_conversation_in_a_list_is_reported(database: Path, tmp_path:
     with open_store(database) as store:
         assert [each.reason for each in store.diagnostics().items] == ["the line is no conversation"] * 3
         assert len(store.sessions().items) == 2
+
+
+def test_one_conversation_that_is_nested_too_deeply_hides_no_other(database: Path, tmp_path: Path) -> None:
+    one, other = json.loads((CHATGPT / "conversations.json").read_bytes())
+    one["title"] = 'a "quoted] \\ title,'
+    deep = json.dumps(other | {"id": "deep", "conversation_id": "deep"})[:-1] + ', "x": ' + "[" * 10_000 + "]" * 10_000
+    path = tmp_path / "conversations.json"
+    path.write_text(f"[{json.dumps(one)}, {deep}}}, {json.dumps(other)}]")
+    import_file(database, path)
+    with open_store(database) as store:
+        assert {each.id for each in store.sessions().items} == {SUM, CAT}
+        assert one["title"] in {each.title for each in store.sessions().items}
+        assert [each.reason for each in store.diagnostics().items] == ["the line is no conversation"]
+
+
+def test_the_names_of_a_zip_are_looked_up_once_for_all_conversations(tmp_path: Path) -> None:
+    _, cat = json.loads((CHATGPT / "conversations.json").read_bytes())
+    path = tmp_path / "export.zip"
+    zipped(CHATGPT, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist() if "conversations" not in name}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([cat | {"conversation_id": f"c{n}"} for n in range(40)]))
+        for name, content in files.items():
+            archive.writestr(name, content)
+        for number in range(5_000):
+            archive.writestr(f"x{number}.png", b"")
+    chatgpt = rows_agent("chatgpt")
+    sources = [each for each in chatgpt.sources_at(path, tmp_path) if each.session_id is not None]
+    began = time.process_time()
+    lines = [b"".join(chatgpt.read_rows(each, ()).lines) for each in sources]
+    assert time.process_time() - began < 0.7
+    assert len(lines) == 40
+    assert all(b"file:" in line or b".png" in line or b".webp" in line for line in lines)
+
+
+def test_an_encrypted_export_is_refused_in_words(database: Path, tmp_path: Path) -> None:
+    data = bytearray(zipped(CHATGPT, tmp_path / "export.zip").read_bytes())
+    for begin, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        at = data.find(begin)
+        while at >= 0:
+            data[at + flags] |= 1
+            at = data.find(begin, at + 4)
+    path = tmp_path / "locked.zip"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=r"conversations.json is encrypted: unpack the zip with its password"):
+        import_file(database, path)

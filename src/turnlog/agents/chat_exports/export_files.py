@@ -6,6 +6,7 @@ import hashlib
 import re
 import zipfile
 import zlib
+from bisect import bisect_left
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,12 @@ _LARGEST_LIST: Final = 2 << 30
 
 _MOST_FILES: Final = 100_000
 """Names of a zip that are looked at."""
+
+_ENCRYPTED: Final = 1
+"""The flag of a file in a zip that needs a password."""
+
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
+"""A string, or what opens, closes or separates."""
 
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 """What is between two items of a list."""
@@ -80,6 +87,7 @@ class ExportFiles:
         """Open a zip or a list. Raises OSError if there is no such file, SourceError for a zip that is damaged."""
         self._path = path
         self._zip: zipfile.ZipFile | None = None
+        self._kept: list[tuple[str, str]] | None = None
         with path.open("rb") as file:
             head = file.read(4)
         if is_zip(head):
@@ -117,14 +125,21 @@ class ExportFiles:
     def files(self, beginnings: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """The name and the content of the file whose name begins with each of these."""
         wanted = sorted({each for each in beginnings if each})
-        names = (
-            sorted(name for name in self._names() if not LISTS.fullmatch(PurePosixPath(name).name)) if wanted else []
-        )
+        named = self._named() if wanted else []
         for beginning in wanted:
-            name = next((each for each in names if PurePosixPath(each).name.startswith(beginning)), None)
-            content = None if name is None else self._content(name, LARGEST_FILE)
-            if name is not None and content:
-                yield PurePosixPath(name).name, content
+            # The first one that is not before a beginning has it, or none has.
+            found = bisect_left(named, (beginning, ""))
+            name, place = named[found] if found < len(named) else ("", "")
+            content = self._content(place, LARGEST_FILE) if name.startswith(beginning) else None
+            if content:
+                yield name, content
+
+    def _named(self) -> list[tuple[str, str]]:
+        """The name and the place of each file that is no list, sorted; of a zip they are looked up once."""
+        if self._kept is None or self._zip is None:
+            named = ((PurePosixPath(place).name, place) for place in self._names())
+            self._kept = sorted(each for each in named if not LISTS.fullmatch(each[0]))
+        return self._kept
 
     def _names(self) -> list[str]:
         if self._zip is not None:
@@ -146,6 +161,8 @@ class ExportFiles:
             return b"" if limit is not None and len(data) > limit else data
         try:
             info = self._zip.getinfo(name)
+            if info.flag_bits & _ENCRYPTED:
+                raise SourceError(f"{name} is encrypted: unpack the zip with its password", path=self._path)
             if limit is None:
                 refuse_too_large(info, self._path, _LARGEST_LIST)
             return b"" if limit is not None and info.file_size > limit else self._zip.read(info)
@@ -158,8 +175,48 @@ def _items(data: bytes) -> Iterable[tuple[Raw, Raw]]:
     try:
         items = msgspec.json.decode(data, type=list[Raw])
     except UNREADABLE:
+        pass
+    else:
+        return zip(items, items, strict=True)
+    try:
         return _odd_items(data, msgspec.json.decode(without_lone_surrogates(data), type=list[Raw]))
-    return zip(items, items, strict=True)
+    except UNREADABLE:
+        if not _is_closed(data):
+            raise
+    return _items_apart(data)
+
+
+def _is_closed(data: bytes) -> bool:
+    """Whether a list ends as one; else nobody knows where its items do."""
+    return all(end is not None for _, end in _cuts(data))
+
+
+def _items_apart(data: bytes) -> Iterator[tuple[Raw, Raw]]:
+    """The items of a list of which one cannot be decoded, as where it is nested too deeply: only that one is lost."""
+    view = memoryview(data)
+    for start, end in _cuts(data):
+        item = data[start:end]
+        if item.strip():
+            yield Raw(without_lone_surrogates(item)), Raw(view[start:end])
+
+
+def _cuts(data: bytes) -> Iterator[tuple[int, int | None]]:
+    """Where each item of a list begins and ends; the end is None where the list stops before its end."""
+    depth = start = 0
+    for token in _TOKEN.finditer(data):
+        kind = token[0]
+        if kind in b"[{":
+            depth += 1
+            start = token.end() if depth == 1 else start
+        elif kind in b"]}":
+            depth -= 1
+            if depth == 0:
+                yield start, token.start() if not data[token.end() :].strip() else None
+                return
+        elif kind == b"," and depth == 1:
+            yield start, token.start()
+            start = token.end()
+    yield start, None
 
 
 def _odd_items(data: bytes, readable: Iterable[Raw]) -> Iterator[tuple[Raw, Raw]]:

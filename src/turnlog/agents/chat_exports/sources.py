@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
 from functools import lru_cache
@@ -37,6 +37,7 @@ _LATEST: Final = 1 << 33
 def find_sources(service: Service, root: Path) -> Iterator[Source]:
     """Every conversation of the zips and lists in a folder and in the folders there."""
     _contents.cache_clear()
+    _opened.cache_clear()
     inner = [each for each in entries(os.fspath(root)) if not is_file(each) and holds_folder(root, each.name)]
     for folder in (os.fspath(root), *(each.path for each in inner)):
         for entry in filter(is_file, entries(folder)):
@@ -72,7 +73,7 @@ def is_damaged(source: Source) -> bool:
 
 
 def _conversations(service: Service, path: Path, root: Path) -> Iterator[Source]:
-    for name, version in _versions(service, path, _stamp(path)):
+    for name, version in _versions(service, path, _stamp(path)).items():
         yield Source(
             agent=service.agent,
             path=f"{path}#{name}",
@@ -89,9 +90,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=64)
-def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> tuple[tuple[str, Version], ...]:
+def _versions(service: Service, path: Path, stamp: tuple[int, int, int]) -> Mapping[str, Version]:
     """The conversations of an export and their versions: an export of years is not parsed for each of them."""
-    return tuple((name, _version(each)) for name, each in _contents(service, path, stamp).items())
+    return {name: _version(each) for name, each in _contents(service, path, stamp).items()}
 
 
 @lru_cache(maxsize=1)
@@ -124,7 +125,7 @@ def version_of(service: Service, source: Source) -> Version:
     if place is None:
         return READABLE
     path, identity = place
-    found = dict(_versions(service, path, _stamp(path))).get(identity)
+    found = _versions(service, path, _stamp(path)).get(identity)
     if found is None:
         raise FileNotFoundError(source.path)
     return found
@@ -137,14 +138,21 @@ def read_rows(service: Service, source: Source, log: Iterable[bytes]) -> RowUpda
         found = _contents(service, path, _stamp(path)).get(identity)
         if found is None:
             return RowUpdate()
-        with closing(ExportFiles(path)) as export:
-            return update_of(list(_lines(service, export, found)), log)
+        return update_of(list(_lines(service, path, found)), log)
     except SourceError as error:
         raise OSError(error.reason) from error
 
 
-def _lines(service: Service, export: ExportFiles, found: Listed) -> Iterator[bytes]:
-    files = export.files(service.files_of(object_in(found.json)))
+@lru_cache(maxsize=1)
+def _opened(path: Path, stamp: tuple[int, int, int]) -> ExportFiles:
+    """An export whose files are read for one conversation after the other: a zip may have 100,000 names to sort."""
+    del stamp
+    return ExportFiles(path)
+
+
+def _lines(service: Service, path: Path, found: Listed) -> Iterator[bytes]:
+    wanted = set(filter(None, service.files_of(object_in(found.json))))
+    files = _opened(path, _stamp(path)).files(wanted) if wanted else ()
     contents: Row = {f"{FILE}{name}": content for name, content in files}
     # A conversation may have a hundred megabytes: no more copies of it than are needed.
     is_clean = json_column(bytes(found.json)) is not None
