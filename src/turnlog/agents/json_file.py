@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -76,6 +76,12 @@ _SEPARATORS = " \t\r\n,"
 
 _decoder = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
 
+_TOO_DEEP: Final = object()
+"""Stands for a whole value that is nested too deep to be decoded."""
+
+_STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{}]', re.DOTALL)
+"""A string, one that does not end, or a bracket."""
+
 _SEARCH_LIMIT = 8
 """How many times its own length a damaged file is searched for messages, so that a huge one cannot stall a sync."""
 
@@ -117,7 +123,7 @@ def _complete_items(
             is_damaged = True
             position = text.find("{", position + 1)
             continue
-        if not is_damaged or is_message(object_of(value)):
+        if value is not _TOO_DEEP and (not is_damaged or is_message(object_of(value))):
             yield position, end
         position = end
 
@@ -129,5 +135,21 @@ def _value_at(text: str, position: int) -> tuple[Any, int | None, int]:
     except json.JSONDecodeError as error:
         return None, None, max(error.pos - position, 1)
     except RecursionError:
-        return None, None, len(text) - position
+        # What comes behind such a value is whole, so its end is found without decoding it.
+        deep_end = _end_of_brackets(text, position)
+        return (None, None, len(text) - position) if deep_end is None else (_TOO_DEEP, deep_end, deep_end - position)
     return value, end, end - position
+
+
+def _end_of_brackets(text: str, position: int) -> int | None:
+    """The end of the array or object that begins here; None if it is cut off."""
+    depth = 0
+    for found in _STRUCTURE.finditer(text, position):
+        token = found[0]
+        if token == '"':
+            return None
+        if len(token) == 1:
+            depth += 1 if token in "[{" else -1
+            if depth == 0:
+                return found.end()
+    return None

@@ -409,6 +409,16 @@ def test_no_file_outside_of_its_folder_is_read(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("deep", [b'{"a":', b'[{"}":'])
+def test_a_step_that_is_too_deep_costs_no_other_one(deep: bytes, tmp_path: Path) -> None:
+    made = json.dumps(trajectory(step(1), step(2, tool_calls=[call("a", extra="@")]), step(3))).encode()
+    closing = deep.translate(bytes.maketrans(b"{[", b"}]"), b'a}":')[::-1]
+    changes = read(tmp_path, made.replace(b'"@"', deep * 10_000 + b"1" + closing * 10_000))
+    assert [message.id for message in messages(changes)] == ["run.1", "run.3"]
+    first = changes.diagnostics[0]
+    assert (first.reason, first.json_path) == ("nested too deep", "$")
+
+
 def test_deep_nesting_costs_only_what_is_too_deep(tmp_path: Path) -> None:
     document = trajectory(step(1))
     for number in range(60):
