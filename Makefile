@@ -115,7 +115,7 @@ man: .build/venv ## Write the manual page from the commands' help
 	$(BIN)/python website/man_page.py > man/turnlog.1.new
 	mv man/turnlog.1.new man/turnlog.1
 
-docs: .build/tools $(PACKAGES) ## Build the documentation site into .build/website/site
+docs: .build/docs $(PACKAGES) ## Build the documentation site into .build/website/site
 	$(BIN)/python website/site_pages.py
 
 pictures: .build/tools $(STATIC) browser ## Take the pictures of the documentation
@@ -175,6 +175,7 @@ lock: ## Resolve the dependencies again
 	$(LOCK) pyproject.toml -o requirements/runtime.lock
 	$(LOCK) --group build -c requirements/runtime.lock -o requirements/build.lock
 	$(LOCK) pyproject.toml --group dev -c requirements/runtime.lock -c requirements/build.lock -o requirements/test.lock
+	$(LOCK) pyproject.toml --group docs -c requirements/test.lock -o requirements/docs.lock
 
 # What has been made, and from what.
 
@@ -191,6 +192,10 @@ lock: ## Resolve the dependencies again
 # start would compile it anew.
 .build/bytecode: $(SOURCES) .build/venv
 	$(BIN)/python -m compileall -q -j 0 src/turnlog
+	@touch $@
+
+.build/docs: requirements/docs.lock .build/venv
+	$(PIP) --require-hashes -r requirements/docs.lock
 	@touch $@
 
 .build/tools: requirements/test.lock .build/venv

@@ -109,6 +109,14 @@ def test_a_context_says_which_files_no_session_touched(run: Command, store: Path
     assert "no session that was read touched nosuchfile" in run("context", "nosuchfile").stderr
 
 
+def test_an_unknown_session_leads_to_the_list(run: Command, store: Path) -> None:
+    result = run("show", "zzzz")
+    assert (result.exit_code, result.stderr) == (
+        3,
+        "turnlog: there is no session zzzz; `turnlog sessions` lists them\n",
+    )
+
+
 def test_an_empty_text_is_no_session(run: Command, store: Path) -> None:
     result = run("show", "")
     assert (result.exit_code, result.stderr) == (3, "turnlog: there is no session with an empty id\n")

@@ -100,12 +100,24 @@ def test_what_does_not_only_read_is_refused(run: Command, store: Path, sql: str)
     assert not list(Path.cwd().glob("*.db"))
 
 
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT * FROM v_session", "v_session (did you mean v_sessions?); `turnlog query` lists the views"),
+        ("SELECT s.titel FROM v_sessions s", "s.titel (did you mean title?); `turnlog query` lists the views"),
+        ("SELECT * FROM qqqq", "no such table: qqqq; `turnlog query` lists the views"),
+    ],
+)
+def test_an_unknown_name_leads_to_the_one_that_is_meant(run: Command, sql: str, hint: str) -> None:
+    assert hint in " ".join(run("query", sql).stderr.split())
+
+
 @pytest.mark.parametrize("seconds", ["0.2", "nan"])
 def test_a_query_that_takes_too_long_is_given_up(run: Command, seconds: str) -> None:
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     result = run("query", "--seconds", seconds, endless)
     assert result.exit_code == 1
-    assert f"took more than {seconds} seconds" in result.stderr
+    assert f"took more than {seconds} seconds: --seconds gives it more time" in result.stderr
 
 
 def test_one_function_that_takes_hours_is_given_up(store: Path) -> None:

@@ -8,6 +8,7 @@ from support.cli_runner import Command, in_pipe, on_terminal
 from support.plain_agent import Log, PlainAgent
 from support.plain_history import SESSION, prompt
 from turnlog import paths
+from turnlog.model import CompactionEvent
 from turnlog.sync import syncer
 
 CLAUDE_LINES = (
@@ -76,6 +77,16 @@ def test_a_subagent_that_is_read_before_its_session_is_no_session(
     os.utime(logs / f"{SESSION.partition(':')[2]}.jsonl", (1, 1))
     document = json.loads(run("sync", "--json").stdout)
     assert (document["new_sessions"], document["new_subagents"]) == (2, 1)
+
+
+@pytest.mark.usefixtures("synced")
+def test_a_log_of_facts_about_other_sessions_is_counted_by_no_pass_and_no_list(run: Command, logs: Path) -> None:
+    run("sync")
+    before = len(json.loads(run("sessions", "--json", "--limit", "200").stdout)["items"])
+    Log(logs, "_history").event(CompactionEvent(id="z", position=0, trigger="auto"))
+    found = json.loads(run("sync", "--json").stdout)
+    assert (found["changed"], found["sessions"], found["new_sessions"], found["new_subagents"]) == (1, 0, 0, 0)
+    assert len(json.loads(run("sessions", "--json", "--limit", "200").stdout)["items"]) == before
 
 
 @pytest.mark.usefixtures("synced")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -50,15 +50,23 @@ def test_all_pages_are_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_nothing_is_read_before_it_is_needed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
+    read = store.sessions
 
     def sessions(*_: object, **__: object) -> Any:
         limits.append(1)
-        return SimpleNamespace(items=list(store.sessions(limit=2).items), next_cursor="more")
+        return SimpleNamespace(items=list(read(limit=2).items), next_cursor="more")
 
-    found = every_session(cast("Store", SimpleNamespace(sessions=sessions)))
+    monkeypatch.setattr(store, "sessions", sessions)
+    found = every_session(store)
     assert limits == []
     assert next(iter(found)).id
     assert limits == [1]
+
+
+@pytest.mark.parametrize("every", [every_session, every_message, every_tool_call])
+def test_a_path_is_no_open_store(every: Any) -> None:
+    with pytest.raises(TypeError, match=r"store cannot be 'x\.db' .*: expected an open store, as open_store\(path\)"):
+        every("x.db")
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])

@@ -323,3 +323,10 @@ def test_the_counts_of_one_message_are_numbers(tmp_path: Path) -> None:
     counts = msgspec.json.decode(msgspec.json.encode(read_session(log).session.counts))
     assert [type(count) for count in counts.values()] == [int] * len(counts)
     assert counts["messages"] == 1
+
+
+def test_of_a_file_of_no_agent_one_short_sentence_is_said(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    with pytest.raises(FormatError, match=r"notes\.txt: of no agent that turnlog reads$") as caught:
+        read_session(tmp_path / "notes.txt")
+    assert "Codex: no line is a JSON object" in caught.value.of_agents

@@ -260,7 +260,7 @@ def find_session(store: Store, text: str) -> Session:
                     return found[0]
                 if found:
                     raise NotFoundError(_ambiguous(text, found)) from None
-        raise
+        raise NotFoundError(f"there is no session {text}; `turnlog sessions` lists them") from None
 
 
 def _ambiguous(text: str, found: list[Session]) -> str:

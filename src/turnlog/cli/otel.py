@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from turnlog.cli import formatting
 from turnlog.cli.export import sessions_in
 from turnlog.cli.filters import agent_option, project_option
 from turnlog.cli.fresh_store import fresh_store_option, open_fresh
@@ -112,10 +113,11 @@ def push(
         ids = [session.id for session in sessions_in(store, chosen)]
         with needs_binary("OTLP's binary form needs more packages: pip install 'turnlog[otel]', or give --json"):
             pushed = push_sessions(store, ids, receiver, content=content, sleep=_wait)
-    rejected = f"; {pushed.rejected} spans were rejected" if pushed.rejected else ""
-    click.echo(
-        f"Sent {pushed.sessions} sessions ({pushed.spans} spans) to {one_line(receiver.url)} in {pushed.requests}"
-        f" requests{rejected}."
+    sessions, spans, requests = (
+        formatting.plural(count, name)
+        for count, name in ((pushed.sessions, "session"), (pushed.spans, "span"), (pushed.requests, "request"))
     )
+    rejected = f"; {formatting.plural(pushed.rejected, 'span')} rejected" if pushed.rejected else ""
+    click.echo(f"Sent {sessions} ({spans}) to {one_line(receiver.url)} in {requests}{rejected}.")
     for loss in pushed.losses:
         click.echo(f"lost: {one_line(loss)}", err=True)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
@@ -30,6 +31,10 @@ _ROWS = 1_000
 
 _LARGEST_TABLE = 64 << 20
 """Bytes of the rows of a table: all are kept until their widths are known."""
+
+_MORE = ": --seconds gives it more time"
+
+_UNKNOWN = re.compile(r"no such (table|column): (\S+)")
 
 
 @click.command(
@@ -57,7 +62,7 @@ def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bo
 
     The views are those of docs/reference/sql.md. Without SQL, they are listed; - reads SQL from standard input.
     """
-    from turnlog.store.sqlite.query import MEMORY, list_views
+    from turnlog.store.sqlite.query import MEMORY, QueryTimeoutError, list_views
     from turnlog.store.sqlite.query import query as ask
 
     if as_csv and as_json:
@@ -74,12 +79,30 @@ def query(sql: str | None, limit: int, seconds: float, as_csv: bool, as_json: bo
         with ask(store_path, sql, seconds, on_stuck=lambda: _end(seconds), memory=MEMORY) as found:
             _write(found.columns, found.rows, limit, as_csv=as_csv, as_json=as_json)
     except ValueError as error:
-        raise click.UsageError(f"{error}.") from error
+        raise click.UsageError(f"{error}{_near(store_path, str(error))}.") from error
+    except QueryTimeoutError as error:
+        raise QueryTimeoutError(f"{error}{_MORE}") from error
+
+
+def _near(store_path: Path, error: str) -> str:
+    """The view or column that an unknown name may mean, and where all of them are."""
+    from difflib import get_close_matches
+
+    from turnlog.store.sqlite.query import list_views
+
+    unknown = _UNKNOWN.search(error)
+    if unknown is None:
+        return ""
+    views = list_views(store_path)
+    names = list(views) if unknown[1] == "table" else sorted({name for columns in views.values() for name in columns})
+    near = get_close_matches(unknown[2].rpartition(".")[2], names, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"{hint}; `turnlog query` lists the views and their columns"
 
 
 def _end(seconds: float) -> None:
     """End the process: SQLite does not come back, and nothing of the store is open for writing."""
-    click.echo(f"turnlog: the query took more than {seconds:g} seconds", err=True)
+    click.echo(f"turnlog: the query took more than {seconds:g} seconds{_MORE}", err=True)
     os._exit(1)
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Generic, Literal, TypeVar
 
+from turnlog.arguments import checked
 from turnlog.errors import TurnlogError
 from turnlog.model import Cost, Session, TextPart, Usage
 from turnlog.model.usage import BUCKETS
@@ -26,6 +27,8 @@ _PAGE: Final = 200
 
 _BEFORE_ALL: Final = -(1 << 62)
 """Smaller than every position: what a fork shares without copying it comes before its own log."""
+
+_OPEN: Final = "an open store, as open_store(path) returns it"
 
 ItemT = TypeVar("ItemT")
 
@@ -77,11 +80,13 @@ def _library(wanted: FrameLibrary | None) -> str:
     raise TurnlogError("a table needs polars or pandas, and neither is installed: pip install polars")
 
 
+@checked(store=_OPEN)
 def every_session(store: Store, filter: SessionFilter = EVERY_SESSION) -> Rows[Session]:
     """All sessions of a filter, the one that changed last first. `SessionFilter(subagents=True)` has subagents too."""
     return Rows(lambda: _sessions(store, filter), _session_row, _SESSION_COLUMNS)
 
 
+@checked(store=_OPEN)
 def every_message(store: Store, filter: SessionFilter = EVERY_SESSION) -> Rows[PlacedMessage]:
     """All messages of the sessions of a filter, session by session, each in its order.
 
@@ -90,6 +95,7 @@ def every_message(store: Store, filter: SessionFilter = EVERY_SESSION) -> Rows[P
     return Rows(lambda: _messages(store, filter), _message_row, _MESSAGE_COLUMNS)
 
 
+@checked(store=_OPEN)
 def every_tool_call(store: Store, filter: ToolCallFilter = EVERY_TOOL_CALL) -> Rows[ToolCall]:
     """All tool calls of a filter, newest first."""
     return Rows(lambda: _calls(store, filter), _call_row, _CALL_COLUMNS)

@@ -176,7 +176,8 @@ def read_session(path: str | Path, *, structured: bool = False) -> SessionHistor
         structured: Fill in `ToolResult.structured`, the agent's own JSON of each result.
 
     Raises:
-        FormatError: It is no agent's log, or holds several sessions (which the error names).
+        FormatError: It is no agent's log (`of_agents` says why, agent by agent), or holds several sessions (which the
+            error names).
         SourceError: It cannot be read. One bad record does not raise: it is among the `diagnostics`.
     """
     sources = SessionSources(source_of(Path(path)))

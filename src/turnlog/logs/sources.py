@@ -96,6 +96,8 @@ def source_of(path: Path) -> Source:
     check_names_one(path, found)
     source = found.source or _source_by_place(path)
     if source is None or source.kind not in _HISTORIES:
+        if found.reasons:
+            raise FormatError("of no agent that turnlog reads", path=path, of_agents=found.reasons)
         raise FormatError(f"not the log of a session: {found.reason or 'a file beside one'}", path=path)
     return source
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from turnlog.errors import NotFoundError
 
@@ -48,11 +49,27 @@ def session_id_of(connection: sqlite3.Connection, key: int) -> str:
     return connection.execute("SELECT agent || ':' || external_id FROM sessions WHERE key = ?", (key,)).fetchone()[0]
 
 
+OWN: Final = (
+    "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
+    " AND s.native = 0)"
+)
+"""No log with nothing but facts without times, which belong to other sessions (`reconcile.titles`)."""
+
+
 def count_sessions(connection: sqlite3.Connection, keys: Sequence[int]) -> tuple[int, int]:
-    """How many of these are separate sessions, and how many are subagents."""
-    query = "SELECT count(*) FROM sessions WHERE relationship = 'subagent' AND key IN (SELECT value FROM json_each(?))"
-    subagents: int = connection.execute(query, (json.dumps(keys),)).fetchone()[0] if keys else 0
-    return len(keys) - subagents, subagents
+    """How many of these are separate sessions, and how many are subagents; of those that lists have."""
+    query = (
+        "SELECT count(*), coalesce(sum(s.relationship IS 'subagent'), 0) FROM sessions s"
+        f" WHERE s.key IN (SELECT value FROM json_each(?)) AND {OWN}"
+    )
+    found, subagents = connection.execute(query, (json.dumps(keys),)).fetchone() if keys else (0, 0)
+    return found - subagents, subagents
+
+
+def own_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> list[str]:
+    """Those of the ids that lists have, in order."""
+    hidden = f"SELECT 1 FROM sessions s WHERE s.agent = ? AND s.external_id = ? AND NOT {OWN}"
+    return [each for each in sorted(session_ids) if not connection.execute(hidden, each.split(":", 1)).fetchone()]
 
 
 class Names:

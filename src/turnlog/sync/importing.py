@@ -26,7 +26,7 @@ from turnlog.atomic_files import open_file, refuse_device, refuse_other_than_fil
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
-from turnlog.store.keys import count_sessions
+from turnlog.store.keys import count_sessions, own_sessions
 from turnlog.store.sources import imports_folder, load_known
 from turnlog.sync.reader import SourceReader
 from turnlog.sync.summary import SourceProblem
@@ -250,6 +250,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
             reader = SourceReader(connection, price_nanos, price_version(), count, workers.worker)
             result = reader.read([(registered_agent(source.agent), source) for source in sources])
             workers.note_commit()
+            changed = own_sessions(connection, result.saved.sessions) if result.changed else []
             new_sessions, new_subagents = count_sessions(connection, result.saved.created)
     finally:
         connection.close()
@@ -263,7 +264,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         kind=sources[0].kind,
         bytes=size,
         is_new=result.changed > 0,
-        sessions=tuple(sorted(result.saved.sessions)) if result.changed else (),
+        sessions=tuple(changed),
         new_sessions=new_sessions,
         new_subagents=new_subagents,
         messages=result.saved.messages,

@@ -21,7 +21,7 @@ from turnlog.agents import agents_here, find_sources
 from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.files import collect_unreadable_folders, is_nameable, leave_out_unchanged
 from turnlog.store.connection import Connection, connect, write_transaction
-from turnlog.store.keys import count_sessions
+from turnlog.store.keys import count_sessions, own_sessions
 from turnlog.store.limited_agent import note_limited_agent
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -203,7 +203,7 @@ class Syncer:
         for group in _groups(changed):
             self._read_wanted(changed, reader, note)
             note(reader.read([(item.agent, item.source) for item in group]))
-        summary.sessions = len(sessions)
+        summary.sessions = len(own_sessions(self._connection, sessions))
         # A subagent may be read in an earlier transaction than the session that it belongs to.
         summary.new_sessions, summary.new_subagents = count_sessions(self._connection, created)
 
@@ -308,7 +308,7 @@ class Syncer:
         if self._indexer is None:
             self._indexer = Indexer(self._path, search_path(self._path), own_checkpoints=self._own_checkpoints)
         self._indexer.catch_up()
-        summary = SyncSummary(sources=len(found), sessions=len(result.saved.sessions))
+        summary = SyncSummary(sources=len(found), sessions=len(own_sessions(self._connection, result.saved.sessions)))
         _add_up(summary, result)
         summary.new_sessions, summary.new_subagents = count_sessions(self._connection, result.saved.created)
         summary.seconds = time.monotonic() - started

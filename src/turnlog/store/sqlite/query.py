@@ -38,6 +38,10 @@ _NOT_CALLED: Final = {"load_extension", "edit", "readfile", "writefile", "fts3_t
 _REFUSALS: Final = {"not authorized", "authorization denied"}
 
 
+class QueryTimeoutError(StoreError):
+    """A query took longer than it may."""
+
+
 def list_views(path: Path) -> dict[str, tuple[str, ...]]:
     """Name of a view -> its columns."""
     with closing(connect_for_sql(path)) as connection:
@@ -68,8 +72,9 @@ def query(
         memory: Bytes that SQLite may use. They hold for the whole process, and until its end: SQLite takes nothing
             back. None: any number.
 
-    Raises ValueError for what is not one statement that reads, or what SQLite does not understand, StoreError if it
-    takes longer than `seconds` or more than `memory`, or the store cannot be read.
+    Raises ValueError for what is not one statement that reads, or what SQLite does not understand,
+    QueryTimeoutError if it takes longer than `seconds`, and StoreError if it needs more than `memory`, or the store
+    cannot be read.
     """
     with closing(connect_for_sql(path)) as connection:
         connection.text_factory = _to_text
@@ -141,7 +146,7 @@ def _explained(seconds: float, deadline: float) -> Generator[None]:
         # A function that asks the store itself is interrupted too, and SQLite says only that it failed.
         is_late = time.monotonic() > deadline and str(error) == "user-defined function raised exception"
         if str(error) == "interrupted" or is_late:
-            raise StoreError(f"the query took more than {seconds:g} seconds") from error
+            raise QueryTimeoutError(f"the query took more than {seconds:g} seconds") from error
         raise ValueError(f"SQLite: {str(error).rstrip('.')}") from error
     except sqlite3.DatabaseError as error:
         if str(error) in _REFUSALS:

@@ -19,7 +19,7 @@ from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
 from turnlog.store.base import EVERY_SESSION, SessionFilter
 from turnlog.store.choices import SessionHaving, SessionSort
-from turnlog.store.keys import session_key
+from turnlog.store.keys import OWN, session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import USAGE_COUNTS, counted_totals, decode_totals, dollars, moment, priced, usage_total
 from turnlog.store.sqlite.reading import (
@@ -144,12 +144,6 @@ _WITH_PARENTS = (
 
 _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
 """No subagent that a stream named after its call and that has a log under another id (`reconcile.lesser_sources`)."""
-
-_OWN = (
-    "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
-    " AND s.native = 0)"
-)
-"""No log with nothing but facts without times, which belong to other sessions (`reconcile.titles`)."""
 
 _NOT_ANSWERED_ELSEWHERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
 """No chat whose answers are all in logs of agents (`store.reconcile.lesser_sources`)."""
@@ -373,7 +367,7 @@ def _count(connection: sqlite3.Connection, chosen: _Chosen) -> int:
 def _chosen(connection: sqlite3.Connection, wanted: SessionFilter) -> _Chosen:
     """Raises NotFoundError for a parent that is not stored."""
     conditions: list[str] = []
-    listed = [_OWN, _USED] if wanted.native else [_OWN, _USED, _NOT_ANSWERED_ELSEWHERE]
+    listed = [OWN, _USED] if wanted.native else [OWN, _USED, _NOT_ANSWERED_ELSEWHERE]
     parameters: list[Any] = []
     for name, condition in _CONDITIONS.items():
         value = getattr(wanted, name)
