@@ -234,7 +234,7 @@ def test_a_duration_is_never_negative(name: str) -> None:
     with opened(name) as (store, _):
         listed = store.tool_calls(ToolCallFilter(), limit=200).items
     timed = [call for call in listed if call.duration_ms is not None]
-    check_lack(name, "message times", [bool(timed)])
+    check_lack(name, "result times", [bool(timed)])
     assert [call for call in timed if (call.duration_ms or 0) < 0] == []
 
 

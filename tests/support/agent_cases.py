@@ -29,6 +29,7 @@ Lack = Literal[
     "one message per record",
     "project in the path",
     "reasoning text",
+    "result times",
     "run events",
     "session totals",
     "stop reasons",
@@ -46,6 +47,7 @@ LACKS: Final[Mapping[Lack, str]] = {
     "one message per record": "the records of a message are whole lines of the log (tests/sync/test_all_agents.py)",
     "project in the path": "the folders of a log name the project (tests/logs/test_read_session.py)",
     "reasoning text": "the sample has the text of reasoning (tests/sync/test_all_agents.py)",
+    "result times": "results have times, so calls have durations (tests/agents/test_mapping.py)",
     "run events": "recorded runs have an error, an interruption, a compaction or facts of the run"
     " (tests/agents/test_mapping.py)",
     "session totals": "where calls have no tokens, sessions have totals (tests/agents/test_mapping.py)",
@@ -108,7 +110,7 @@ class AgentCase:
     """Of an agent with a database: the SQL that deletes all that was said, and leaves the sessions themselves."""
 
     is_word: bool = False
-    """Its name is also a word for something else that programs have, so code may hold it."""
+    """Its name is also a word for something else, or a part of words that code has, so code may hold it."""
 
     sample_cwd: str = "/home/dev/sample"
     """Where the agent worked in its bundled sample."""

@@ -17,6 +17,7 @@ CASES = (
                 "stop reasons",
                 "one message per record",
                 "message times",
+                "result times",
                 "working folder",
                 "tokens per call",
             }

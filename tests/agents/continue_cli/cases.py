@@ -19,6 +19,7 @@ CASES = (
                 "project in the path",
                 "times as text",
                 "message times",
+                "result times",
                 "reasoning text",
             }
         ),

@@ -16,6 +16,7 @@ CASES = (
             {
                 "tokens per call",
                 "message times",
+                "result times",
                 "stop reasons",
                 "project in the path",
                 "one message per record",
